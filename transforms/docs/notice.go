@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -34,12 +35,14 @@ const (
 // known that other pages do not have its text. After a kill it is asked for again.
 type replacing struct {
 	text  string // which text it has now
+	title string // of that text
 	chain *chain
 	http  int // the status of the answer
 	end   func() error
 }
 
-// noticeBegins begins the reason of a page that a notice took the place of; the text follows.
+// noticeBegins begins the reason of a page that a notice took the place of. Which text that
+// is follows, and its title.
 const noticeBegins = "other pages, which had other texts, got the same text: "
 
 // noticeText identifies the text of a page that may be a notice, "" for one that is none.
@@ -64,7 +67,7 @@ func noticeText(pg content.Page) string {
 // replace ends a page of HTML whose content may take the place of what is stored. end does
 // it; it is called at once, later, or not at all if the text is a notice.
 func (c *crawl) replace(ctx context.Context, ch *chain, resp *web.Response, pg content.Page, r *pageContent, links []link, end func() error) error {
-	text := noticeText(pg)
+	text, title := noticeText(pg), cmp.Or(pg.Title, pg.Markdown)
 	if text == "" || ch.now.contentHash == r.hash {
 		return end()
 	}
@@ -81,7 +84,7 @@ func (c *crawl) replace(ctx context.Context, ch *chain, resp *web.Response, pg c
 	}
 	switch {
 	case c.notices[text]:
-		return c.noticed(ctx, ch, text, resp.Status)
+		return c.noticed(ctx, replacing{text: text, title: title, chain: ch, http: resp.Status})
 	case ch.now.contentHash == "":
 		return end()
 	}
@@ -91,7 +94,7 @@ func (c *crawl) replace(ctx context.Context, ch *chain, resp *web.Response, pg c
 	c.remember(links, ch.page.depth+1)
 	c.seen[ch.now.key] = true
 	resp.Body = nil // it has been read, and may be large
-	c.replaced = append(c.replaced, replacing{text, ch, resp.Status, end})
+	c.replaced = append(c.replaced, replacing{text, title, ch, resp.Status, end})
 	had, texts := map[string]bool{}, map[string]bool{}
 	for _, p := range c.replaced {
 		texts[p.text] = true
@@ -100,7 +103,7 @@ func (c *crawl) replace(ctx context.Context, ch *chain, resp *web.Response, pg c
 		}
 	}
 	if c.notices[text] = len(had) >= minNoticed; c.notices[text] {
-		return c.endReplacing(text, func(p replacing) error { return c.noticed(ctx, p.chain, text, p.http) })
+		return c.endReplacing(text, func(p replacing) error { return c.noticed(ctx, p) })
 	}
 	if len(texts) > maxReplacing {
 		return c.endReplacing(c.replaced[0].text, func(p replacing) error { return p.end() })
@@ -126,10 +129,10 @@ func (c *crawl) endReplacing(text string, end func(replacing) error) error {
 }
 
 // noticed fails a page in whose place a notice came: what is stored stays.
-func (c *crawl) noticed(ctx context.Context, ch *chain, text string, http int) error {
+func (c *crawl) noticed(ctx context.Context, p replacing) error {
 	c.part.stats.Succeeded-- // whatever its status, the answer is an error
 	c.part.stats.Errors++
-	return c.fail(ctx, ch, http, noticeBegins+text)
+	return c.fail(ctx, p.chain, p.http, fmt.Sprintf("%s%s (%.100q)", noticeBegins, p.text, p.title))
 }
 
 // loadNotices reads which texts the session has found to be notices.
@@ -142,7 +145,8 @@ func (c *crawl) loadNotices(ctx context.Context) error {
 	return each(rows, func() error {
 		var reason string
 		err := rows.Scan(&reason)
-		c.notices[strings.TrimPrefix(reason, noticeBegins)] = true
+		text, _, _ := strings.Cut(strings.TrimPrefix(reason, noticeBegins), " ")
+		c.notices[text] = true
 		return err
 	})
 }

@@ -64,7 +64,7 @@ func TestNotice(t *testing.T) {
 				s := w.crawl.part.stats
 				require.Equal(t, []int64{6, 6, 0, 6, 0}, []int64{s.Failed, s.Errors, s.Succeeded, s.Requests, s.New + s.Updated + s.Unchanged + s.Deleted + s.Skipped})
 				why := w.row("/docs").Reason
-				require.Regexp(t, `^other pages, which had other texts, got the same text: [0-9a-f]{16}$`, why)
+				require.Regexp(t, `^other pages, which had other texts, got the same text: [0-9a-f]{16} \("Maintenance"\)$`, why)
 				for _, p := range pages {
 					require.Equal(t, row{Status: Failed, Reason: why, Depth: 1, HTTP: 200, Content: true}, w.row(p))
 				}

@@ -59,7 +59,7 @@ type Config struct {
 	UnsandboxedBrowser bool // of sites with rendering
 
 	StopAfterKnown int           // a list ends after this many pages without a new product; 0: it is read to its end
-	Restart        bool          // do not resume an interrupted crawl
+	Restart        bool          // do not resume an interrupted crawl, and believe a list that has lost most of its products
 	LeaseTTL       time.Duration // of a site; 0 for DefaultLeaseTTL
 }
 

@@ -202,8 +202,8 @@ func (j *rows) missing(ctx context.Context) (n int64, err error) {
 }
 
 // close ends a complete crawl. If all of the list was read, products that are no longer
-// in it are gone.
-func (j *rows) close(ctx context.Context, now time.Time, runID string) (c crawlEnd, err error) {
+// in it are gone. believed means that the list is complete, however many are missing.
+func (j *rows) close(ctx context.Context, now time.Time, runID string, believed bool) (c crawlEnd, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		c = crawlEnd{}
 		var partial, before, pages int
@@ -222,7 +222,7 @@ func (j *rows) close(ctx context.Context, now time.Time, runID string) (c crawlE
 				tx.QueryRowContext(ctx, `SELECT count(*)`+gaps, j.site).Scan(&gap)); err != nil {
 				return err
 			}
-			c.shrunk = partial == 0 && gap == 0 && missing > 0 && (missing > maxGone && 2*missing > all || pages == 1 && before > 1)
+			c.shrunk = !believed && partial == 0 && gap == 0 && missing > 0 && (missing > maxGone && 2*missing > all || pages == 1 && before > 1)
 			switch {
 			case missing == 0 || c.shrunk:
 			case partial != 0 || gap > 0:

@@ -155,7 +155,7 @@ func (v *visit) readAgain(ctx context.Context) (complete bool, err error) {
 
 // close ends a crawl that read its list to the end. One without products is an error.
 func (v *visit) close(ctx context.Context) error {
-	c, err := v.journal.close(ctx, v.clock(), v.cfg.Lane.RunID)
+	c, err := v.journal.close(ctx, v.clock(), v.cfg.Lane.RunID, v.cfg.Restart)
 	if err != nil {
 		return err
 	}

@@ -108,13 +108,32 @@ type Asset struct {
 	Body   []byte
 }
 
+// socket is what the browser adds to its home folder's path for its socket, whose path may
+// have maxSocket bytes.
+const (
+	socket    = "/org.chromium.Chromium.XXXXXX/SingletonSocket"
+	maxSocket = 107
+)
+
+// newHome makes the browser's home folder.
+func newHome() (home string, remove func() error, err error) {
+	home, remove, err = scratch.Dir("browser-")
+	if err != nil {
+		return "", nil, err
+	}
+	if over := len(home) + len(socket) - maxSocket; over > 0 {
+		return "", nil, errors.Join(fmt.Errorf("the path %s is %d bytes too long for the browser's socket: let TMPDIR name a folder with a shorter path, such as /tmp", home, over), remove())
+	}
+	return home, remove, nil
+}
+
 // Start starts a browser, which lasts until Close or the end of ctx.
 func Start(ctx context.Context, cfg Config) (*Browser, error) {
 	at, err := Find(cfg.Unsandboxed)
 	if err != nil {
 		return nil, err
 	}
-	home, remove, err := scratch.Dir("browser-") // short: the path of the browser's socket may have 107 bytes
+	home, remove, err := newHome()
 	if err != nil {
 		return nil, fmt.Errorf("making the browser's home folder: %w", err)
 	}

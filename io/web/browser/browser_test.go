@@ -166,3 +166,29 @@ func TestNoBrowser(t *testing.T) {
 	require.ErrorIs(t, err, ErrMissing)
 	require.ErrorContains(t, err, "apt-get install chromium")
 }
+
+// The browser starts wherever the path of its socket is short enough, and else an error says
+// what to do.
+func TestLongTemporaryFolder(t *testing.T) {
+	want(t)
+	short, err := os.MkdirTemp("/tmp", "b-")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, os.RemoveAll(short)) }()
+	const random = "/browser-4294967295"
+	longest := maxSocket - len(socket) - len(random)
+	for bytes, says := range map[int]string{longest: "", longest + len(random): "let TMPDIR name a folder with a shorter path"} {
+		dir := filepath.Join(short, strings.Repeat("d", bytes-len(short)-1))
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		t.Setenv("TMPDIR", dir)
+		b, err := Start(t.Context(), Config{Unsandboxed: true, Log: slog.New(slog.DiscardHandler)})
+		if says != "" {
+			require.ErrorContains(t, err, says)
+		} else {
+			require.NoError(t, err)
+			b.Close()
+		}
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}

@@ -99,53 +99,6 @@ func (j *rows) save(ctx context.Context, products []product, now time.Time, runI
 	return o, err
 }
 
-// displace records which products are no longer on their pages, which show others: like one
-// whose page answers 404 they are missing, unless this crawl finds them elsewhere, and gone
-// if the next crawl does not find them either.
-func (j *rows) displace(ctx context.Context, tx *sql.Tx, shown []product) error {
-	if j.number == 1 { // no crawl was before
-		return nil
-	}
-	on, urls := map[string]string{}, make([]string, len(shown))
-	for i, p := range shown {
-		on[p.url], urls[i] = p.key, p.url
-	}
-	got, err := tx.QueryContext(ctx, `SELECT product_key, url FROM catalog_products WHERE site = $1 AND url `+j.db.AnyOf(2)+` AND state <> 'gone' AND seen_in < $3`, j.site, j.db.List(urls), j.number)
-	if err != nil {
-		return err
-	}
-	var keys, at []string
-	for got.Next() {
-		var key, url string
-		if err := got.Scan(&key, &url); err != nil {
-			return joinClose(err, got)
-		}
-		if key != on[url] && j.mayDisplace(on[url]) {
-			keys, at = append(keys, key), append(at, url)
-		}
-	}
-	if err := joinClose(got.Err(), got); err != nil || len(keys) == 0 {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET page = $1 WHERE site = $2 AND kind = $3 AND url `+j.db.AnyOf(4), otherProduct, j.site, KindFetchProductDetailPage, j.db.List(at)); err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE catalog_products SET missing_in = $1 WHERE site = $2 AND missing_in = 0 AND seen_in < $1 AND product_key `+j.db.AnyOf(3), j.number, j.site, j.db.List(keys))
-	return err
-}
-
-// mayDisplace reports whether a product may be what another one's page shows now. One that the
-// pages of many products show is what a site shows in place of any page, such as a refusal.
-func (j *rows) mayDisplace(key string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.displaces == nil {
-		j.displaces = map[string]int{}
-	}
-	j.displaces[key]++
-	return j.displaces[key] <= minBreak
-}
-
 // pendingWrite is a product to write.
 type pendingWrite struct {
 	storedProduct

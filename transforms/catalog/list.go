@@ -14,7 +14,7 @@ func (v *visit) listPageFetcher() *stage {
 	return &stage{name: "ListPageFetcher", fails: "failed_list_page_fetcher", input: KindFetchListPage, size: v.cfg.ListFetchers, commit: v.commitSkipped,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchListPage)
-			if v.known.past(t.Page) || v.found.Load() {
+			if v.known.past(t.Page) || v.allFound() {
 				return nil, nil
 			}
 			at, body := v.reader.listRequest(t.URL, t.Page)
@@ -233,16 +233,9 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			return err
 		}
 	}
-	fresh, known, loops, repeated, err := v.journal.endLists(ctx, pages, v.cfg.StopAfterKnown > 0)
+	fresh, known, loops, repeated, err := v.endLists(ctx, pages)
 	if err != nil {
 		return err
-	}
-	if v.journal.firstReading > 0 && len(fresh) > 0 {
-		missing, err := v.journal.missing(ctx)
-		if err != nil {
-			return err
-		}
-		v.found.Store(missing == 0)
 	}
 	for _, url := range loops {
 		v.log.Warn("list_loops", "url", url, "reason", "it leads to a page that this crawl has read, or has only products of earlier pages; the list is not read further")
@@ -279,6 +272,30 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 		}
 	}
 	return nil
+}
+
+// endLists writes what list pages lead to, and in a second reading looks whether anything is
+// missing still, before a page to which they lead can be requested.
+func (v *visit) endLists(ctx context.Context, pages []listResult) (fresh, known map[string]bool, loops, repeated []string, err error) {
+	again := v.journal.firstReading > 0
+	if again {
+		v.finding.Lock()
+		defer v.finding.Unlock()
+	}
+	fresh, known, loops, repeated, err = v.journal.endLists(ctx, pages, v.cfg.StopAfterKnown > 0)
+	if err != nil || !again || len(fresh) == 0 {
+		return fresh, known, loops, repeated, err
+	}
+	missing, err := v.journal.missing(ctx)
+	v.found = err == nil && missing == 0
+	return fresh, known, loops, repeated, err
+}
+
+// allFound reports whether the second reading of the list has found all that the first had not.
+func (v *visit) allFound() bool {
+	v.finding.RLock()
+	defer v.finding.RUnlock()
+	return v.found
 }
 
 // listResult has the tasks that follow from a list page.

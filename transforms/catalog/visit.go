@@ -45,10 +45,12 @@ type visit struct {
 	unread   atomic.Int64 // pages of listed products that could not be read and are of no stored one
 	partial  atomic.Bool  // the crawl does not see all products; see rows.markPartial
 	short    atomic.Bool  // the first list page has far fewer products than list.page_size
-	found    atomic.Bool  // the second reading of the list has found all that the first had not
 	layout   *layout
 	frame    frame
 	count    func(ledger.Tally) // adds to the lane's counts
+
+	finding sync.RWMutex
+	found   bool // see allFound
 
 	parallel bool // the host has no pause between requests: its pages are fetched in parallel
 

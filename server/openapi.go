@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 )
 
 // apiBase is the API's description without the jobs: components.pathItems.StartRun
@@ -44,6 +46,7 @@ func describe(known jobList) ([]byte, error) {
 	for schema, names := range map[string][]string{"SilenceRequest": known.started().names(), "DeadLetterFilter": known.names()} {
 		schemas[schema].(map[string]any)["properties"].(map[string]any)["job"].(map[string]any)["enum"] = names
 	}
+	schemas["SilenceRequest"].(map[string]any)["properties"].(map[string]any)["rule"].(map[string]any)["enum"] = alert.Names()
 	schemas["ScheduleRequest"] = scheduleSchema(known.started())
 	for path, names := range map[string][]string{"/api/v1/runs": known.started().names(), "/api/v1/dead-letters": known.names()} {
 		for _, p := range paths[path].(map[string]any)["get"].(map[string]any)["parameters"].([]any) {

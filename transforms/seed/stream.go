@@ -32,7 +32,9 @@ func init() {
 // closes at once, as in a batch run over those files.
 //
 // Between two polls the lister returns to the runner. With maxCall it stays in its call
-// until a file is due, at most for that time.
+// until a file is due, at most for that time, and no longer than the job has run: Flink
+// advances the watermark only between two calls, and not before each of its workers has
+// begun, so that the first files would wait for a whole call if one began late.
 func Stream(s beam.Scope, cfg Config, every, maxCall time.Duration) (files, tallies beam.PCollection) {
 	s = s.Scope("seed.Stream")
 	files, tallies = beam.ParDo2(s, &pollFn{doFn: doFn{Config: cfg}, Every: every, MaxCall: maxCall}, beam.Impulse(s))
@@ -57,6 +59,8 @@ type lister struct {
 	next time.Time // when it polls again
 	turn int       // number of the latest call; an older call belongs to a job that was restarted, and may not emit
 	over time.Time // the watermark: later polls are not before it
+
+	began time.Time // when the job began or was restarted
 }
 
 var listers = struct {
@@ -142,10 +146,10 @@ func (fn *pollFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 	l.Lock()
 	defer l.Unlock()
 	if r.Start == 0 { // the job begins or was restarted: work in progress is lost
-		l.FileTracker, l.next = FileTracker{Interval: fn.Every, AwaitEnd: true}, time.Time{}
+		l.FileTracker, l.next, l.began = FileTracker{Interval: fn.Every, AwaitEnd: true}, time.Time{}, time.Now()
 	}
 	l.turn++
-	turn, until := l.turn, time.Now().Add(fn.MaxCall)
+	turn, until := l.turn, time.Now().Add(min(fn.MaxCall, time.Since(l.began)))
 	for {
 		if l.turn != turn || !fn.proceed(ctx, l) {
 			rt.TryClaim(r.End - 1) // marks the rest as done

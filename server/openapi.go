@@ -43,10 +43,12 @@ func describe(known jobList) ([]byte, error) {
 		paths[j.Path] = map[string]any{"post": post}
 	}
 	describeFinds(paths, known)
-	for schema, names := range map[string][]string{"SilenceRequest": known.started().names(), "DeadLetterFilter": known.names()} {
-		schemas[schema].(map[string]any)["properties"].(map[string]any)["job"].(map[string]any)["enum"] = names
+	oneOf := func(schema, property string, names []string) {
+		schemas[schema].(map[string]any)["properties"].(map[string]any)[property].(map[string]any)["enum"] = names
 	}
-	schemas["SilenceRequest"].(map[string]any)["properties"].(map[string]any)["rule"].(map[string]any)["enum"] = alert.Names()
+	oneOf("SilenceRequest", "job", known.started().names())
+	oneOf("SilenceRequest", "rule", alert.Names())
+	oneOf("DeadLetterFilter", "job", known.names())
 	schemas["ScheduleRequest"] = scheduleSchema(known.started())
 	for path, names := range map[string][]string{"/api/v1/runs": known.started().names(), "/api/v1/dead-letters": known.names()} {
 		for _, p := range paths[path].(map[string]any)["get"].(map[string]any)["parameters"].([]any) {

@@ -106,7 +106,7 @@ func docsJob() Job {
 				{Name: "crawled", Unit: "hosts", Counts: []string{ledger.LaneHostsDone}, Apart: []string{"providers_not_done"}},
 			}, Finds: docs.Finds(wholeShown), Path: "/api/v1/docs/runs", Done: "pages_fetched", Alerts: alert.Rules(), OwnAlerts: true,
 			Fields: []ledger.Field{namesField("provider", "Only these providers", "ids of providers"),
-				{Name: "fallback", Label: "Crawl context7's providers too", About: "Crawl the providers whose main channel is context7 too.", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
+				{Name: "fallback", Label: "Crawl what Context7 has too", About: "Crawl the providers too that Context7 has.", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
 				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},
 		Shared: []string{"url", "lanes", "adaptive-delay", "server-delay", "cdn-rate", "cdn-networks", "turns", "web", "connect-to", "allow-private", "allow-unsandboxed-browser", "post-quantum", "db", "estimate", "prices"}, SQL: true, Agent: docs.UserAgent,
 		NotEmpty: map[string]string{"provider": "name providers, or leave it out for all", "markdown": "name a directory"},
@@ -129,7 +129,7 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 	f.IntVar(&d.Depth, "depth", 0, "with --url: follow links to this depth, to pages below the URL, 1 to 5; 0: the page alone")
 	f.StringVar(&d.TermsRead, "tos-allowed", "", "with --url: the day, YYYY-MM-DD, on which you read the site's terms, which do not forbid crawling; --markdown then has whole pages")
 	f.StringVar(&d.Markdown, "markdown", "", "write pages into this directory as Markdown: those that are stored, without a crawl, or with --url those of its crawl; whole where the policy says tos: allowed, else 200 characters")
-	f.BoolVar(&d.Fallback, "fallback", false, "also crawl the providers whose main channel is context7")
+	f.BoolVar(&d.Fallback, "fallback", false, "also crawl the providers that Context7 has")
 	f.IntVar(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "most pages in one session, all providers together")
 	f.DurationVar(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long to keep handoff/docs/ for the embedding step; below 0: for ever")
 	f.Var(&d.Again, "handoff-again", "fetch all pages again and hand them over to the embedding step, changed or not; --handoff-again=PROVIDER: of one provider only")

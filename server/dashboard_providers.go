@@ -126,7 +126,7 @@ func (v providerView) Why() string {
 	case v.Terms == policy.Prohibited:
 		return "its terms of service prohibit it"
 	case v.Channel == policy.Context7:
-		return "crawled only with --fallback, or when Context7 lacks it"
+		return "crawled unless Context7 has it, or with --fallback"
 	}
 	return ""
 }

@@ -16,9 +16,9 @@ import (
 func TestChoose(t *testing.T) {
 	emptyEnv(t)
 	for args, want := range map[string]string{
-		"--job=docs --fallback --provider=toss-payments,paypal,paypal": `{"providers":2}`,
-		"--job=news --publisher=demo-local":                            `{"providers_run":1}`,
-		"--job=catalog --site=gadgets":                                 `{"sites":1}`,
+		"--job=docs --provider=toss-payments,paypal,paypal": `{"providers":2}`,
+		"--job=news --publisher=demo-local":                 `{"providers_run":1}`,
+		"--job=catalog --site=gadgets":                      `{"sites":1}`,
 	} {
 		file := filepath.Join(t.TempDir(), "report.json")
 		got := here(t, args+" --web=demo --store="+t.TempDir()+" --report="+file)
@@ -47,7 +47,6 @@ func TestChooseUnknown(t *testing.T) {
 		"--job=docs --provider=strip":                                       "--provider=strip: there is no such provider; known are anthropic, auth0, ",
 		"--job=docs --provider=stripe,":                                     "--provider=: there is no such provider",
 		"--job=docs --provider=":                                            "--provider= is empty; name providers, or leave it out for all",
-		"--job=docs --provider=stripe":                                      "--provider=stripe: its main channel is context7; --fallback crawls it too",
 		"--job=docs --provider=toss-payments --explain=https://a.example":   "--explain is not limited to providers; leave --provider out",
 		"--job=docs --provider=toss-payments --handoff-again=toss-payments": "leave --provider out",
 		"--job=news --publisher=kh":                                         "there is no such enabled publisher; known are hankyung, mk",

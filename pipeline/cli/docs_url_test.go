@@ -111,7 +111,6 @@ func TestDocsURLRefused(t *testing.T) {
 		"--url=https://docs.example/ --tos-allowed=yes":                          `--tos-allowed: "yes" is not a date; write YYYY-MM-DD`,
 		"--url=https://docs.example/ --tos-allowed=9999-01-05":                   "--tos-allowed: 9999-01-05 is in the future",
 		"--url=https://docs.tosspayments.com/reference --tos-allowed=2026-01-05": "write tos and tos_checked there",
-		"--url=https://docs.stripe.com/api":                                      "--fallback crawls it too",
 		"--url=https://docs.tosspayments.com/pricing":                            "does not allow the path (no allowed pattern matches)",
 		"--url=https://docs.example/blog/x":                                      "may have personal data",
 		"--url=https://www.a.example/docs/x --policies=" + policies:              "its terms of service prohibit crawling (tos: prohibited)",

@@ -19,7 +19,7 @@ import (
 func TestMCP(t *testing.T) {
 	emptyEnv(t)
 	dir := t.TempDir()
-	crawl := here(t, "--job=docs --web=demo --log-level=error --fallback --provider=stripe --store="+dir)
+	crawl := here(t, "--job=docs --web=demo --log-level=error --provider=stripe --store="+dir)
 	require.Equal(t, ExitOK, crawl.code, crawl.stderr)
 	require.Equal(t, ExitOK, here(t, "embed --store="+dir).code)
 	d, err := db.Open(t.Context(), "sqlite://"+filepath.ToSlash(dir)+".db")

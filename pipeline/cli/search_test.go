@@ -80,7 +80,7 @@ func TestEmbedAndSearch(t *testing.T) {
 	}
 	model := " --embed-model=small --embed-url=" + url
 	assert.Contains(t, run("embed", ExitUsage).stderr, "run --job=docs first")
-	demo := "--job=docs --web=demo --log-level=error --fallback --provider=openai,stripe --demo-edition="
+	demo := "--job=docs --web=demo --log-level=error --provider=openai,stripe --demo-edition="
 	run(demo+"1", ExitOK)
 	assert.Contains(t, run("search card", ExitOK).stdout, "nothing is found")
 	numbers := regexp.MustCompile(`indexed (\d+) hand-offs: (\d+) chunks put, (\d+) deleted, (\d+) vectors made`)

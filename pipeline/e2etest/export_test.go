@@ -67,7 +67,7 @@ func readExports(t *testing.T, python, dir string) {
 	t.Helper()
 	program := rig.Program
 	database := "sqlite://" + filepath.Join(t.TempDir(), "state.db")
-	for _, args := range [][]string{{"--job=catalog", "--demo-changes=1"}, {"--job=catalog", "--demo-changes=2"}, {"--job=catalog", "--sites=../../transforms/catalog/sites/examples", "--images"}, {"--job=news", "--keep-html"}, {"--job=news", "--reparse"}, {"--job=docs", "--provider=stripe", "--fallback"}} {
+	for _, args := range [][]string{{"--job=catalog", "--demo-changes=1"}, {"--job=catalog", "--demo-changes=2"}, {"--job=catalog", "--sites=../../transforms/catalog/sites/examples", "--images"}, {"--job=news", "--keep-html"}, {"--job=news", "--reparse"}, {"--job=docs", "--provider=stripe"}} {
 		if slices.Contains(args, "--reparse") {
 			misread(t, database)
 		}

@@ -75,7 +75,7 @@ type Config struct {
 	// Off says why a provider is not crawled whatever its policy says, because of what
 	// people changed in the store.
 	Off      map[string]string
-	Fallback bool // crawl context7 providers too
+	Fallback bool // crawl what Context7 has too
 	// Only are the providers that are crawled; nil: all. An unfinished session stays open
 	// for the others.
 	Only []string
@@ -113,8 +113,6 @@ func (c Config) Crawled(p policy.Policy) (reason string, crawled bool) {
 		return c.Off[p.ProviderID], false
 	case p.Terms == policy.Prohibited:
 		return "its terms of service prohibit crawling (tos: prohibited)", false
-	case p.Channel == policy.Context7 && !c.Fallback:
-		return "its main channel is context7; --fallback crawls it too", false
 	}
 	return "", true
 }

@@ -231,12 +231,19 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	}
 }
 
-// A provider that is prohibited, or context7 without --fallback, or purged, gets no
+// A provider that is prohibited, or that Context7 has without --fallback, or purged, gets no
 // request. Two providers on one host are crawled one after another.
 func TestLeftOut(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
 	j.cfg.Fallback = false
+	d := openDB(t, j.cfg.DB)
+	for _, p := range j.cfg.Policies {
+		if p.Channel == policy.Context7 {
+			_, err := d.Exec(`INSERT INTO docs_sources (provider, source, address, session, state, reason, checked_at) VALUES ($1, 'context7', '', '', 'found', 'it has it', $2)`, p.ProviderID, db.Micros(time.Now()))
+			require.NoError(t, err)
+		}
+	}
 	for i := range j.cfg.Policies {
 		if j.cfg.Policies[i].ProviderID == "aws-ses" {
 			j.cfg.Policies[i].Terms = policy.Prohibited
@@ -252,7 +259,6 @@ func TestLeftOut(t *testing.T) {
 	for at := range j.asked() {
 		require.True(t, strings.HasPrefix(at, "docs.tosspayments.com/"), at)
 	}
-	d := openDB(t, j.cfg.DB)
 	_, err := Purge(t.Context(), d, j.store, "toss-twin", time.Now())
 	require.NoError(t, err)
 	r, total = j.run("direct")
@@ -265,7 +271,7 @@ func TestLeftOut(t *testing.T) {
 func TestHandOffAgain(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
-	j.cfg.Fallback = false
+	j.cfg.Policies = slices.DeleteFunc(j.cfg.Policies, func(p policy.Policy) bool { return p.Channel == policy.Context7 })
 	lines := func() map[string]string { // by chunk id
 		out := map[string]string{}
 		for _, key := range j.files() {
@@ -365,7 +371,7 @@ func TestHandOffAgain(t *testing.T) {
 func TestNotDone(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
-	j.cfg.Fallback, j.cfg.Lanes = false, 1
+	j.cfg.Lanes = 1
 	ids := map[string]string{} // host by provider
 	j.cfg.Policies = slices.DeleteFunc(j.cfg.Policies, func(p policy.Policy) bool { return p.Channel == policy.Context7 })
 	for _, p := range j.cfg.Policies {

@@ -26,8 +26,8 @@ const listContext7 = "context7"
 const maxContext7 = 1 << 20
 
 // askContext7 asks Context7 which providers' documentation it has, and records it. An answer
-// counts for four weeks. What goes wrong there is recorded too, and the policies' channels
-// stay: the next session asks again.
+// counts for four weeks. What goes wrong there is recorded too: every provider that it was not
+// found to have is crawled, and the next session asks again.
 func (fn *listFn) askContext7(ctx context.Context, session string, off map[string]bool) error {
 	key := os.Getenv(Context7Key)
 	if key == "" {
@@ -38,7 +38,7 @@ func (fn *listFn) askContext7(ctx context.Context, session string, off map[strin
 	defer client.Close()
 	since, failed := db.Micros(fn.Worker.Pacer.Clock.Now().Add(-missKept)), ""
 	for _, p := range fn.Config.Policies {
-		if p.Order()[0] == policy.HTML || p.Terms == policy.Prohibited || off[p.ProviderID] || fn.Config.Off[p.ProviderID] != "" || fn.Config.leftOut(p.ProviderID) {
+		if p.Order()[0] == policy.HTML && p.Channel != policy.Context7 || p.Terms == policy.Prohibited || off[p.ProviderID] || fn.Config.Off[p.ProviderID] != "" || fn.Config.leftOut(p.ProviderID) {
 			continue
 		}
 		var n int
@@ -92,9 +92,6 @@ func (fn *listFn) noteContext7(ctx context.Context, session string, p policy.Pol
 		return fmt.Errorf("recording what Context7 has: %w", err)
 	}
 	fn.Worker.Log.Info("source_checked", "provider", p.ProviderID, "source", listContext7, "url", "https://context7.com", "state", state, "reason", reason)
-	if state == "missing" && p.Channel == policy.Context7 {
-		fn.Worker.Log.Warn("context7_lacks", "provider", p.ProviderID, "what_to_do", "its policy says channel: context7; write crawl, or run with --fallback")
-	}
 	return nil
 }
 

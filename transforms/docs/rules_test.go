@@ -1282,15 +1282,19 @@ func TestCrawled(t *testing.T) {
 		channel  policy.Channel
 		terms    policy.Terms
 		fallback bool
+		has      string
 		want     bool
 	}{
-		{policy.Crawl, policy.Unknown, false, true},
-		{policy.Crawl, policy.Allowed, false, true},
-		{policy.Crawl, policy.Prohibited, true, false},
-		{policy.Context7, policy.Allowed, false, false},
-		{policy.Context7, policy.Allowed, true, true},
+		{policy.Crawl, policy.Unknown, false, "", true},
+		{policy.Crawl, policy.Allowed, false, "", true},
+		{policy.Crawl, policy.Prohibited, true, "", false},
+		{policy.Crawl, policy.Allowed, false, "Context7 has it", false},
+		{policy.Context7, policy.Allowed, false, "", true},
+		{policy.Context7, policy.Allowed, false, "Context7 has it", false},
+		{policy.Context7, policy.Allowed, true, "Context7 has it", true},
+		{policy.Context7, policy.Prohibited, true, "", false},
 	} {
-		reason, ok := Config{Fallback: tt.fallback}.Crawled(policy.Policy{Channel: tt.channel, Terms: tt.terms})
+		reason, ok := Config{Fallback: tt.fallback}.crawled(policy.Policy{ProviderID: "a", Channel: tt.channel, Terms: tt.terms}, map[string]string{"a": tt.has})
 		require.Equal(t, tt.want, ok)
 		require.Equal(t, tt.want, reason == "")
 	}

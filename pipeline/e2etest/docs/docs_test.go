@@ -297,7 +297,6 @@ func TestRefused(t *testing.T) {
 		{[]string{"--demo-edition=3"}, "use 1 or 2"},
 		{[]string{"--alerts=error_rate=20"}, "--alerts: error_rate=20: use a share from 0 to 1"},
 		{[]string{"--handoff-again=nobody"}, "--handoff-again=nobody: there is no such provider; known are anthropic"},
-		{[]string{"--handoff-again=stripe"}, "--handoff-again=stripe: its main channel is context7"},
 		{[]string{"--handoff-again", "--diff"}, "--diff and --handoff-again: use one at a time"},
 		{[]string{"--diff", "--explain=https://a.example/"}, "--diff and --explain: use one at a time"},
 		{[]string{"--diff"}, "there is no such session"},

@@ -34,7 +34,7 @@ const (
 type Channel string
 
 const (
-	// Context7 providers are crawled only as a fallback.
+	// Context7 providers are crawled if Context7 was not found to have them.
 	Context7 Channel = "context7"
 	// Crawl providers are crawled.
 	Crawl Channel = "crawl"
@@ -127,8 +127,8 @@ type Policy struct {
 		Base string `yaml:"base" pattern:"^https?://"`
 	} `yaml:"github"`
 
-	// The main source of the provider's documents. A provider of context7 is crawled
-	// only with --fallback.
+	// The main source of the provider's documents. A provider of context7 is crawled if
+	// Context7 lacks it or could not be asked, or with --fallback.
 	Channel Channel `yaml:"channel" jsonschema:"enum=crawl,enum=context7,default=crawl"`
 	// What the provider's terms of service say about crawling. A prohibited provider is
 	// never crawled. An unknown one is crawled with a warning, and people are shown at

@@ -90,7 +90,7 @@ func (c *crawl) keepFile(ctx context.Context, key string, f *apiFile) error {
 	_, err = c.db.ExecContext(ctx, `INSERT INTO docs_api_files (provider, key, address, session, state, reason, final, header, hash, changed, body, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (provider, key, address) DO UPDATE SET session = excluded.session, state = excluded.state, reason = excluded.reason, final = excluded.final, header = excluded.header,
 			hash = excluded.hash, changed = excluded.changed, body = excluded.body, checked_at = excluded.checked_at`,
-		c.policy.ProviderID, key, f.address, f.session, f.state, content.MaskEmails(clean(f.reason)), clean(f.final), clean(string(header)), f.hash, changed, clean(f.body), f.checked)
+		c.policy.ProviderID, key, f.address, f.session, f.state, content.Clean(f.reason), clean(f.final), clean(string(header)), f.hash, changed, clean(f.body), f.checked)
 	if err != nil {
 		return fmt.Errorf("storing the file %s of %s: %w", f.address, key, err)
 	}

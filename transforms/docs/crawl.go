@@ -179,7 +179,7 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 		state, reason = OutOfBudget, reasonSessionMax
 		c.w.Log.Warn("session_max_pages_reached", "provider", c.policy.ProviderID, "session_max_pages", c.sessionMax())
 	case errors.Is(err, errUnreachable):
-		state, reason = Unreachable, content.MaskEmails(clean(ledger.Redact(err.Error())))
+		state, reason = Unreachable, content.Clean(ledger.Redact(err.Error()))
 		c.w.Log.Warn("provider_unreachable", "provider", c.policy.ProviderID, "error", ledger.Redact(err.Error()))
 	case errors.As(err, &abandoned):
 		state, reason = Held, "the host asks for a pause until "+abandoned.Until.UTC().Format(time.RFC3339)

@@ -403,7 +403,7 @@ func (c *crawl) noteOffer(ctx context.Context, source, address, state, reason st
 	_, err := c.db.ExecContext(ctx, `INSERT INTO docs_sources (provider, source, address, session, state, reason, etag, last_modified, read_by, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 		ON CONFLICT (provider, source, address) DO UPDATE SET session = excluded.session, state = excluded.state, reason = excluded.reason, read_by = excluded.read_by, checked_at = excluded.checked_at,
 			etag = CASE WHEN excluded.etag = '' THEN docs_sources.etag ELSE excluded.etag END, last_modified = CASE WHEN excluded.last_modified = '' THEN docs_sources.last_modified ELSE excluded.last_modified END`,
-		c.policy.ProviderID, source, clean(address), c.part.session, state, content.MaskEmails(clean(reason)), etag, modified, c.readBy, db.Micros(c.clock.Now()))
+		c.policy.ProviderID, source, clean(address), c.part.session, state, content.Clean(reason), etag, modified, c.readBy, db.Micros(c.clock.Now()))
 	if err != nil {
 		return fmt.Errorf("recording whether there is %s: %w", address, err)
 	}

@@ -22,7 +22,7 @@ import (
 
 // contentVersion changes when the program makes other content from the same page than
 // before. Otherwise a 304 would keep the content of an older version.
-const contentVersion = "10"
+const contentVersion = "11"
 
 // readBy identifies what turns a page into content: this program's version and the
 // policy's selectors.

@@ -109,7 +109,7 @@ func (c *crawl) checkTerms(ctx context.Context) error {
 	_, err = c.db.ExecContext(ctx, `INSERT INTO docs_terms (provider, address, session, reason, hash, etag, last_modified, checked_at, read_at, changed_at, before_at, tos_checked) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (provider) DO UPDATE SET address = excluded.address, session = excluded.session, reason = excluded.reason, hash = excluded.hash, etag = excluded.etag, last_modified = excluded.last_modified,
 			checked_at = excluded.checked_at, read_at = excluded.read_at, changed_at = excluded.changed_at, before_at = excluded.before_at, tos_checked = excluded.tos_checked`,
-		c.policy.ProviderID, now.address, now.session, content.MaskEmails(clean(why)), now.hash, now.etag, now.modified, db.Micros(c.clock.Now()), now.readAt, now.changedAt, now.beforeAt, now.termsChecked)
+		c.policy.ProviderID, now.address, now.session, content.Clean(why), now.hash, now.etag, now.modified, db.Micros(c.clock.Now()), now.readAt, now.changedAt, now.beforeAt, now.termsChecked)
 	if err != nil {
 		return fmt.Errorf("recording the terms of %s: %w", c.policy.ProviderID, err)
 	}

@@ -208,7 +208,7 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 			return err
 		}
 	}
-	if err := exec(`UPDATE pages SET status = $1, reason = $2, http_status = $3 WHERE provider = $4 AND key = $5`, e.status, content.MaskEmails(clean(e.reason)), e.http, id, p.key); err != nil {
+	if err := exec(`UPDATE pages SET status = $1, reason = $2, http_status = $3 WHERE provider = $4 AND key = $5`, e.status, content.Clean(e.reason), e.http, id, p.key); err != nil {
 		return err
 	}
 	if e.forbid {
@@ -270,7 +270,7 @@ func (c *crawl) writeSource(ctx context.Context, tx *sql.Tx, key string, w way) 
 		return nil
 	}
 	_, err := tx.ExecContext(ctx, `INSERT INTO docs_page_sources (provider, key, source, reason) VALUES ($1, $2, $3, $4) ON CONFLICT (provider, key) DO UPDATE SET source = excluded.source, reason = excluded.reason`,
-		c.policy.ProviderID, key, w.source, content.MaskEmails(clean(w.reason)))
+		c.policy.ProviderID, key, w.source, content.Clean(w.reason))
 	return err
 }
 

@@ -4,10 +4,11 @@ import (
 	"net/url"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/io/untrusted"
 )
 
 // maxAnchor is the maximum length of a fragment in bytes.
@@ -72,6 +73,5 @@ func name(n *html.Node) string {
 }
 
 func usable(fragment string) bool {
-	return fragment != "" && len(fragment) <= maxAnchor && utf8.ValidString(fragment) &&
-		!strings.ContainsFunc(fragment, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	return fragment != "" && len(fragment) <= maxAnchor && untrusted.Key(fragment) == nil && !strings.ContainsFunc(fragment, unicode.IsSpace)
 }

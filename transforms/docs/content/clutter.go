@@ -78,12 +78,8 @@ func (c clutter) drops(n *html.Node) bool {
 				return true
 			}
 		case "aria-hidden":
-			if a.Val == "true" {
-				return true
-			}
-		case "hidden":
 			// All panels of tabs except the first are hidden until they are chosen.
-			if a.Val != "until-found" && attr(n, "role") != "tabpanel" {
+			if a.Val == "true" && attr(n, "role") != "tabpanel" {
 				return true
 			}
 		}

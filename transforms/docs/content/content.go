@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/andybalholm/cascadia"
+
+	"github.com/newsfork/seed-engine/io/untrusted"
 )
 
 // Options are what a provider's policy and the fetch say about a page.
@@ -87,10 +89,13 @@ const MaxLinks = 10_000
 // MaxTitle is the maximum length of a title in characters: it is stored with each chunk.
 const MaxTitle = 300
 
+// Clean returns text as people see it (untrusted.Text), with e-mail addresses masked.
+func Clean(text string) string { return MaskEmails(untrusted.Text(text, 0)) }
+
 // ShortTitle makes a title from a line of text: at most MaxTitle characters, e-mail
 // addresses masked.
 func ShortTitle(text string) string {
-	text = MaskEmails(text)
+	text = Clean(text)
 	n := 0
 	for i := range text {
 		if n++; n > MaxTitle {

@@ -32,6 +32,7 @@ func Extract(body []byte, contentType string, o Options) (Page, error) {
 	if err != nil {
 		return Page{}, errors.Join(ErrTooDeep, fmt.Errorf("parsing the page: %w", err))
 	}
+	conceal(root)
 	s := survey{size: len(text), options: o, clutter: clutter{remove}, custom: content, seen: make(map[string]bool)}
 	if o.Base != nil {
 		s.base = o.Base
@@ -72,7 +73,7 @@ func (s *survey) page() Page {
 		s.render(&p, roots, false, true)
 		p.Selector = "body"
 	}
-	p.Markdown = MaskEmails(p.Markdown)
+	p.Markdown = Clean(p.Markdown)
 	if p.Title == "" {
 		p.Title = firstHeading(p.Markdown)
 	}
@@ -181,6 +182,6 @@ func ExtractText(body []byte, contentType string) (Page, error) {
 	if media, _, err := mime.ParseMediaType(contentType); err == nil && media != "text/plain" && isText(media) {
 		text = plainMarkdown(text)
 	}
-	text = MaskEmails(strings.Trim(strings.ReplaceAll(text, "\x00", string(utf8.RuneError)), "\n \t"))
+	text = Clean(strings.Trim(strings.ReplaceAll(text, "\x00", string(utf8.RuneError)), "\n \t"))
 	return Page{Title: ShortTitle(firstHeading(text)), Markdown: text, Empty: text == ""}, nil
 }

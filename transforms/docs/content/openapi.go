@@ -120,7 +120,7 @@ func (d *Description) Page() (Page, error) {
 	if a.tooLong() {
 		return Page{}, fmt.Errorf("the description's references expand to over %d bytes or %d steps: %w", maxOpenAPI, maxSteps, ErrNotOpenAPI)
 	}
-	return Page{Title: ShortTitle(title), Markdown: MaskEmails(strings.TrimSpace(a.b.String()))}, nil
+	return Page{Title: ShortTitle(title), Markdown: Clean(strings.TrimSpace(a.b.String()))}, nil
 }
 
 // item writes the operations of a path, or of a webhook.

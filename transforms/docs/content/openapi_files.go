@@ -107,14 +107,14 @@ func withoutEmails(v any) any {
 	switch v := v.(type) {
 	case object:
 		for i := range v {
-			v[i] = member{MaskEmails(v[i].key), withoutEmails(v[i].value)}
+			v[i] = member{Clean(v[i].key), withoutEmails(v[i].value)}
 		}
 	case []any:
 		for i := range v {
 			v[i] = withoutEmails(v[i])
 		}
 	case string:
-		return MaskEmails(v)
+		return Clean(v)
 	}
 	return v
 }

@@ -167,7 +167,7 @@ func (l *layout) heading(page, level int, lines []line) {
 		l.title = text
 	}
 	from := len(l.out)
-	l.write(page, content.Heading(level, content.MaskEmails(text)))
+	l.write(page, content.Heading(level, content.Clean(text)))
 	l.last = span{from, len(l.out)}
 }
 
@@ -275,11 +275,11 @@ func (l *layout) flush() {
 	case row:
 		texts := make([]string, len(b.lines))
 		for i, x := range b.lines {
-			texts[i] = content.Escape(content.MaskEmails(l.join([]line{x})))
+			texts[i] = content.Escape(content.Clean(l.join([]line{x})))
 		}
 		l.write(b.page, strings.Join(texts, "  \n"))
 	default:
-		text := content.MaskEmails(l.join(b.lines))
+		text := content.Clean(l.join(b.lines))
 		if m := marker(text); strings.Contains(bullets, m) && m != "" {
 			l.write(b.page, "- "+content.Escape(strings.TrimSpace(text[len(m):])))
 		} else if m != "" && m[0] <= '9' {
@@ -344,5 +344,5 @@ func (l *layout) fenced(lines []line) string {
 		}
 		b.WriteString(strings.ReplaceAll(x.text, string(hyphen), "-"))
 	}
-	return content.Code(content.MaskEmails(b.String()))
+	return content.Code(content.Clean(b.String()))
 }

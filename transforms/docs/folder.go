@@ -12,7 +12,6 @@ import (
 	"os"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,11 +29,12 @@ func WriteFolder(ctx context.Context, d *db.DB, s store.Store, dir string, ids [
 		return 0, err
 	}
 	defer func() { _ = root.Close() }()
+	written := map[string]bool{} // names in lower case
 	for _, id := range ids {
 		pages, cut := 0, 0
 		for p, err := range Texts(ctx, d, s, id, whole(id)) {
 			if err == nil {
-				err = writePage(root, p)
+				err = writePage(root, p, written)
 			}
 			if err != nil {
 				return all, fmt.Errorf("writing the pages of %s into %s: %w", id, dir, err)
@@ -63,11 +63,15 @@ func WriteFolder(ctx context.Context, d *db.DB, s store.Store, dir string, ids [
 }
 
 // writePage writes one page, with what is known of it as YAML at its beginning.
-func writePage(root *os.Root, p PageText) error {
+func writePage(root *os.Root, p PageText, written map[string]bool) error {
 	name, err := pageFile(p.URL)
 	if err != nil {
 		return err
 	}
+	if written[strings.ToLower(name)] { // another provider has the page too
+		name = hashed(strings.TrimSuffix(name, ".md"), p.Provider+"\n"+p.URL) + ".md"
+	}
+	written[strings.ToLower(name)] = true
 	var b bytes.Buffer
 	b.WriteString("---\n")
 	for _, f := range [][2]string{{"title", p.Title}, {"url", p.URL}, {"provider", p.Provider}, {"fetched_at", p.Fetched.Format(time.RFC3339)}} {
@@ -92,35 +96,56 @@ func writePage(root *os.Root, p PageText) error {
 // plainName matches a part of a path that may be the name of a file or folder as it is.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_%~-][A-Za-z0-9_.%~-]{0,99}$`)
 
+// named matches a part that, as the name of a file or folder, is not the name of this page
+// alone on every system: it ends in a dot, means a device, or looks like one of ours.
+var named = regexp.MustCompile(`(?i)\.$|^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)|\.md$|-[0-9a-f]{8}$`)
+
+// escapes are the letters of a name whose case means nothing.
+var escapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+
+// maxFile is the maximum length of a page's file below the directory in bytes.
+const maxFile = 240
+
+func hashed(name, of string) string {
+	sum := sha256.Sum256([]byte(of))
+	return name + "-" + hex.EncodeToString(sum[:4])
+}
+
 // pageFile is a page's file: the host, and the path of its URL. A name that cannot be one
-// of a file, or could be another page's, gets a part of a hash.
+// of a file, or could be another page's, also where case means nothing, gets a part of a hash.
 func pageFile(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(address))
 	host := strings.NewReplacer(":", "_", "[", "", "]", "").Replace(u.Host)
-	var parts []string
-	plain := u.RawQuery == ""
-	for i, part := range slices.Concat([]string{host}, strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")) {
+	at := u.EscapedPath()
+	way := strings.TrimSuffix(strings.TrimPrefix(at, "/"), "/")
+	parts := append([]string{host}, strings.Split(way, "/")...)
+	plain := u.RawQuery == "" && way != "index" && (way != "" || len(at) < 2) && !strings.ContainsAny(u.Host, "_[")
+	for i, part := range parts {
 		if part == "" {
-			part = "index"
+			plain, part = plain && way == "", "index"
 		}
-		if !plainName.MatchString(part) || i > 0 && strings.HasSuffix(part, ".md") {
+		own := escapes.ReplaceAllString(part, "")
+		if !plainName.MatchString(part) || named.MatchString(part) || own != strings.ToLower(own) {
 			plain = false
 			part = strings.Map(func(r rune) rune {
 				if plainName.MatchString(string(r)) {
 					return r
 				}
 				return '-'
-			}, part)
-			part = part[:min(len(part), 80)]
+			}, part[:min(len(part), 80)])
+			if named.MatchString(part) {
+				part = "_" + strings.ReplaceAll(part, ".", "-")
+			}
 		}
-		parts = append(parts, part)
+		parts[i] = part
 	}
-	if !plain {
-		parts[len(parts)-1] += "-" + hex.EncodeToString(sum[:4])
+	if name := path.Join(parts...); plain && len(name) < maxFile {
+		return name + ".md", nil
+	} else if len(name) >= maxFile {
+		parts = []string{parts[0], parts[len(parts)-1]}
 	}
-	return path.Join(parts...) + ".md", nil
+	return hashed(path.Join(parts...), address) + ".md", nil
 }

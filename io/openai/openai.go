@@ -6,6 +6,7 @@ package openai
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +33,7 @@ type Endpoint struct {
 	Model string
 	HTTP  *http.Client // sends the requests
 	key   string
+	echo  *strings.Replacer // takes the key out of what the endpoint says, in the ways to write it
 
 	mu     sync.Mutex
 	paused time.Time // until when it asks for no request
@@ -53,9 +56,33 @@ func At(base, operation, model, example, key string, timeout time.Duration) (*En
 	if key != "" && u.Scheme == "http" && !local {
 		return nil, fmt.Errorf("the key would be sent to %s without encryption; use https", u.Host)
 	}
-	return &Endpoint{URL: strings.TrimSuffix(strings.TrimSuffix(base, "/"), operation) + operation, Model: model, key: key,
+	return &Endpoint{URL: strings.TrimSuffix(strings.TrimSuffix(base, "/"), operation) + operation, Model: model, key: key, echo: echo(key),
 		HTTP: &http.Client{Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
+
+func echo(key string) *strings.Replacer {
+	if key == "" {
+		return strings.NewReplacer()
+	}
+	quoted, _ := json.Marshal(key) // a string always has JSON
+	escaped := strings.Trim(string(quoted), `"`)
+	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(escaped)
+	var pairs []string
+	for _, k := range []string{key, escaped, plain, strings.ReplaceAll(escaped, "/", `\/`), strings.ReplaceAll(plain, "/", `\/`),
+		url.QueryEscape(key), url.PathEscape(key), base64.StdEncoding.EncodeToString([]byte(key)), strings.Trim(strconv.Quote(key), `"`)} {
+		pairs = append(pairs, k, "REDACTED")
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// redacted is an error whose text repeated the key.
+type redacted struct {
+	error
+	text string
+}
+
+func (r *redacted) Error() string { return r.text }
+func (r *redacted) Unwrap() error { return r.error }
 
 // Close closes the idle connections.
 func (e *Endpoint) Close() { e.HTTP.CloseIdleConnections() }
@@ -120,8 +147,25 @@ func (e *Endpoint) pause(answer *http.Response) {
 
 // Post sends a request, after the pause that the endpoint may ask for, and returns the
 // body of the answer, which has at most maxAnswer bytes. The error for another status than
-// 200 is a *StatusError.
+// 200 is a *StatusError. Neither has the key in it, also if the endpoint repeats it.
 func (e *Endpoint) Post(ctx context.Context, request any, maxAnswer int64) ([]byte, error) {
+	b, err := e.post(ctx, request, maxAnswer)
+	if err != nil {
+		if text := e.echo.Replace(err.Error()); text != err.Error() {
+			return nil, &redacted{err, text}
+		}
+		return nil, err
+	}
+	if len(e.key) > minSecret { // a shorter one is no secret, and may be a part of the answer
+		b = []byte(e.echo.Replace(string(b)))
+	}
+	return b, nil
+}
+
+// minSecret is the length in bytes up to which a key can be there by chance.
+const minSecret = 7
+
+func (e *Endpoint) post(ctx context.Context, request any, maxAnswer int64) ([]byte, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -147,7 +191,7 @@ func (e *Endpoint) Post(ctx context.Context, request any, maxAnswer int64) ([]by
 		return nil, err
 	}
 	if answer.StatusCode != http.StatusOK {
-		return nil, &StatusError{answer.StatusCode, untrusted.Text(strings.ToValidUTF8(string(b[:min(len(b), 300)]), ""), 0)}
+		return nil, &StatusError{answer.StatusCode, untrusted.Text(e.echo.Replace(string(b)), 300)}
 	}
 	if int64(len(b)) > maxAnswer {
 		return nil, fmt.Errorf("its answer is over %d MB", maxAnswer>>20)

@@ -89,7 +89,7 @@ func (w *writer) titlesCallout(h *html.Node) bool {
 // kind writes the kind of a callout.
 func (w *writer) kind(kind string) {
 	w.block()
-	w.begin()
+	w.begin('`')
 	w.out, w.fresh = append(w.out, "**"+kind+":**"...), false
 	w.block()
 }
@@ -152,7 +152,7 @@ func (w *writer) superOrSubscript(n *html.Node, mark byte) {
 	case !hasWords(text), w.fresh || w.lead != "", mark == '^' && unraised[strings.ToLower(text)], len(text) > 40:
 		w.children(n)
 	default:
-		w.begin()
+		w.begin('`')
 		w.out, w.fresh = append(w.out, mark), false
 		if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 			text = "(" + text + ")"

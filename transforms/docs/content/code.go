@@ -193,7 +193,7 @@ func (w *writer) inline(text string) {
 	if w.cell {
 		text = strings.ReplaceAll(text, "|", `\|`)
 	}
-	w.begin()
+	w.begin('`')
 	w.fresh = false
 	if !strings.Contains(text, "`") {
 		if w.codeEnd > 0 && w.codeEnd == len(w.out) { // adjacent code is joined

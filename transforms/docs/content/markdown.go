@@ -2,6 +2,7 @@ package content
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,9 +30,9 @@ type writer struct {
 	// The ends of the last closing mark and of the last inline code in out. When the
 	// same mark opens there, the closing mark is removed, so that <b>a</b><b>b</b>
 	// becomes one.
-	closed    int
-	closeMark string
-	codeEnd   int
+	closed  int
+	ends    []mark // the closing marks that end there, the inner ones first
+	codeEnd int
 
 	anchors   []string // of the headings outside of lists and quotes
 	markBytes int      // how many bytes of marks for lists and quotes may still be written
@@ -65,10 +66,11 @@ type level struct {
 	used        bool
 }
 
-// mark is an emphasis that is open; it is written when text follows.
+// mark is an emphasis; it is written when text follows.
 type mark struct {
-	text    string
+	text    string // "" if CommonMark would not read it as a mark where it stands
 	written bool
+	at      int // where it begins in out
 }
 
 // String returns the Markdown, without white space at its ends.
@@ -99,21 +101,75 @@ func (w *writer) suspend() {
 }
 
 // begin writes what is pending, before text is written: breaks with the markers of
-// lists and quotes, a space, a heading's lead, opening marks.
-func (w *writer) begin() {
+// lists and quotes, a space, a heading's lead, opening marks. next is the first character
+// of the text.
+func (w *writer) begin(next rune) {
 	w.writePending()
-	for i := range w.marks {
+	open := slices.IndexFunc(w.marks, func(m mark) bool { return !m.written })
+	after := w.closed == len(w.out) && len(w.ends) > 0
+	if joins := after && open >= 0 && w.ends[len(w.ends)-1].text == w.marks[open].text; after && !joins && !splits(next) {
+		w.unmark()
+		after = len(w.ends) > 0
+	}
+	before, _ := utf8.DecodeLastRune(w.out)
+	for i := max(open, 0); open >= 0 && i < len(w.marks); i++ {
 		m := &w.marks[i]
 		if m.written {
 			continue
 		}
-		if w.closed == len(w.out) && w.closeMark == m.text {
+		m.written, m.at = true, len(w.out)
+		switch last := len(w.ends) - 1; {
+		case after && w.ends[last].text == m.text:
+			m.at, w.ends = w.ends[last].at, w.ends[:last]
 			w.out = w.out[:len(w.out)-len(m.text)]
-		} else {
+			w.closed = len(w.out)
+		case after && m.text != strikethrough, splits(next) && !splits(before):
+			m.text = ""
+		default:
 			w.out = append(w.out, m.text...)
 		}
-		m.written = true
+		after = w.closed == len(w.out) && len(w.ends) > 0
 	}
+}
+
+// strikethrough is the mark that does not begin as the others do.
+const strikethrough = "~~"
+
+// splits reports whether marks can stand between a character and a letter on their other side,
+// with the character inside (CommonMark 6.2, flanking). Behind a letter and in front of
+// punctuation a mark does not open, behind punctuation and in front of a letter it does not close.
+func splits(c rune) bool {
+	return c == utf8.RuneError || unicode.IsSpace(c) || unicode.IsPunct(c) || unicode.IsSymbol(c)
+}
+
+// unmark removes the marks that end here if they stand behind punctuation: they would be read
+// as text in front of a letter.
+func (w *writer) unmark() {
+	end := w.closed
+	for _, m := range w.ends {
+		end -= len(m.text)
+	}
+	if c, _ := utf8.DecodeLastRune(w.out[:end]); !splits(c) {
+		return
+	}
+	w.out = w.out[:end]
+	for _, m := range w.ends { // the inner ones first: those around them begin before them
+		w.out = slices.Delete(w.out, m.at, m.at+len(m.text))
+	}
+	w.ends, w.codeEnd = nil, 0
+}
+
+// end closes the last mark.
+func (w *writer) end() {
+	last := len(w.marks) - 1
+	if m := w.marks[last]; m.written && m.text != "" {
+		if w.closed != len(w.out) {
+			w.ends = w.ends[:0]
+		}
+		w.out = append(w.out, m.text...)
+		w.closed, w.ends = len(w.out), append(w.ends, m)
+	}
+	w.marks = w.marks[:last]
 }
 
 func (w *writer) writePending() {
@@ -175,7 +231,8 @@ func (w *writer) text(s string) {
 		for end < len(s) && (s[end] > ' ' && s[end] < utf8.RuneSelf || s[end] > ' ' && blankAt(s[end:]) == 0) {
 			end++
 		}
-		w.begin()
+		next, _ := utf8.DecodeRuneInString(s[i:])
+		w.begin(next)
 		w.word(s, i, end)
 		w.fresh = false
 		i = end
@@ -251,7 +308,7 @@ func (w *writer) escapes(s string, from, to, i int, forced bool) bool {
 	case '`':
 		return true
 	case '*':
-		return forced || len(word) > 1 || !blankAround(s, from, to)
+		return forced || len(word) > 1 || len(w.marks) > 0 || !blankAround(s, from, to)
 	case '_':
 		return forced || len(word) > 1 && !within(word, i)
 	case '<':

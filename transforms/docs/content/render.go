@@ -375,12 +375,7 @@ func (w *writer) marked(n *html.Node, text string) {
 	}
 	w.marks = append(w.marks, mark{text: text})
 	w.children(n)
-	last := len(w.marks) - 1
-	if w.marks[last].written {
-		w.out = append(w.out, text...)
-		w.closed, w.closeMark = len(w.out), text
-	}
-	w.marks = w.marks[:last]
+	w.end()
 }
 
 func (w *writer) image(n *html.Node) {
@@ -388,7 +383,7 @@ func (w *writer) image(n *html.Node) {
 	if strings.TrimFunc(alt, space) == "" || alt == "logo" {
 		return
 	}
-	w.begin()
+	w.begin('[')
 	w.out = append(w.out, "[이미지:"...)
 	w.fresh, w.space = false, true
 	w.text(alt)

@@ -266,6 +266,47 @@ func TestLeftOut(t *testing.T) {
 	require.Len(t, r.Providers, 1)
 }
 
+// An interrupted crawl goes on after a run with other policies, which has ended its session: no
+// page is requested a second time.
+func TestInterruptedBeforeOtherPolicies(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, dbtest.SQLite(t), webtest.Options{})
+	only := func(ids ...string) (out []policy.Policy) {
+		for _, p := range j.cfg.Policies {
+			if slices.Contains(ids, p.ProviderID) {
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	toss, both := only("toss-payments"), only("toss-payments", "aws-ses")
+	j.cfg.Policies, j.cfg.SessionMaxPages = only("aws-ses"), 5
+	j.run("direct")
+	d := openDB(t, j.cfg.DB)
+	for _, killed := range []string{`UPDATE docs_sessions SET finished_at = 0`, `UPDATE runs SET state = 'open', reason = ''`} {
+		_, err := d.Exec(killed)
+		require.NoError(t, err)
+	}
+	first := j.asked()
+	j.cfg.SessionMaxPages = 0
+	j.cfg.Policies = toss
+	r, _ := j.run("direct")
+	require.True(t, r.Complete)
+	j.asked()
+	j.cfg.Policies = both
+	r, _ = j.run("direct")
+	require.True(t, r.Complete)
+	require.Equal(t, int64(11), r.Providers[0].TotalPages, "%v", r.Providers[0])
+	pages := 0
+	for at := range j.asked() {
+		if !strings.HasSuffix(at, ".txt") && strings.HasPrefix(at, both[0].Host()) {
+			require.Zero(t, first[at], at)
+			pages++
+		}
+	}
+	require.Equal(t, 6, pages)
+}
+
 // A hand-off whose objects are gone is made again for one provider: all of its pages are
 // requested, none is counted as changed, and the manifest is written last.
 func TestHandOffAgain(t *testing.T) {

@@ -127,8 +127,8 @@ type part struct {
 }
 
 // enter returns the provider's part of the session; it creates the part or continues
-// it. A part that is held or out of budget in an earlier session moves to this session
-// with its frontier.
+// it. A part that is not finished in an earlier session (held, out of budget, or open when a run
+// with other policies ended the session) moves to this session with its frontier.
 func enter(ctx context.Context, d *db.DB, session, provider, runID string, now time.Time) (part, error) {
 	var p part
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
@@ -141,8 +141,8 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 		err := read()
 		if errors.Is(err, sql.ErrNoRows) {
 			var earlier string
-			err = tx.QueryRowContext(ctx, `SELECT session FROM runs WHERE provider = $1 AND state IN ($2, $3) AND active_at > $4 ORDER BY active_at DESC LIMIT 1`,
-				provider, Held, OutOfBudget, db.Micros(now.Add(-resumeWithin))).Scan(&earlier)
+			err = tx.QueryRowContext(ctx, `SELECT session FROM runs WHERE provider = $1 AND state IN ($2, $3, $4) AND active_at > $5 ORDER BY active_at DESC LIMIT 1`,
+				provider, Open, Held, OutOfBudget, db.Micros(now.Add(-resumeWithin))).Scan(&earlier)
 			switch {
 			case err == nil:
 				if _, err := tx.ExecContext(ctx, `UPDATE runs SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider); err != nil {

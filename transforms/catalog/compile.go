@@ -213,6 +213,7 @@ func (r *reader) compileList() error {
 		if err != nil {
 			return err
 		}
+		f.apart = part.of == l.LastPage || part.of == l.Total
 		*part.to = &f
 	}
 	return nil
@@ -300,6 +301,7 @@ func (r *reader) compileField(name string, f Field) (fieldReader, error) {
 	if err != nil {
 		return none, err
 	}
+	found.apart = k.hasDigits()
 	return fieldReader{name: name, required: !f.Optional && !f.Volatile, Field: f, finder: found, kind: k, parts: parts}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,11 @@ type kind struct {
 	zone   *time.Location // nil: the zone in each text
 	money  string         // the currency of a text that names none
 	unit   string
+}
+
+// hasDigits reports whether a value is read from digits, which must not be those of several elements.
+func (k kind) hasDigits() bool {
+	return slices.Contains([]string{"integer", "number", "quantity", "money", "date", "time"}, k.name)
 }
 
 // partReader reads one part of a group.
@@ -205,6 +211,7 @@ func (r *reader) compileParts(where string, f Field, format string) (parts []par
 		if err != nil {
 			return nil, err
 		}
+		found.apart = k.hasDigits()
 		parts = append(parts, partReader{name, found, k, g.Many})
 	}
 	return parts, nil

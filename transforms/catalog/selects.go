@@ -5,11 +5,14 @@ import (
 	"iter"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/transforms/catalog/value"
 )
 
 // finder is a compiled Select.
@@ -20,6 +23,7 @@ type finder struct {
 	attribute string
 	path      *query
 	markup    bool // the selector is run in the HTML that path finds, not the path in the element that the selector finds
+	apart     bool // the digits of different elements are kept apart by value.Apart and value.Raised
 	part      *regexp.Regexp
 }
 
@@ -210,9 +214,9 @@ func (f finder) text(n *html.Node) (string, bool) {
 	if f.attribute != "" {
 		s = attribute(n, f.attribute)
 	} else {
-		var b strings.Builder
-		collect(&b, n)
-		s = b.String()
+		c := collector{apart: f.apart}
+		c.add(n)
+		s = c.String()
 	}
 	return f.clean(s)
 }
@@ -245,28 +249,72 @@ func (f finder) clean(s string) (string, bool) {
 	return s, s != ""
 }
 
+// part returns what the expression matches in a text without its marks, with the marks.
 func part(re *regexp.Regexp, s string) string {
-	m := re.FindStringSubmatch(s)
-	switch {
-	case m == nil:
+	m := re.FindStringSubmatchIndex(marks.Replace(s))
+	if m == nil {
 		return ""
-	case len(m) > 1:
-		return m[1]
 	}
-	return m[0]
+	if len(m) > 2 {
+		m = m[2:]
+	}
+	var b strings.Builder
+	at := 0 // in the text without marks
+	for _, r := range s {
+		mark := r == value.Apart || r == value.Raised
+		if at >= m[0] && at < m[1] && (!mark || b.Len() > 0) {
+			b.WriteRune(r)
+		}
+		if !mark {
+			at += utf8.RuneLen(r)
+		}
+	}
+	return b.String()
 }
 
-func collect(b *strings.Builder, n *html.Node) {
+var marks = strings.NewReplacer(string(value.Apart), "", string(value.Raised), "")
+
+// collector writes the text of an element.
+type collector struct {
+	strings.Builder
+	apart bool
+	last  rune // that is no white space
+	mark  rune // for the boundary of elements after last, 0: there is none
+}
+
+func (c *collector) add(n *html.Node) {
 	switch {
 	case n.Type == html.TextNode:
-		b.WriteString(n.Data)
+		c.text(n.Data)
 		return
-	case n.Type == html.ElementNode && (n.Data == "script" || n.Data == "style" || n.Data == "template"):
+	case n.Type != html.ElementNode || n.Data == "wbr": // it is no boundary
+	case n.Data == "script" || n.Data == "style" || n.Data == "template":
 		return
-	case n.Type == html.ElementNode && n.Data == "br":
-		b.WriteByte(' ')
+	case n.Data == "sup":
+		c.mark = value.Raised
+	case c.mark != value.Raised:
+		c.mark = value.Apart
 	}
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		collect(b, c)
+	if n.Type == html.ElementNode && n.Data == "br" {
+		c.WriteByte(' ')
+	}
+	for in := n.FirstChild; in != nil; in = in.NextSibling {
+		c.add(in)
+	}
+	if n.Type == html.ElementNode && n.Data != "wbr" {
+		c.mark = value.Apart
+	}
+}
+
+// text writes a text, with a mark in front of a digit that follows one of another element.
+func (c *collector) text(s string) {
+	for _, r := range s {
+		if !unicode.IsSpace(r) {
+			if c.apart && c.mark != 0 && unicode.IsDigit(c.last) && unicode.IsDigit(r) {
+				c.WriteRune(c.mark)
+			}
+			c.last, c.mark = r, 0
+		}
+		c.WriteRune(r)
 	}
 }

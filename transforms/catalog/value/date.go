@@ -41,14 +41,23 @@ var (
 	yearLeads  = regexp.MustCompile(`(?:^|[^\d])(\d{4})\s*[-./年년]\s*(\d{1,2})\s*[-./月월]\s*(\d{1,2})(?:[^\d]|$)`)
 	shortYear  = regexp.MustCompile(`(?:^|[^\d])(\d{2})\s*[-./年년]\s*(\d{1,2})\s*[-./月월]\s*(\d{1,2})(?:[^\d]|$)`)
 	yearEnds   = regexp.MustCompile(`(?:^|[^\d])(\d{1,2})\s?([-./])\s?(\d{1,2})\s?[-./]\s?(\d{4}|\d{2})(?:[^\d]|$)`)
-	dayAndWord = regexp.MustCompile(`(?:^|[^\d\pL])(\d{1,2})(?:st|nd|rd|th|er|º|ª|\.)?[\s-]*(?:de |of )?(\pL+)[.,]?[\s-]*(?:de |del )?(\d{4})(?:[^\d]|$)`)
+	dayAndWord = regexp.MustCompile(`(?:^|[^\d\pL])(\d{1,2})(?:st|nd|rd|th|er|º|ª|\.)?[\s-]*(?:de |of )?(\pL[\pL\pM]*(?:\.[\pL\pM]+)?)[.,]?[\s-]*(?:de |del |พ\.ศ\. ?)?(\d{4})(?:[^\d]|$)`)
 	wordAndDay = regexp.MustCompile(`(?:^|[^\pL])(\pL+)\.?\s*(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})(?:[^\d]|$)`)
+)
+
+// eras matches a year of an era. The year 1 of eraBegins is the year after its number.
+var (
+	eras      = regexp.MustCompile(`(令和|平成|昭和|民國|民国)\s*(\d{1,3}|元)\s*年`)
+	eraBegins = map[string]int{"令和": 2018, "平成": 1988, "昭和": 1925, "民國": 1911, "民国": 1911}
 )
 
 // Date reads the only date in a text and returns it as YYYY-MM-DD. A time with an
 // offset from UTC is converted to its day in zone, if zone is not nil.
 func Date(text string, l Locale, zone *time.Location) (string, error) {
-	s := strings.TrimSpace(digits(text))
+	s := strings.ReplaceAll(strings.TrimSpace(digits(text)), " "+string(Apart), " ")
+	if strings.ContainsAny(s, string(Apart)+string(Raised)) {
+		return "", fmt.Errorf("%q has digits of several elements side by side: choose one element by the selector", text)
+	}
 	if t, ok := instant(s, zone); ok {
 		return t.Format(time.DateOnly), nil
 	}
@@ -68,6 +77,9 @@ func Date(text string, l Locale, zone *time.Location) (string, error) {
 
 func dates(s string, l Locale) (all []string, err error) {
 	add := func(year, month, day int) {
+		if l.months == "th" && year > 2400 { // of the Buddhist calendar
+			year -= 543
+		}
 		t := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 		if t.Year() != year || int(t.Month()) != month || t.Day() != day {
 			err = errors.New("there is no such day")
@@ -75,6 +87,11 @@ func dates(s string, l Locale) (all []string, err error) {
 		}
 		all = append(all, t.Format(time.DateOnly))
 	}
+	s = eras.ReplaceAllStringFunc(s, func(whole string) string {
+		m := eras.FindStringSubmatch(whole)
+		year, _ := strconv.Atoi(strings.ReplaceAll(m[2], "元", "1"))
+		return strconv.Itoa(eraBegins[m[1]]+year) + "年"
+	})
 	// each form is searched in the text that the forms before it did not match
 	take := func(form *regexp.Regexp, read func(m []string) bool) {
 		s = form.ReplaceAllStringFunc(s, func(whole string) string {
@@ -113,7 +130,7 @@ func dates(s string, l Locale) (all []string, err error) {
 		year, a, b := number3(m[4], m[1], m[3])
 		if len(m[4]) == 2 {
 			year += 2000
-			if l.order == unknownOrder {
+			if l.order == unknownOrder || l.months == "th" {
 				err = errors.New("its year has two digits: set the site's or the field's locale")
 				return true
 			}
@@ -178,5 +195,6 @@ var months = map[string]string{
 	"tr": "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık",
 	"ru": "января/январь февраля/февраль марта/март апреля/апрель мая/май июня/июнь июля/июль августа/август сентября/сентябрь октября/октябрь ноября/ноябрь декабря/декабрь",
 	"uk": "січня/січень лютого/лютий березня/березень квітня/квітень травня/травень червня/червень липня/липень серпня/серпень вересня/вересень жовтня/жовтень листопада/листопад грудня/грудень",
+	"th": "มกราคม/ม.ค กุมภาพันธ์/ก.พ มีนาคม/มี.ค เมษายน/เม.ย พฤษภาคม/พ.ค มิถุนายน/มิ.ย กรกฎาคม/ก.ค สิงหาคม/ส.ค กันยายน/ก.ย ตุลาคม/ต.ค พฤศจิกายน/พ.ย ธันวาคม/ธ.ค",
 	"id": "januari februari maret april mei juni juli agustus september oktober november desember",
 }

@@ -1,6 +1,7 @@
 package value
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -87,9 +88,18 @@ func currencyOnly(s string) bool {
 
 // Money reads the only amount in a text: "€ 3.299,00", "US$5", "12,- kr". other is
 // the currency of a text that names none, or whose sign stands for several
-// currencies of which other is one.
+// currencies of which other is one; without other such a sign means the currency of the
+// locale's region. Two raised digits are cents where the locale is known.
 func Money(text string, l Locale, other string) (Amount, error) {
-	n, err := find(text)
+	s := digits(text)
+	cents := raised.FindStringSubmatch(s)
+	if cents != nil {
+		if l.decimal == 0 {
+			return Amount{}, fmt.Errorf("%q may be %s.%s or two numbers: set the site's or the field's locale, or choose one element by the selector", text, cents[1], cents[2])
+		}
+		s = raised.ReplaceAllString(s, "${1}"+string(l.decimal)+"${2}${3}")
+	}
+	n, err := find(s)
 	if err != nil {
 		return Amount{}, err
 	}
@@ -98,6 +108,18 @@ func Money(text string, l Locale, other string) (Amount, error) {
 		return Amount{}, err
 	}
 	of, _ := currencies(n.before + " " + n.after)
+	a, err := amountIn(f, of, text, other, l.money)
+	if scale, _ := currency.Standard.Rounding(currency.MustParseISO(cmp.Or(a.Currency, "EUR"))); err == nil && cents != nil && scale != 2 {
+		return Amount{}, fmt.Errorf("%q has raised digits, and %s has no cents: choose one element by the selector", text, a.Currency)
+	}
+	return a, err
+}
+
+// raised matches two raised digits, which may be the cents of the number before them.
+var raised = regexp.MustCompile(`([0-9]+) ?` + string(Raised) + `([0-9]{2})([^0-9]|$)`)
+
+// amountIn returns an amount in the only one of the currencies that may be meant.
+func amountIn(f float64, of []string, text, other, home string) (Amount, error) {
 	switch {
 	case of == nil && other == "":
 		return Amount{}, fmt.Errorf("%q names no currency: set the site's or the field's currency", text)
@@ -107,8 +129,8 @@ func Money(text string, l Locale, other string) (Amount, error) {
 		return Amount{}, fmt.Errorf("%q names several currencies", text)
 	case len(of) == 1:
 		return Amount{f, of[0]}, nil
-	case slices.Contains(of, other):
-		return Amount{f, other}, nil
+	case slices.Contains(of, cmp.Or(other, home)):
+		return Amount{f, cmp.Or(other, home)}, nil
 	}
 	return Amount{}, fmt.Errorf("the currency of %q may be any of %s: set the site's or the field's currency", text, strings.Join(of, ", "))
 }

@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/currency"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 	"golang.org/x/text/number"
@@ -24,6 +25,7 @@ type Locale struct {
 	name    string
 	decimal rune // 0: unknown
 	order   order
+	money   string // currency of the region that its name has, "" if it has none
 	months  string // language whose names of months are known, in addition to English
 }
 
@@ -37,8 +39,11 @@ func ParseLocale(s string) (Locale, error) {
 		return Locale{}, fmt.Errorf("locale %q: want a language and perhaps a region, such as de, de-CH or en-US: %w", s, err)
 	}
 	base, _ := tag.Base()
-	region, _ := tag.Region()
+	region, sure := tag.Region()
 	l := Locale{name: s, months: base.String(), order: orderOf(base.String(), region.String())}
+	if unit, ok := currency.FromRegion(region); ok && sure == language.Exact {
+		l.money = unit.String()
+	}
 	sample := message.NewPrinter(tag).Sprint(number.Decimal(0.5))
 	for _, r := range sample {
 		if !unicode.IsDigit(r) {
@@ -107,6 +112,13 @@ type numeral struct {
 	before, after string // the text around it
 }
 
+// A text of several elements has one of these between the digits of two elements: Raised if
+// the second one is raised, such as cents.
+const (
+	Apart  = '¦'
+	Raised = '↑'
+)
+
 // Signs between the digits of a number. White space is one of them, because pages
 // also write ordinary spaces where non-breaking ones belong.
 const (
@@ -120,10 +132,13 @@ var (
 	multiplier = regexp.MustCompile(`^\s*(?i:k|mio|mn|mln|mrd|bn|million(?:s|en)?|milliarden?|milliards?|millones|billion(?:en)?|thousand|tausend|tsd|mille|lakhs?|crores?|千|万|萬|億|亿|천|만|억|백만|천만)(?:[^\p{L}]|$|원|円|元)`)
 )
 
-// digits writes the decimal digits of other scripts as ASCII.
+// digits writes the decimal digits of other scripts, and the wide forms of signs, as ASCII.
 func digits(s string) string {
 	return strings.Map(func(r rune) rune {
-		for _, zero := range []rune{'٠', '۰', '०', '০', '０'} {
+		if r >= '！' && r <= '～' {
+			return r - '！' + '!'
+		}
+		for _, zero := range []rune{'٠', '۰', '०', '০', '๐'} {
 			if r >= zero && r <= zero+9 {
 				return '0' + r - zero
 			}
@@ -139,6 +154,8 @@ func find(text string) (numeral, error) {
 	switch {
 	case len(all) == 0:
 		return numeral{}, fmt.Errorf("%q has no number", text)
+	case len(all) > 1 && strings.ContainsAny(s, string(Apart)+string(Raised)):
+		return numeral{}, fmt.Errorf("%q has digits of several elements, which may be several numbers, or the parts of one: choose one element by the selector, or one number by a regexp", text)
 	case len(all) > 1:
 		return numeral{}, fmt.Errorf("%q has several numbers: choose one by a regexp", text)
 	}

@@ -42,7 +42,7 @@ var unitNames = map[string]string{
 	"inch": "in", "inches": "in", "zoll": "in", "\"": "in", "″": "in", "”": "in", "feet": "ft", "foot": "ft", "'": "ft", "meter": "m", "metre": "m", "meters": "m", "metres": "m",
 	"qm": "m²", "m2": "m²", "m^2": "m²", "m3": "m³", "m^3": "m³", "cm2": "cm²", "cm3": "cm³", "liter": "l", "litre": "l", "liters": "l", "litres": "l", "ltr": "l",
 	"watt": "W", "watts": "W", "volt": "V", "volts": "V", "ampere": "A", "stunden": "h", "hours": "h", "hour": "h", "std": "h", "minutes": "min", "minuten": "min", "sec": "s", "seconds": "s",
-	"tage": "d", "days": "d", "day": "d", "lumen": "lm", "pixel": "px", "pixels": "px", "percent": "%", "prozent": "%", "℃": "°C", "kb": "kB",
+	"tage": "d", "days": "d", "day": "d", "lumen": "lm", "pixel": "px", "pixels": "px", "percent": "%", "prozent": "%", "℃": "°C", "㎝": "cm", "㎜": "mm", "㎞": "km", "㎏": "kg", "㎎": "mg", "㎡": "m²", "㎖": "ml", "㎗": "dl", "kb": "kB",
 }
 
 // powers matches areas and volumes without their signs: m2, cm^3.

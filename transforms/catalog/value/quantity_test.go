@@ -19,6 +19,8 @@ func TestQuantity(t *testing.T) {
 		}
 	}
 	f("2,5 kg", "", 2.5, "kg")
+	f("１５㎝", "", 15, "cm")
+	f("20㎡", "", 20, "m²")
 	f("250 ml", "l", 0.25, "l")
 	f("Gewicht: 1.200 Gramm", "kg", 1.2, "kg")
 	f("12", "W", 12, "W")

@@ -20,7 +20,7 @@ var joined = regexp.MustCompile(`(\d)T(\d)`)
 // Time reads the only point in time in a text and returns it as RFC 3339. A text without
 // an offset from UTC is of zone, and an offset is converted to it; zone may be nil.
 func Time(text string, l Locale, zone *time.Location) (string, error) {
-	s := strings.TrimSpace(digits(text))
+	s := strings.ReplaceAll(strings.TrimSpace(digits(text)), " "+string(Apart), " ")
 	if t, ok := instant(s, zone); ok {
 		return t.Format(time.RFC3339), nil
 	}

@@ -264,7 +264,7 @@ func (r *reader) compileField(name string, f Field) (fieldReader, error) {
 	if !fieldName.MatchString(name) {
 		return none, wrong(where, "%s: want a name of small letters, digits and _", where)
 	}
-	k, err := r.compileKind(where, f.Type, f.Locale, f.TimeZone, f.Currency, f.Unit, Field{})
+	k, err := r.compileKind(where, f.Type, f.Locale, f.TimeZone, f.Currency, f.Unit, Field{From: f.From})
 	if err != nil {
 		return none, err
 	}
@@ -288,7 +288,7 @@ func (r *reader) compileField(name string, f Field) (fieldReader, error) {
 	case f.From == fromStructured && format != formatHTML:
 		return none, wrong(where+".from", "%s.from structured: only an HTML page has structured data; write path alone", where)
 	case f.From == fromStructured:
-		format, k.locale = formatJSON, programs
+		format = formatJSON
 	}
 	chosen := Select{f.Selector, f.Attribute, f.Path, f.Regexp}
 	chosen.Attribute = defaultAttribute(chosen, f.Type, format)
@@ -305,19 +305,20 @@ func (r *reader) compileField(name string, f Field) (fieldReader, error) {
 	return fieldReader{name: name, required: !f.Optional && !f.Volatile, Field: f, finder: found, kind: k, parts: parts}, nil
 }
 
-// compileKind checks a type and what belongs to it. What a part of a group does not say,
-// the group says.
+// compileKind checks a type and what belongs to it. What a part of a group does not say, the
+// group says; of another field group has only its From.
 func (r *reader) compileKind(where, name, locale, zone, money, unit string, group Field) (k kind, err error) {
 	s := r.site
 	if !slices.Contains(fieldTypes, name) {
 		return k, wrong(where+".type", "%s.type %q: want one of %s", where, name, strings.Join(fieldTypes[1:], ", "))
 	}
 	k = kind{name: name, money: cmp.Or(money, group.Currency, s.Currency), unit: unit}
-	if k.locale, err = value.ParseLocale(cmp.Or(locale, group.Locale, s.Locale)); err != nil {
-		return k, wrong(where+".locale", "%s: %w", where, err)
-	}
+	usual := s.Locale
 	if group.From == fromStructured {
-		k.locale = programs
+		usual = "en" // as programs
+	}
+	if k.locale, err = value.ParseLocale(cmp.Or(locale, group.Locale, usual)); err != nil {
+		return k, wrong(where+".locale", "%s: %w", where, err)
 	}
 	if err := value.ParseCurrency(money); err != nil {
 		return k, wrong(where+".currency", "%s: %w", where, err)

@@ -60,3 +60,29 @@ fields:
 		assert.Equal(t, tt.want, fmt.Sprint(p.Fields["v"]), "%s %s", tt.kind, tt.of)
 	}
 }
+
+// Structured data is read as programs write numbers, unless the field's own locale says otherwise.
+func TestLocaleOfStructuredData(t *testing.T) {
+	for _, tt := range []struct{ locale, price, want string }{
+		{"", `"1.299,90"`, "map[]"},
+		{"", `"1299.90"`, "map[money:{1299.9 EUR} offers:[map[price:1299.9]] price:1299.9]"},
+		{"", `1,299.00`, "map[money:{1299 EUR} offers:[map[price:1299]] price:1299]"},
+		{"de-DE", `"1.299,90"`, "map[money:{1299.9 EUR} offers:[map[price:1299.9]] price:1299.9]"},
+		{"de-DE", `"1,299.90"`, "map[]"},
+	} {
+		r := compiled(t, fmt.Sprintf(`
+name: shop
+locale: fr-FR
+list: {url: "https://shop.test/", product_link: {selector: a}}
+key: id
+fields:
+  id: {from: structured, path: sku}
+  price: {from: structured, path: "offers[0].price", type: number, locale: %q}
+  money: {from: structured, path: "offers[0].money", type: money, locale: %[1]q}
+  offers: {from: structured, path: offers, type: group, many: true, locale: %[1]q, fields: {price: {path: price, type: number}}}`, tt.locale))
+		p, err := r.readDetail("https://shop.test/1", `<script type="application/ld+json">{"@type":"Product","sku":"K","offers":{"price":`+tt.price+`,"priceCurrency":"EUR"}}</script>`, "")
+		require.NoError(t, err)
+		delete(p.Fields, "id")
+		assert.Equal(t, tt.want, fmt.Sprint(p.Fields), "%s %s", tt.locale, tt.price)
+	}
+}

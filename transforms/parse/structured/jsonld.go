@@ -108,7 +108,7 @@ func (p *jsonReader) value(depth int, inObject bool) []Value {
 		return []Value{{Text: s}}
 	}
 	begin := p.at
-	for p.at < len(p.s) && strings.IndexByte(" \t\r\n,:]}[{\"", p.s[p.at]) < 0 {
+	for p.at < len(p.s) && (strings.IndexByte(" \t\r\n,:]}[{\"", p.s[p.at]) < 0 || inObject && p.inNumber(begin)) {
 		p.at++
 	}
 	word := p.s[begin:p.at]
@@ -122,6 +122,13 @@ func (p *jsonReader) value(depth int, inObject bool) []Value {
 		return nil
 	}
 	return []Value{{Text: word}}
+}
+
+// inNumber reports whether the sign here separates groups of a number that a template wrote
+// without quotation marks, and that began before: 1,299.00. A name or the end follows other commas.
+func (p *jsonReader) inNumber(begin int) bool {
+	digit := func(i int) bool { return i < len(p.s) && p.s[i] >= '0' && p.s[i] <= '9' }
+	return (p.s[p.at] == ',' || p.s[p.at] == ' ') && p.at > begin && digit(p.at-1) && digit(p.at+1)
 }
 
 func (p *jsonReader) list(depth int) (out []Value) {

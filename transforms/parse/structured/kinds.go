@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -193,7 +194,7 @@ func (d *Data) Product() (p Product, ok bool) {
 		if name := it.Text("name"); name != "" && slices.ContainsFunc(titles, func(s string) bool { return strings.EqualFold(s, name) }) {
 			score += 2
 		}
-		if len(it.Values("offers")) > 0 {
+		if len(it.Values("offers"))+len(it.Values("hasVariant")) > 0 {
 			score++
 		}
 		if score > most {
@@ -224,7 +225,7 @@ func (d *Data) Product() (p Product, ok bool) {
 // Product reads the item as a product.
 func (it *Item) Product() Product {
 	p := Product{Item: it, Name: it.Text("name"), Description: it.Text("description"),
-		SKU: cmp.Or(it.Text("sku"), it.Text("productID")), MPN: it.Text("mpn"), Brand: cmp.Or(it.Text("brand"), it.Text("manufacturer")),
+		SKU: cmp.Or(it.Text("sku"), it.Text("productID"), it.Text("productGroupID")), MPN: it.Text("mpn"), Brand: cmp.Or(it.Text("brand"), it.Text("manufacturer")),
 		GTIN:     cmp.Or(it.Text("gtin13"), it.Text("gtin"), it.Text("gtin14"), it.Text("gtin12"), it.Text("gtin8"), it.Text("isbn")),
 		Category: it.Text("category"), URL: it.URL("url"), Images: it.images("image")}
 	for _, r := range it.Items("aggregateRating") {
@@ -233,6 +234,14 @@ func (it *Item) Product() Product {
 	seen := map[*Item]bool{}
 	for _, o := range it.Items("offers") {
 		p.Offers = append(p.Offers, o.offers(seen)...)
+	}
+	for _, variant := range it.Items("hasVariant") {
+		for _, o := range variant.Items("offers") {
+			for _, o := range o.offers(seen) {
+				o.SKU = cmp.Or(o.SKU, variant.Text("sku"))
+				p.Offers = append(p.Offers, o)
+			}
+		}
 	}
 	return p
 }
@@ -246,10 +255,9 @@ func (it *Item) offers(seen map[*Item]bool) []Offer {
 	o := Offer{Item: it, Price: it.Text("price"), Low: it.Text("lowPrice"), High: it.Text("highPrice"), Currency: it.Text("priceCurrency"),
 		Availability: Local(it.plain("availability")), Condition: Local(it.plain("itemCondition")),
 		URL: it.URL("url"), Seller: it.Text("seller"), SKU: it.Text("sku"), Expiry: it.Text("priceValidUntil")}
-	for _, spec := range it.Items("priceSpecification") {
-		if o.Price == "" {
-			o.Price, o.Currency = spec.Text("price"), cmp.Or(o.Currency, spec.Text("priceCurrency"))
-		}
+	if spec := it.paid(); spec != nil && o.Price == "" {
+		o.Price, o.Currency = spec.Text("price"), cmp.Or(o.Currency, spec.Text("priceCurrency"))
+		o.Low, o.High = cmp.Or(o.Low, spec.Text("minPrice")), cmp.Or(o.High, spec.Text("maxPrice"))
 	}
 	var out []Offer
 	if o.Price != "" || o.Low != "" || o.Availability != "" {
@@ -259,4 +267,32 @@ func (it *Item) offers(seen map[*Item]bool) []Offer {
 		out = append(out, within.offers(seen)...)
 	}
 	return out
+}
+
+// paidTypes are the types of a price that a buyer pays, the better ones first.
+var paidTypes = []string{"", "SalePrice", "RegularPrice"}
+
+// paid returns the offer's price specification that everybody pays for one piece, nil for none.
+func (it *Item) paid() (best *Item) {
+	rank := len(paidTypes)
+	for _, spec := range it.Items("priceSpecification") {
+		i := slices.Index(paidTypes, Local(spec.URL("priceType")))
+		if i < 0 || i >= rank || spec.Is("DeliveryChargeSpecification", "PaymentChargeSpecification") || len(spec.Values("validForMemberTier")) > 0 ||
+			slices.ContainsFunc(spec.Items("referenceQuantity"), (*Item).amount) || slices.ContainsFunc(spec.Items("eligibleQuantity"), (*Item).several) {
+			continue
+		}
+		best, rank = spec, i
+	}
+	return best
+}
+
+// amount reports whether a reference quantity is another one than one piece, such as 100 g.
+func (it *Item) amount() bool {
+	return it.several() || !slices.Contains([]string{"", "C62", "H87", "EA", "PCE"}, strings.ToUpper(it.Text("unitCode"))) || it.Text("unitText") != ""
+}
+
+// several reports whether a quantity begins above one piece.
+func (it *Item) several() bool {
+	n, err := strconv.ParseFloat(cmp.Or(it.Text("minValue"), it.Text("value"), "1"), 64)
+	return err != nil || n > 1
 }

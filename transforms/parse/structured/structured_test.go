@@ -106,6 +106,8 @@ func TestElements(t *testing.T) {
 		"microdata": {`<div itemscope itemtype="https://schema.org/Product"><h1 itemprop="name">A  b</h1><img itemprop="image" src="/a.png"><a itemprop="url" href="/a">x</a>
 			<div itemprop="offers" itemscope itemtype="http://schema.org/Offer"><span itemprop="price" content="9.5">9,50 €</span><link itemprop="availability" href="http://schema.org/InStock"><time itemprop="priceValidUntil" datetime="2026-01-02">soon</time></div></div>`,
 			"Product{name=A  b image=/a.png url=/a offers=Offer{price=9.5 availability=http://schema.org/InStock priceValidUntil=2026-01-02}}"},
+		"digits of several elements": {`<p itemscope><b itemprop="price">14<sup>99</sup></b><b itemprop="lowPrice"><del>19</del> <ins>150</ins></b><b itemprop="highPrice"><i>1</i><i>,</i>2<!-- -->9</b><b itemprop="name">A1<i>2</i></b></p>`,
+			"{price=14¦99 lowPrice=19 ¦150 highPrice=1,29 name=A12}"},
 		"several names": {`<p itemscope><b itemprop="a b">x</b></p>`, "{a=x b=x}"},
 		"itemref":       {`<p itemscope itemtype=A itemref="x y x nowhere"></p><div id=x><b itemprop=b>1</b></div><i id=y itemprop=c>2</i>`, "A{b=1 c=2}"},
 		"itemref in a circle": {`<div id=a itemscope itemtype=A itemref=b><i itemprop=x>1</i></div><div id=b itemprop=y itemscope itemtype=B itemref=a></div>`,
@@ -181,6 +183,49 @@ func TestProduct(t *testing.T) {
 	p, ok = read(t, ld(`[{"@type":"Product","name":"Circle","offers":{"@id":"#o"}},{"@id":"#o","@type":"Offer","price":3,"offers":[{"@id":"#o"},{"@id":"#q"}]},{"@id":"#q","offers":{"@id":"#o"},"price":4}]`)).Product()
 	assert.True(t, ok)
 	assert.Equal(t, []structured.Offer{{Price: "3"}, {Price: "4"}}, offers(p))
+}
+
+// What is paid is none of the prices beside it.
+func TestPriceSpecifications(t *testing.T) {
+	spec := func(of ...string) string { return `"priceSpecification":[` + strings.Join(of, ",") + `]` }
+	list, paid := `{"price":"25.00","priceCurrency":"EUR","priceType":"https://schema.org/ListPrice"}`, `{"price":"19.90","priceCurrency":"EUR"}`
+	for _, tt := range []struct{ of, price, low, high string }{
+		{spec(list, paid), "19.90", "", ""},
+		{spec(paid, list), "19.90", "", ""},
+		{spec(list), "", "", ""},
+		{spec(list, `{"price":18,"priceType":{"@id":"https://schema.org/SalePrice"}}`), "18", "", ""},
+		{spec(`{"price":26,"priceType":"RegularPrice"}`), "26", "", ""},
+		{spec(`{"price":26,"priceType":"RegularPrice"}`, `{"price":18,"priceType":"SalePrice"}`, list), "18", "", ""},
+		{spec(`{"price":30,"priceType":"SRP"}`, `{"price":31,"priceType":"http://schema.org/MSRP"}`, `{"price":32,"priceType":"StrikethroughPrice"}`, paid), "19.90", "", ""},
+		{spec(`{"price":"1.99","referenceQuantity":{"value":100,"unitCode":"GRM"}}`, paid), "19.90", "", ""},
+		{spec(`{"price":"1.99","referenceQuantity":{"value":"100","unitCode":"GRM"}}`), "", "", ""},
+		{spec(`{"price":"7","referenceQuantity":{"value":"1","unitCode":"C62"}}`), "7", "", ""},
+		{spec(`{"@type":"DeliveryChargeSpecification","price":"4.90"}`, paid), "19.90", "", ""},
+		{spec(`{"price":"15","validForMemberTier":{"name":"gold"}}`, paid), "19.90", "", ""},
+		{spec(`{"price":"15","eligibleQuantity":{"minValue":10}}`, paid), "19.90", "", ""},
+		{spec(`{"price":"15","eligibleQuantity":{"minValue":1}}`), "15", "", ""},
+		{spec(`{"minPrice":5,"maxPrice":9}`), "", "5", "9"},
+		{`"price":"21",` + spec(list), "21", "", ""},
+		{`"price":1,299.00,"priceCurrency":"USD"`, "1,299.00", "", ""},
+		{`"price":1 299,00 ,"priceCurrency":"EUR"`, "1 299,00", "", ""},
+		{`"price": $1,299,499.00` + "\n}", "$1,299,499.00", "", ""},
+		{`"price":12 ,"x":[1,2]`, "12", "", ""},
+		{"\"price\":12\n\"x\":3", "12", "", ""},
+		{"\"price\":12 // net\n,\"x\":3", "12", "", ""},
+	} {
+		p, ok := read(t, ld(`{"@type":"Product","name":"A","offers":{"@type":"Offer","availability":"InStock",`+tt.of+`}}`)).Product()
+		require.True(t, ok, tt.of)
+		require.Len(t, p.Offers, 1, tt.of)
+		assert.Equal(t, []string{tt.price, tt.low, tt.high}, []string{p.Offers[0].Price, p.Offers[0].Low, p.Offers[0].High}, tt.of)
+	}
+}
+
+func TestProductGroup(t *testing.T) {
+	p, ok := read(t, ld(`[{"@type":"ProductGroup","name":"Kettle","productGroupID":"K10","hasVariant":[{"@type":"Product","sku":"K10-R","offers":{"price":"19.90"}},{"@id":"#b"}]},
+		{"@id":"#b","@type":"Product","sku":"K10-B","offers":{"price":"21.90","sku":"own"}}]`)+"<h1>Kettle</h1>").Product()
+	require.True(t, ok)
+	require.Len(t, p.Offers, 2)
+	assert.Equal(t, []string{"K10", "K10-R", "19.90", "own", "21.90"}, []string{p.SKU, p.Offers[0].SKU, p.Offers[0].Price, p.Offers[1].SKU, p.Offers[1].Price})
 }
 
 func TestAll(t *testing.T) {

@@ -25,7 +25,7 @@ func (r *reader) survey(n *html.Node, found *survey) {
 			r.meta(c)
 		case atom.H1:
 			if len(r.data.headings) < maxHeads {
-				r.data.headings = append(r.data.headings, oneLine(r.text(c)))
+				r.data.headings = append(r.data.headings, oneLine(r.text(c, false)))
 			}
 		case atom.Script:
 			if c.FirstChild != nil && strings.Contains(strings.ToLower(attr(c, "type")), "ld+json") {
@@ -109,7 +109,7 @@ func (m *microReader) element(n *html.Node, in *Item, depth int) {
 	_, scope := find(n, "itemscope")
 	if !scope && !typed {
 		if isProp && in != nil {
-			m.r.put(in, names, Value{Text: m.r.property(n)})
+			m.r.put(in, names, Value{Text: m.r.property(n, names)})
 		}
 		m.walk(n, in, depth)
 		return
@@ -205,7 +205,7 @@ func (r *reader) rdfa(n *html.Node, in *Item, vocab string, depth int) {
 			r.name(it, firstOf(attr(c, "resource"), attr(c, "about")))
 			continue
 		case isProp && in != nil:
-			r.put(in, names, Value{Text: r.property(c)})
+			r.put(in, names, Value{Text: r.property(c, names)})
 		}
 		r.rdfa(c, inside, vocab, depth)
 	}
@@ -220,7 +220,7 @@ func term(name, vocab string) string {
 }
 
 // property is the value of a property's element.
-func (r *reader) property(n *html.Node) string {
+func (r *reader) property(n *html.Node, names string) string {
 	if s, ok := find(n, "content"); ok { // on every element, as search engines read it
 		return strings.TrimSpace(s)
 	}
@@ -243,19 +243,29 @@ func (r *reader) property(n *html.Node) string {
 	if s, ok := find(n, "resource"); ok {
 		return strings.TrimSpace(s)
 	}
-	return r.text(n)
+	return r.text(n, strings.HasSuffix(strings.ToLower(names), "price"))
 }
 
-// text is an element's text.
-func (r *reader) text(n *html.Node) string {
+const blanks = " \t\n\r\f\u00a0"
+
+// text is an element's text. With apart it has ¦ between digits of different elements.
+func (r *reader) text(n *html.Node, apart bool) string {
 	var b strings.Builder
+	digit := func(s string, i int) bool { return s != "" && s[i] >= '0' && s[i] <= '9' }
 	for d := range n.Descendants() {
 		if d.Type == html.TextNode && d.Parent.DataAtom != atom.Script && d.Parent.DataAtom != atom.Style {
 			if b.Len()+len(d.Data) > r.bytes {
 				r.data.Cut = true
 				break
 			}
-			b.WriteString(d.Data)
+			s := strings.TrimLeft(d.Data, blanks)
+			b.WriteString(d.Data[:len(d.Data)-len(s)])
+			if apart && digit(s, 0) && (d.PrevSibling == nil || d.PrevSibling.Type != html.CommentNode) {
+				if before := strings.TrimRight(b.String(), blanks); digit(before, len(before)-1) {
+					b.WriteString("¦")
+				}
+			}
+			b.WriteString(s)
 		} else if d.DataAtom == atom.Br || d.DataAtom == atom.P {
 			b.WriteByte('\n')
 		}

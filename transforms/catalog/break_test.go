@@ -267,6 +267,40 @@ func TestKeysThatCollide(t *testing.T) {
 	})
 }
 
+// A page with the key of another one says nothing about the site's layout: that it lacks an
+// optional field is a difference between two products.
+func TestCollidingPagesWithoutAField(t *testing.T) {
+	t.Parallel()
+	eachDB(t, func(t *testing.T, dsn string) {
+		without := func(i int) string { return strings.ReplaceAll(whole(i), "class=label", "class=none") }
+		s := newShop(t, dsn, shopFile)
+		s.cfg.QueueLength, s.cfg.DetailParsers = 1, 1
+		s.lay(60, func(i int) string {
+			if i >= 30 && i < 33 {
+				return without(i - 30)
+			}
+			return whole(i)
+		})
+		for range 2 {
+			total := s.run()
+			assert.Equal(t, map[string]int64{"products_saved": 57, "products_again": 0, "failed_tasks": 3, "sites_failed": 0},
+				counted(total, "products_saved", "products_again", "failed_tasks", "sites_failed"))
+			assert.Equal(t, []string{"key_collision", "key_collision", "key_collision"}, s.kinds())
+			assert.Equal(t, "L1", s.products("shop")["K01"].Detail["label"])
+		}
+		s.lay(30, func(i int) string {
+			if i < 10 {
+				return whole(i)
+			}
+			return without(i % 10)
+		})
+		total := s.run()
+		assert.Equal(t, map[string]int64{"sites_failed": 1, "sites_held": 1}, counted(total, "sites_failed", "sites_held"))
+		assert.Contains(t, s.kinds(), "key_collisions")
+		assert.NotContains(t, s.kinds(), "layout_break")
+	})
+}
+
 // Products that a site removes are gone, which is a state and not a dead letter, and they
 // can come back. A list that suddenly shrinks is not trusted.
 func TestGoneProducts(t *testing.T) {

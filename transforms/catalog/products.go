@@ -28,19 +28,14 @@ type collision struct {
 	other string // address of the other page
 }
 
-// save writes products and ends their tasks. Before anything is written, judge, if set,
-// gets the products and their stored versions; its error cancels everything.
+// save writes products and ends their tasks. Before anything is written, judge, if set, gets the
+// products that do not collide and their stored versions; its error cancels everything.
 func (j *rows) save(ctx context.Context, products []product, now time.Time, runID string, judge func([]product, map[string]storedProduct) error) (o outcome, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		o = outcome{}
 		before, err := j.stored(ctx, tx, products)
 		if err != nil {
 			return err
-		}
-		if judge != nil {
-			if err := judge(products, before); err != nil {
-				return err
-			}
 		}
 		var from []entry
 		var shown []product
@@ -55,7 +50,7 @@ func (j *rows) save(ctx context.Context, products []product, now time.Time, runI
 			row, changed, state := p.merge(before[p.key], had, db.Micros(now), j.number)
 			back := had && before[p.key].state == stateGone
 			if (had || written) && old.crawl == j.number && old.url != p.url {
-				if old.hash != row.hash {
+				if old.hash != row.hash || row.lost(old) {
 					o.collided = append(o.collided, collision{p, old.url})
 					continue
 				}
@@ -67,6 +62,11 @@ func (j *rows) save(ctx context.Context, products []product, now time.Time, runI
 				write[p.key] = pendingWrite{row, state, changed, back}
 			}
 			from, shown = append(from, p.from), append(shown, p)
+		}
+		if judge != nil {
+			if err := judge(shown, before); err != nil {
+				return err
+			}
 		}
 		for key, w := range write {
 			changes = append(changes, w.changes...)

@@ -184,6 +184,16 @@ type storedProduct struct {
 	first, last, changed, crawl int64
 }
 
+// lost reports whether the page lacks a value that the page of the other version shows.
+func (s storedProduct) lost(other storedProduct) bool {
+	for name := range s.kept {
+		if _, kept := other.kept[name]; !kept {
+			return true
+		}
+	}
+	return false
+}
+
 // change is a change of a value.
 type change struct {
 	key, field  string

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
+
+	"golang.org/x/net/publicsuffix"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -100,6 +103,35 @@ func newCrawl(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part) *c
 	return v
 }
 
+// reachSeeds requests a seed whose host cannot be reached from the other name of its site: without www.,
+// or with it where a domain stands alone. Keys and scope take them for one host. The robots.txt of that
+// name is requested first, as anywhere. Errors come again when the seeds are requested.
+func (c *crawl) reachSeeds(ctx context.Context) {
+	c.policy.SeedURLs = slices.Clone(c.policy.SeedURLs)
+	for i, raw := range c.policy.SeedURLs {
+		u, err := canonical.Address(nil, raw, c.policy.KeepQueryParams)
+		if err != nil {
+			continue
+		}
+		other := *u
+		if other.Host = web.Site(u); origin(&other) == origin(u) {
+			if alone, err := publicsuffix.EffectiveTLDPlusOne(u.Hostname()); err != nil || alone != u.Host {
+				continue
+			}
+			other.Host = "www." + u.Host
+		}
+		if _, err := c.robots(ctx, u); !errors.Is(err, errUnreachable) {
+			continue
+		}
+		if _, err := c.robots(ctx, &other); err == nil {
+			c.w.Log.Warn("seed_refused", "provider", c.policy.ProviderID, "url", raw, "reason", "its host cannot be reached; "+other.String()+" is requested in its place")
+			c.policy.SeedURLs[i] = other.String()
+			delete(c.own, origin(u))
+			c.own[origin(&other)] = true
+		}
+	}
+}
+
 // failsPageOnly reports whether an error of a request for u fails only this page: u
 // is not on one of the provider's own origins (a redirect led there), so the other
 // pages can still be fetched. A pause applies to the whole site.
@@ -137,6 +169,9 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 		if c.renderer, err = c.newRenderer(ctx); err == nil {
 			defer c.renderer.Close()
 		}
+	}
+	if err == nil && !c.offers.filesOnly {
+		c.reachSeeds(ctx)
 	}
 	if err == nil && c.part.fresh {
 		err = c.seed(ctx)

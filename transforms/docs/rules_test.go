@@ -175,6 +175,57 @@ func TestSideOrigins(t *testing.T) {
 	}
 }
 
+// A seed on a www. that cannot be reached is requested without it, and one of a domain that stands
+// alone with it, as its robots.txt allows. A seed of another host has no second name.
+func TestSeedHasTwoNames(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		seed, other, robots string
+		state               State
+		pages               []string
+		dead                int
+	}{
+		{"www." + host, host, "", Done, []string{"/docs", "/docs/a", "/docs/b"}, 2},
+		{"www." + host, host, "User-agent: *\nDisallow: /docs/a", Done, []string{"/docs", "/docs/b"}, 2},
+		{"example.com", "www.example.com", "", Done, []string{"/docs", "/docs/a", "/docs/b"}, 2},
+		{"help.example.com", "www.help.example.com", "", Unreachable, nil, 2},
+	} {
+		t.Run(fmt.Sprint(tt.seed, len(tt.robots)), func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w := newWorld(t, d)
+				var mu sync.Mutex
+				var dead, asked []string
+				w.sim.Handle(tt.seed, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					mu.Lock()
+					dead = append(dead, r.URL.Path)
+					mu.Unlock()
+					breaking(rw, r)
+				}))
+				w.sim.Handle(tt.other, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					switch r.URL.Path {
+					case "/robots.txt":
+						text(tt.robots)(rw, r)
+					case "/docs":
+						doc("seed", "/docs/a", "/docs/b", "https://"+tt.seed+"/docs/c")(rw, r)
+					default:
+						doc("page "+r.URL.Path)(rw, r)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if strings.HasPrefix(r.URL.Path, "/docs") {
+						asked = append(asked, r.URL.Path)
+					}
+				}))
+				w.policy.SeedURLs = []string{"https://" + tt.seed + "/docs"}
+				state, reason := w.run()
+				require.Equal(t, tt.state, state, reason)
+				require.Equal(t, tt.pages, asked)
+				require.Equal(t, slices.Repeat([]string{"/robots.txt"}, tt.dead), dead)
+			})
+		})
+	}
+}
+
 // A seed that leads to a dead origin, or answers by errors alone, leaves a
 // provider of which nothing is known.
 func TestNoSeedAnswers(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,10 @@ func exact(v any) any {
 func plainNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // query is a compiled JMESPath expression.
-type query struct{ compiled jmespath.JMESPath }
+type query struct {
+	compiled jmespath.JMESPath
+	whole    jmespath.JMESPath // the same without its filters, nil if it has none
+}
 
 func compilePath(expression string) (p *query, err error) {
 	defer recovered(&err)
@@ -56,13 +60,52 @@ func compilePath(expression string) (p *query, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &query{compiled}, nil
+	q := &query{compiled: compiled}
+	if all := unfiltered(expression); all != expression {
+		if whole, err := jmespath.Compile(all); err == nil {
+			q.whole = whole
+		}
+	}
+	return q, nil
+}
+
+// quotedTexts matches what an expression has between quotation marks.
+var quotedTexts = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`(?:[^`\\\\]|\\\\.)*`")
+
+// unfiltered returns an expression that finds all elements where the given one has a filter:
+// products[*].url of products[?type=='tea'].url.
+func unfiltered(expression string) string {
+	plain := quotedTexts.ReplaceAllStringFunc(expression, func(s string) string { return strings.Repeat("_", len(s)) })
+	var b strings.Builder
+	for at := 0; at < len(plain); {
+		if !strings.HasPrefix(plain[at:], "[?") {
+			b.WriteByte(expression[at])
+			at++
+			continue
+		}
+		b.WriteString("[*]")
+		for depth := 0; at < len(plain); {
+			depth += strings.Count(plain[at:at+1], "[") - strings.Count(plain[at:at+1], "]")
+			if at++; depth == 0 {
+				break
+			}
+		}
+	}
+	return b.String()
 }
 
 // search returns what the expression finds; nil if that is nothing.
 func (p *query) search(data any) (found any, err error) {
 	defer recovered(&err)
 	return p.compiled.Search(data)
+}
+
+// unfiltered returns the query without its filters.
+func (p *query) unfiltered() *query {
+	if p == nil || p.whole == nil {
+		return p
+	}
+	return &query{compiled: p.whole}
 }
 
 // recovered makes an error of a panic of the library: some of its functions panic where

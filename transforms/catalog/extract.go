@@ -36,6 +36,7 @@ type listPage struct {
 	children []string        // sitemaps of an index
 	cut      bool            // the page has more than what was read
 	none     bool            // the page says itself that it has no products: [] in JSON, and not nothing
+	left     string          // what the site's file leaves out of a page that has no other products, "" for nothing
 	around   map[string]bool // what it has besides its products, see frame
 	has      map[string]bool
 }
@@ -97,6 +98,9 @@ func (r *reader) readList(address, text string) (listPage, error) {
 		found, err := products.path.search(read.data)
 		_, isList := found.([]any)
 		p.none = err == nil && isList
+	}
+	if len(p.products) == 0 {
+		p.left = cmp.Or(r.rows, r.product).leftOut(read)
 	}
 	p.around = r.around(read)
 	return p, r.readEnd(address, read, base, &p)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -77,7 +78,8 @@ func (v *visit) listPageParser() *stage {
 			for _, link := range p.products {
 				found = append(found, FetchProductDetailPage{ProductURL: link, row: p.rows[link]})
 			}
-			if len(found) == 0 && len(p.children) == 0 {
+			v.passOver(t.Page, &p)
+			if len(found) == 0 && len(p.children) == 0 && p.left == "" {
 				// A list page without products is the end of the list, or it is no longer a list page.
 				v.log.Warn("list_page_without_products", "url", t.from.URL)
 				if t.Page == v.reader.firstPage() {
@@ -101,6 +103,26 @@ func (v *visit) listPageParser() *stage {
 			}
 			return found, nil
 		}}
+}
+
+// passOver records a page whose products the site's file leaves out, which is not the end of
+// the list, unless an earlier page had the same ones.
+func (v *visit) passOver(page int, p *listPage) {
+	if p.left == "" {
+		return
+	}
+	sum := sha256.Sum256([]byte(p.left))
+	if of, had := v.passed.LoadOrStore(sum, page); had && of != page {
+		p.left = ""
+		return
+	}
+	v.passed.Store(page, true)
+}
+
+// passedOver reports whether a page is one that passOver recorded.
+func (v *visit) passedOver(page int) bool {
+	_, is := v.passed.Load(page)
+	return is
 }
 
 // leavesOut reports whether the steps from page to page are larger than the pages: the first
@@ -163,7 +185,7 @@ func (r *reader) unlike() error {
 func (v *visit) more(page int, p listPage) []entry {
 	r := v.reader
 	switch {
-	case v.known.past(page + 1), r.site.List.UntilEmpty && len(p.products) == 0:
+	case v.known.past(page + 1), r.site.List.UntilEmpty && len(p.products) == 0 && p.left == "":
 		return nil
 	case r.site.List.Format == formatSitemap:
 		if page != r.firstPage() { // an index does not lead to another
@@ -216,9 +238,9 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 		}
 		chain := v.reader.next != nil || v.reader.cursor != nil
 		l := listResult{from: r.task.entry(), result: r, inOrder: chain || v.reader.site.List.UntilEmpty, needsNew: v.reader.site.List.UntilEmpty || chain && v.stale.Load() >= maxStale-1}
-		l.readBefore = l.from.Page-v.reader.firstPage() < v.journal.firstReading
+		l.readBefore = l.from.Page-v.reader.firstPage() < v.journal.firstReading || v.passedOver(l.from.Page)
 		l.needsNew = l.needsNew && !l.readBefore
-		l.numbered = v.reader.numbered && !v.reader.site.List.UntilEmpty
+		l.numbered = v.reader.numbered && !v.reader.site.List.UntilEmpty && !v.passedOver(l.from.Page)
 		l.rowsOnly = v.reader.site.Detail.Format == formatNone
 		for _, t := range r.found {
 			l.found = append(l.found, t.entry())
@@ -310,8 +332,8 @@ type listResult struct {
 	rowsOnly bool // the products have no page of their own, and may have one link together
 	numbered bool // the page has its number and no other page leads to it: each has products of its own
 
-	// readBefore means that the first reading of the list had as many pages, so that no
-	// product of this one need be new.
+	// readBefore means that the first reading of the list had as many pages, or that the site's
+	// file leaves out all products of this one, so that none need be new.
 	readBefore bool
 }
 

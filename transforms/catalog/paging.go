@@ -195,7 +195,7 @@ func (r *reader) following(page int, p listPage) []entry {
 // leavesMore reports whether there may be products that the crawl's list pages do not
 // show: the crawl ends before the list does, or a page in the middle is empty.
 func (r *reader) leavesMore(page int, p listPage) bool {
-	empty := len(p.products) == 0
+	empty := len(p.products) == 0 && p.left == ""
 	more := p.next != "" || p.cursor != ""
 	switch {
 	case r.site.List.Format == formatSitemap:

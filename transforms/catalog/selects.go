@@ -184,6 +184,27 @@ func (f finder) all(p *page) (out []string) {
 	return out
 }
 
+// leftOut returns what the finder would find in a page without its filters and its regexp, if
+// these leave nothing.
+func (f finder) leftOut(p *page) string {
+	whole := f
+	whole.path, whole.part = f.path.unfiltered(), nil
+	if whole.path == f.path && f.part == nil {
+		return ""
+	}
+	var all []any
+	if f.group == nil {
+		all = whole.path.items(p.data)
+	}
+	for s := range whole.values(p) {
+		all = append(all, s.text)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprint(all...)
+}
+
 // pages returns the parts of a page that the finder finds, each as a page.
 func (f finder) pages(p *page) (out []*page) {
 	if f.group == nil {

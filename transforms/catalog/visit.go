@@ -41,6 +41,7 @@ type visit struct {
 	rendering
 	known    streak
 	lastPage highest
+	passed   sync.Map     // see passOver: pages by what they have, and numbers of pages
 	stale    atomic.Int64 // list pages in a row without a product that is new to the crawl
 	unread   atomic.Int64 // pages of listed products that could not be read and are of no stored one
 	partial  atomic.Bool  // the crawl does not see all products; see rows.markPartial

@@ -52,12 +52,14 @@ const (
 )
 
 // lister is the state of a stream's lister. It belongs to the process, because a runner
-// may resume the lister in another instance of its DoFn.
+// may resume the lister in another instance of its DoFn. A process in which the lister is
+// resumed for the first time begins with all open files, as a job does.
 type lister struct {
 	sync.Mutex
 	FileTracker
 	next time.Time // when it polls again
 	turn int       // number of the latest call; an older call belongs to a job that was restarted, and may not emit
+	call int64     // number of the latest call by the restriction, which counts the calls of all processes
 	over time.Time // the watermark: later polls are not before it
 
 	began time.Time // when the job began or was restarted
@@ -145,9 +147,14 @@ func (fn *pollFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 	l := listerOf(fn.Config.Lane.RunID)
 	l.Lock()
 	defer l.Unlock()
-	if r.Start == 0 { // the job begins or was restarted: work in progress is lost
+	if r.Start > 0 && (l.began.IsZero() || r.Start != l.call+1) {
+		// Another process polled last. Its watermark may be a second ahead (see poll), and what is before it is dropped.
+		l.over = time.Now().Truncate(time.Second).Add(time.Second)
+	}
+	if r.Start == 0 || l.began.IsZero() { // the job begins, was restarted or is new to this process: work in progress is lost
 		l.FileTracker, l.next, l.began = FileTracker{Interval: fn.Every, AwaitEnd: true}, time.Time{}, time.Now()
 	}
+	l.call = r.Start
 	l.turn++
 	turn, until := l.turn, time.Now().Add(min(fn.MaxCall, time.Since(l.began)))
 	for {

@@ -86,6 +86,75 @@ func TestListerStaysInItsCall(t *testing.T) {
 	})
 }
 
+// A runner may resume the lister in a process that has no lister of the run, and later in
+// the first one again. In each an open file is emitted once, not at every call, and never
+// before the watermark of the call before.
+func TestListerResumedElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Lane: lane.Config{Job: Job, RunID: "moved", Store: "mem://lister-moved"}}
+		w, err := lane.Open(t.Context(), cfg.Lane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := lane.Close(cfg.Lane.RunID); err != nil {
+				t.Error(err)
+			}
+		}()
+		put := func(name string) {
+			t.Helper()
+			if err := w.Store.Put(t.Context(), "datasets/country=sg/category=news/date=2026-02-02/"+name, strings.NewReader("{}"), store.PutOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put("raw_0001.json")
+		fn := &pollFn{doFn: doFn{Config: cfg, DoFn: lane.DoFn{Worker: w}}, Every: time.Minute}
+		next, passed := int64(0), time.Time{}
+		calls := func(n int) (found int) {
+			t.Helper()
+			pause := time.Duration(0) // none after a move: the polls before and after are in the same second
+			for range n {
+				time.Sleep(pause)
+				watermark := fn.CreateWatermarkEstimator() // the SDK makes a new one for each call
+				again, err := fn.ProcessElement(t.Context(), watermark, fn.CreateTracker(offsetrange.Restriction{Start: next, End: math.MaxInt64}), nil,
+					func(at beam.EventTime, _ File) {
+						found++
+						if !at.ToTime().After(passed) {
+							t.Errorf("call %d emits a file at %v, but the watermark is %v", next, at.ToTime(), passed)
+						}
+					}, func(beam.EventTime, ledger.Tally) {})
+				if err != nil || !again.ShouldResume() {
+					t.Fatalf("call %d ends the lister: %v", next, err)
+				}
+				next++
+				if now := watermark.CurrentWatermark(); now.After(passed) {
+					passed = now
+				}
+				pause = again.ResumeDelay()
+			}
+			return found
+		}
+		in := func(process map[string]*lister) {
+			listers.Lock()
+			defer listers.Unlock()
+			listers.of = process
+		}
+		first, second := listers.of, map[string]*lister{}
+		defer in(first)
+		if n := calls(1); n != 1 {
+			t.Errorf("the first process emits the file %d times, want once", n)
+		}
+		in(second)
+		if n := calls(20); n != 1 {
+			t.Errorf("a process that resumes the lister emits the file %d times in 20 calls, want once", n)
+		}
+		in(first)
+		if n := calls(20); n != 0 {
+			t.Errorf("the first process emits the file %d times more, want none within two minutes", n)
+		}
+	})
+}
+
 // Two parts of the lister would have a watermark each, and what the one finds
 // would be late by that of the other.
 func TestOneLister(t *testing.T) {

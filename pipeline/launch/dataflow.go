@@ -125,7 +125,7 @@ func (o *Options) reachDataflow(ctx context.Context) error {
 
 const (
 	program     = "github.com/newsfork/seed-engine/cmd/pipeline"
-	buildWorker = "run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker"
+	buildWorker = "run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -ldflags='-s -w' -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker"
 )
 
 // workerSource checks that there is a program for the workers, or the source to build it from.
@@ -334,7 +334,7 @@ func (o *Options) dataflowWorker(ctx context.Context, dir string) error {
 	}
 	if !static(self) {
 		self = filepath.Join(dir, "worker")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", self, program)
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", self, program)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("building a static worker: correct what the compiler reports, or, on a machine where it works, %s: %w: %s", buildWorker, err, out)

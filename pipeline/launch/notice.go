@@ -9,6 +9,7 @@ import (
 
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -32,12 +33,21 @@ func quietBeam(log *slog.Logger) {
 	beamlog.SetLogger(quiet{})
 }
 
-// errorsOnly passes only errors on.
+// errorsOnly passes only errors on. The message of a library or runner, such as a Java
+// exception with its stack, is the text of an event and not its name.
 type errorsOnly struct{ slog.Handler }
 
 // Enabled implements slog.Handler.
 func (h *errorsOnly) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelError && h.Handler.Enabled(ctx, l)
+}
+
+// Handle implements slog.Handler.
+func (h *errorsOnly) Handle(_ context.Context, r slog.Record) error {
+	var attrs []any
+	r.Attrs(func(a slog.Attr) bool { attrs = append(attrs, a); return true })
+	slog.New(h.Handler).With(attrs...).Error("library_message", "text", ledger.Redact(r.Message))
+	return nil
 }
 
 // WithAttrs implements slog.Handler.

@@ -21,6 +21,7 @@ const (
 	maxRestarts  = 3
 	restartPause = 10 * time.Second
 	restartCheck = 2 * time.Second // for a cancel, during the pause
+	healthyAfter = time.Hour       // restarts before a try that lasted so long are forgotten
 )
 
 // execute runs the pipeline of a run to its end, and submits a batch job again after
@@ -34,7 +35,11 @@ func (r *run) execute(ctx context.Context, runID string, p *beam.Pipeline) error
 
 func (r *run) again(ctx context.Context, runID string, try func() error) error {
 	for n := 1; ; n++ {
+		began := time.Now()
 		err := try()
+		if time.Since(began) >= healthyAfter {
+			n = 1
+		}
 		if n > maxRestarts || !r.o.restartable(err) || !r.mayRestart(ctx, runID) {
 			return err
 		}

@@ -23,8 +23,9 @@ func TestRestarts(t *testing.T) {
 	const lost = "job x failed:\njava.lang.Exception: TaskManager with id tm1 is no longer reachable."
 	for name, c := range map[string]struct {
 		args   string
-		errs   []string // of the tries; "" is a success
-		cancel bool     // during the first pause
+		errs   []string      // of the tries; "" is a success
+		works  time.Duration // each try, before it ends
+		cancel bool          // during the first pause
 		tries  int
 		pause  time.Duration
 		err    string
@@ -33,6 +34,8 @@ func TestRestarts(t *testing.T) {
 		"one lost":          {errs: []string{lost, ""}, tries: 2, pause: 10 * time.Second},
 		"no heartbeat":      {errs: []string{"job x failed:\njava.util.concurrent.TimeoutException: Heartbeat of TaskManager with id tm1 timed out.", ""}, tries: 2, pause: 10 * time.Second},
 		"lost every time":   {errs: []string{lost, lost, lost, lost}, tries: 4, pause: 30 * time.Second, err: "no longer reachable"},
+		"lost each hour":    {errs: []string{lost, lost, lost, lost, lost, ""}, works: time.Hour, tries: 6, pause: 6*time.Hour + 50*time.Second},
+		"lost sooner":       {errs: []string{lost, lost, lost, lost}, works: time.Hour - 1, tries: 4, pause: 4*(time.Hour-1) + 30*time.Second, err: "no longer reachable"},
 		"cancelled":         {errs: []string{lost}, cancel: true, tries: 1, pause: 2 * time.Second, err: "no longer reachable"},
 		"a worker's reason": {errs: []string{"a worker says: opening the worker's store: no such directory; job x failed:"}, tries: 1, err: "no such directory"},
 		"no slots":          {errs: []string{"job x failed:\nNoResourceAvailableException"}, tries: 1, err: "NoResource"},
@@ -50,6 +53,7 @@ func TestRestarts(t *testing.T) {
 				begin, tries := time.Now(), 0
 				err := r.again(t.Context(), "r1", func() error {
 					tries++
+					time.Sleep(c.works)
 					if c.cancel {
 						require.NoError(t, ledger.WriteControl(t.Context(), s, "r1", ledger.Control{Action: ledger.ActionCancel, At: begin}))
 					}

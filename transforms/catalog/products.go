@@ -39,7 +39,6 @@ func (j *rows) save(ctx context.Context, products []product, now time.Time, runI
 		}
 		var from []entry
 		var shown []product
-		var changes []change
 		write := map[string]pendingWrite{}
 		for _, p := range products {
 			old, had := before[p.key]
@@ -68,23 +67,7 @@ func (j *rows) save(ctx context.Context, products []product, now time.Time, runI
 				return err
 			}
 		}
-		for key, w := range write {
-			changes = append(changes, w.changes...)
-			if w.back {
-				changes = append(changes, change{key: key, field: stateField, at: w.last, was: quoted(stateGone), became: quoted(stateBack)})
-			}
-			if w.back {
-				o.back++
-			}
-			switch w.state {
-			case stateNew:
-				o.added++
-			case stateChanged:
-				o.changed++
-			default:
-				o.unchanged++
-			}
-		}
+		changes := o.count(write)
 		if err := j.upsert(ctx, tx, write); err != nil {
 			return err
 		}
@@ -97,6 +80,26 @@ func (j *rows) save(ctx context.Context, products []product, now time.Time, runI
 		return j.set(ctx, tx, from, done)
 	})
 	return o, err
+}
+
+// count counts the products to write, and returns their changes.
+func (o *outcome) count(write map[string]pendingWrite) (changes []change) {
+	for key, w := range write {
+		changes = append(changes, w.changes...)
+		if w.back {
+			changes = append(changes, change{key: key, field: stateField, at: w.last, was: quoted(stateGone), became: quoted(stateBack)})
+			o.back++
+		}
+		switch w.state {
+		case stateNew:
+			o.added++
+		case stateChanged:
+			o.changed++
+		default:
+			o.unchanged++
+		}
+	}
+	return changes
 }
 
 // pendingWrite is a product to write.

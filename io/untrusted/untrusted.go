@@ -26,7 +26,10 @@ var (
 // maxBytes bytes and ends between two characters; 0 means no limit.
 func Text(s string, maxBytes int) string {
 	s = visible(strings.ToValidUTF8(s, string(utf8.RuneError)))
-	return visible(truncate(s, maxBytes)) // a flag may have been cut
+	if cut := truncate(s, maxBytes); len(cut) < len(s) {
+		return visible(cut) // a flag may have been cut
+	}
+	return s
 }
 
 // Line returns Text as one line: each run of white space becomes one space, and
@@ -56,6 +59,9 @@ func deceives(c rune) bool {
 
 // unseen reports whether a character draws nothing.
 func unseen(c rune) bool {
+	if c >= ' ' && c < 0x7F || c > 0x3164 && c < 0xFE00 { // most of all text
+		return false
+	}
 	return c >= 0x7F && unicode.In(c, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) &&
 		!unicode.Is(unicode.Prepended_Concatenation_Mark, c) || deceives(c)
 }
@@ -91,7 +97,7 @@ func kept(last, c rune) bool {
 	case c == 0x200B, c == 0x200C, c == 0x200D, unicode.Is(unicode.Variation_Selector, c):
 		emoji := last == emojiStyle || unicode.In(last, unicode.So, unicode.Sk, unicode.Me)
 		return emoji && c != 0x200B || unicode.IsOneOf(joining, last) && !unicode.In(last, simple...) ||
-			unicode.Is(unicode.Variation_Selector, c) && (unicode.In(last, unicode.Han, unicode.Nd, unicode.P, unicode.Sm) || last > unicode.MaxLatin1 && unicode.IsSymbol(last))
+			unicode.Is(unicode.Variation_Selector, c) && unicode.In(last, unicode.Han, unicode.Nd, unicode.P, unicode.Sm)
 	case c >= 0x2060 && c <= 0x206F, c == 0xFEFF, c >= 0xFFF0 && c <= 0xFFFB, c >= 0x1BCA0 && c <= 0x1BCA3, c >= 0x1D173 && c <= 0x1D17A:
 		return false
 	}

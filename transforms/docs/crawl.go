@@ -124,7 +124,8 @@ func (c *crawl) reachSeeds(ctx context.Context) {
 			continue
 		}
 		if _, err := c.robots(ctx, &other); err == nil {
-			c.w.Log.Warn("seed_refused", "provider", c.policy.ProviderID, "url", raw, "reason", "its host cannot be reached; "+other.String()+" is requested in its place")
+			c.w.Log.Warn("seed_refused", "provider", c.policy.ProviderID, "url", raw,
+				"reason", "its host cannot be reached; "+other.String()+" is requested in its place")
 			c.policy.SeedURLs[i] = other.String()
 			delete(c.own, origin(u))
 			c.own[origin(&other)] = true

@@ -83,6 +83,10 @@ func (c *concealer) walk(n *html.Node, in inherited) {
 
 func (c *concealer) element(n *html.Node, in inherited) {
 	d := c.declared(n, in)
+	if d == nil && !in.invisible && !hasAttr(n, "hidden") {
+		c.walk(n, in)
+		return
+	}
 	hidden := d.gone() || hasAttr(n, "hidden") && attr(n, "hidden") != "until-found"
 	invisible := d["visibility"] == "hidden" || d["visibility"] == "collapse"
 	if (hidden || invisible || d.tiny() || d.faded(in.background)) && c.shown(n) {
@@ -340,8 +344,8 @@ var comment = regexp.MustCompile(`(?s)/\*.*?(?:\*/|$)`)
 type declarations map[string]string
 
 // properties are those that are read. Others do not count.
-var properties = words(`display visibility content-visibility opacity font-size color background background-color background-clip -webkit-background-clip
-	position left right top bottom margin-left margin-top text-indent transform clip clip-path width height max-width max-height overflow`)
+var properties = words(`display visibility content-visibility opacity font-size color background background-color
+	background-clip -webkit-background-clip 	position left right top bottom margin-left margin-top text-indent transform clip clip-path width height max-width max-height overflow`)
 
 func declare(block string) declarations {
 	var d declarations
@@ -514,14 +518,17 @@ func solid(value string) string {
 var (
 	hexColor = regexp.MustCompile(`^#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$`)
 	rgb      = regexp.MustCompile(`^rgba?\((\d+),(\d+),(\d+)(?:,([0-9.]+%?))?\)$`)
-	colors   = map[string]string{"transparent": "transparent", "white": "ffffff", "black": "000000", "red": "ff0000", "lime": "00ff00", "blue": "0000ff",
-		"yellow": "ffff00", "gray": "808080", "grey": "808080", "silver": "c0c0c0", "navy": "000080", "green": "008000"}
+	colors   = map[string]string{"transparent": "transparent", "white": "ffffff", "black": "000000", "red": "ff0000", "lime": "00ff00",
+		"blue": "0000ff", "yellow": "ffff00", "gray": "808080", "grey": "808080", "silver": "c0c0c0", "navy": "000080", "green": "008000"}
 )
 
 // length reads a number with a unit, and turns it into pixels for letters of 16 pixels. A
 // share of the window or of the element counts as 9 pixels for each hundredth.
 func length(value string) (n, px float64, ok bool) {
 	at := strings.LastIndexAny(value, "0123456789.") + 1
+	if at == 0 {
+		return 0, 0, false
+	}
 	n, err := strconv.ParseFloat(value[:at], 64)
 	if err != nil {
 		return 0, 0, false

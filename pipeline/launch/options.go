@@ -5,6 +5,7 @@ package launch
 
 import (
 	"flag"
+	"path/filepath"
 	"strings"
 
 	// Beam's own flags are registered on flag.CommandLine by its packages.
@@ -58,7 +59,11 @@ func (o *Options) Preview() bool {
 
 // LaneConfig is the part of the options that the workers of every job get.
 func (o *Options) LaneConfig() lane.Config {
-	return lane.Config{Job: o.Job, Store: o.Store, Slots: o.Slots(), Web: o.WebConfig(), Polite: o.PoliteConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
+	at := o.Store
+	if abs, err := filepath.Abs(at); err == nil && at != "" && !strings.Contains(at, "://") {
+		at = abs // workers have a working directory of their own
+	}
+	return lane.Config{Job: o.Job, Store: at, Slots: o.Slots(), Web: o.WebConfig(), Polite: o.PoliteConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
 		Leases: o.leases(), LeaseTTL: o.LeaseTTL}
 }
 

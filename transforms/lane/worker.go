@@ -26,6 +26,7 @@ import (
 // fields, so it has no secrets: credentials come from each worker's own environment.
 type Config struct {
 	Job, RunID string
+	Build      string     // of the launcher; see Build
 	Store      string     // URL of the bucket
 	Slots      int        // of the whole job: 1 if everything runs in one process; see share
 	Web        web.Config // with the limits of the whole job
@@ -102,7 +103,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	if w, ok := workers.open[cfg.RunID]; ok {
 		return w, nil
 	}
-	if err := cfg.Polite.Validate(); err != nil {
+	if err := errors.Join(cfg.checkBuild(), cfg.Polite.Validate()); err != nil {
 		return nil, err
 	}
 	s, err := store.Open(ctx, cfg.Store)

@@ -42,6 +42,8 @@ type DB struct {
 	Now func() time.Time
 
 	writing chan struct{} // SQLite: full while a goroutine of this process writes
+	path    string        // of SQLite's file, "" in memory and for PostgreSQL
+	file    os.FileInfo   // what path named when it was opened
 
 	// Allow, when set, is called before each transaction begins, with wait true (it
 	// may block), and before it commits, with wait false (it must not). Its error
@@ -85,7 +87,18 @@ func (d *DB) ExecContext(ctx context.Context, statement string, args ...any) (sq
 	return result, err
 }
 
+// allowed returns the error that prevents a write. SQLite itself goes on writing
+// to a file that was deleted, and those rows end with the process.
 func (d *DB) allowed(ctx context.Context, wait bool) error {
+	if d.path != "" {
+		now, err := os.Stat(d.path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, d.file) {
+			return fmt.Errorf("the database %s was deleted or replaced while it was open: restore it and run the command again", d.path)
+		}
+		if err != nil {
+			return fmt.Errorf("looking for the database: %w", err)
+		}
+	}
 	if d.Allow == nil {
 		return nil
 	}
@@ -160,6 +173,7 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 		// when its retention ends. See Erase for rows that an older program deleted.
 		"secure_delete(1)",
 	}}
+	d := &DB{Dialect: SQLite, Now: time.Now, writing: make(chan struct{}, 1)}
 	var file url.URL
 	switch path {
 	case "":
@@ -178,15 +192,10 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 		}
 		file.Path = path
 		options.Add("_pragma", "journal_mode(wal)")
-		// SQLite gives its -wal and -shm the mode of the database.
-		if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			err = f.Close()
-			if err != nil {
-				return nil, fmt.Errorf("opening sqlite://%s: creating the file: %w", rest, err)
-			}
-		} else if !errors.Is(err, fs.ErrExist) {
+		if d.file, err = createSQLite(path); err != nil {
 			return nil, fmt.Errorf("opening sqlite://%s: creating the file: %w", rest, err)
 		}
+		d.path = path
 	}
 	connector, err := sqlite.NewConnector("file://" + file.EscapedPath() + "?" + options.Encode())
 	if err != nil {
@@ -201,8 +210,21 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 	if err := retryContended(ctx, func() error { return pool.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening sqlite://%s: %w", rest, err), pool.Close())
 	}
-	d := &DB{DB: pool, Dialect: SQLite, Now: time.Now, writing: make(chan struct{}, 1)}
+	d.DB = pool
 	return d, nil
+}
+
+// createSQLite creates an empty file, unless it exists, and returns its identity.
+// SQLite gives its -wal and -shm the mode of the database.
+func createSQLite(path string) (os.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return os.Stat(path)
 }
 
 // maxPostgres bounds the connections of one process: PostgreSQL gives 100 to

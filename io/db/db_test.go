@@ -529,6 +529,38 @@ func TestSQLiteIsPrivate(t *testing.T) {
 	}
 }
 
+// Rows that are written into a deleted or replaced file are lost when the process ends.
+func TestSQLiteFileIsTakenAway(t *testing.T) {
+	for name, replace := range map[string]bool{"deleted": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "seed.db")
+			d, err := db.Open(t.Context(), "sqlite://"+file)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = d.Close() })
+			_, err = d.ExecContext(t.Context(), "CREATE TABLE shops (name TEXT)")
+			require.NoError(t, err)
+
+			insert := func(tx *sql.Tx) error {
+				_, err := tx.Exec("INSERT INTO shops VALUES ('a')")
+				return err
+			}
+			require.NoError(t, d.Tx(t.Context(), insert))
+			err = d.Tx(t.Context(), func(tx *sql.Tx) error { // in the middle of a transaction
+				require.NoError(t, os.Rename(file, file+".away"))
+				if replace {
+					require.NoError(t, os.WriteFile(file, nil, 0o600))
+				}
+				return insert(tx)
+			})
+			want := "was deleted or replaced while it was open"
+			assert.ErrorContains(t, err, want)
+			assert.ErrorContains(t, d.Tx(t.Context(), insert), want)
+			_, err = d.ExecContext(t.Context(), "INSERT INTO shops VALUES ('b')")
+			assert.ErrorContains(t, err, want)
+		})
+	}
+}
+
 func TestInsertRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ctx := t.Context()

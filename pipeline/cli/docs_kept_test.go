@@ -57,7 +57,8 @@ func TestProvidersInTheStore(t *testing.T) {
 	keep(t, dir, "more", 0, policy.Change{Text: more})
 	keep(t, dir, "aws-ses", 0, policy.Change{Disabled: true, Why: "they asked us to"})
 	assert.Equal(t, []string{"more"}, crawled("--provider=more"))
-	assert.Equal(t, []string{"more", "toss-payments"}, crawled(""))
+	assert.Equal(t, []string{"anthropic", "auth0", "clerk", "firebase-auth", "google-gemini", "more", "openai", "paypal", "pinecone", "qdrant",
+		"sendgrid", "stripe", "toss-payments", "twilio", "weaviate"}, crawled(""), "all that ship and the one in the store, without the disabled one")
 	assert.Equal(t, []string{"toss-payments"}, crawled("--policies="+files))
 	for flags, says := range map[string]string{
 		"--provider=aws-ses":                              "it was disabled: they asked us to",

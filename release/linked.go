@@ -40,7 +40,7 @@ type licence struct {
 func linked(dir string) ([]module, error) {
 	list := exec.Command("go", "list", "-deps", "-json=Module", "./cmd/...")
 	list.Dir = dir
-	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-mod=mod")
+	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 	var stderr bytes.Buffer
 	list.Stderr = &stderr
 	out, err := list.Output()

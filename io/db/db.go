@@ -87,7 +87,7 @@ func (d *DB) ExecContext(ctx context.Context, statement string, args ...any) (sq
 	return result, err
 }
 
-// allowed returns the error that prevents a write. SQLite itself goes on writing
+// allowed returns the error that prevents a write. SQLite itself continues to write
 // to a file that was deleted, and those rows end with the process.
 func (d *DB) allowed(ctx context.Context, wait bool) error {
 	if d.path != "" {

@@ -266,7 +266,7 @@ func TestLeftOut(t *testing.T) {
 	require.Len(t, r.Providers, 1)
 }
 
-// An interrupted crawl goes on after a run with other policies, which has ended its session: no
+// An interrupted crawl resumes after a run with other policies, which has ended its session: no
 // page is requested a second time.
 func TestInterruptedBeforeOtherPolicies(t *testing.T) {
 	t.Parallel()

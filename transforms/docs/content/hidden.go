@@ -24,7 +24,7 @@ func conceal(root *html.Node) {
 			c.read(withoutComments(n.FirstChild.Data), false)
 		}
 	}
-	c.settle()
+	c.order()
 	c.walk(root, inherited{})
 }
 
@@ -276,8 +276,8 @@ func (c *concealer) add(selectors string, set declarations, narrow bool) {
 // takes too long where a page means harm.
 var near = regexp.MustCompile(`^[^\s>+~()]+(?:[\s>]+[^\s>+~()]+)?$`)
 
-// settle sorts the rules, and drops those that hide what another rule shows in another state.
-func (c *concealer) settle() {
+// order sorts the rules, and drops those that hide what another rule shows in another state.
+func (c *concealer) order() {
 	all := c.rules
 	toggled := func(r rule) bool {
 		return r.set.hides() && slices.ContainsFunc(all, func(by rule) bool {

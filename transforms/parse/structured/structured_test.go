@@ -185,7 +185,7 @@ func TestProduct(t *testing.T) {
 	assert.Equal(t, []structured.Offer{{Price: "3"}, {Price: "4"}}, offers(p))
 }
 
-// What is paid is none of the prices beside it.
+// What is paid is none of the prices next to it.
 func TestPriceSpecifications(t *testing.T) {
 	spec := func(of ...string) string { return `"priceSpecification":[` + strings.Join(of, ",") + `]` }
 	list, paid := `{"price":"25.00","priceCurrency":"EUR","priceType":"https://schema.org/ListPrice"}`, `{"price":"19.90","priceCurrency":"EUR"}`

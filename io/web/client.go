@@ -137,6 +137,9 @@ type Client struct {
 	// must not block, once the connection is open. If it returns an error, the
 	// request is not sent. Set it before the first request.
 	Allow func(ctx context.Context, wait bool) error
+	// Short, when set, is called if a request could not be sent for a minute because this
+	// machine lacks something. Then Try returns a *ShortageError and no *Error.
+	Short func(*ShortageError)
 
 	cfg       Config
 	guard     guard
@@ -202,7 +205,8 @@ func New(cfg Config) (*Client, error) {
 		return c.lookup(ctx, network, host)
 	}}
 	c.guard.own = &ownAddresses{list: net.InterfaceAddrs}
-	c.slots.limit, c.idle.limit = cfg.Concurrency, maxIdleConns(cfg.Concurrency, maxFiles())
+	c.slots.limit = min(cfg.Concurrency, maxRequests(maxFiles()))
+	c.idle.limit = maxIdleConns(c.slots.limit, maxFiles())
 	if env := httpproxy.FromEnvironment(); cfg.ConnectTo == "" && (env.HTTPProxy != "" || env.HTTPSProxy != "") {
 		c.proxy = env.ProxyFunc()
 	}
@@ -352,8 +356,9 @@ func (c *Client) Close() { c.idle.resize(0) }
 // SetLimits changes the number of requests in flight (at least 1) and the requests
 // started a second (0: no limit). Requests in flight are not interrupted.
 func (c *Client) SetLimits(concurrency int, rate float64) {
-	c.slots.resize(max(1, concurrency))
-	c.idle.resize(maxIdleConns(max(1, concurrency), maxFiles()))
+	concurrency = min(max(1, concurrency), maxRequests(maxFiles()))
+	c.slots.resize(concurrency)
+	c.idle.resize(maxIdleConns(concurrency, maxFiles()))
 	c.pace.set(rate)
 }
 
@@ -405,7 +410,8 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 }
 
 // Try fetches r.URL. Its error is an *Error, except that it wraps ctx.Err() when ctx
-// is done, and the error of Client.Allow or r.Turn when that prevented the request.
+// is done, the error of Client.Allow or r.Turn when that prevented the request, or a
+// *ShortageError when this machine could not send it.
 // The caller decides whether it counts as a failure, see Failed.
 func (c *Client) Try(ctx context.Context, r Request) (*Response, error) {
 	if r.Timeout <= 0 {

@@ -33,6 +33,7 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 		seen   []string
 		status int
 		others int // addresses of u's host that could not be reached
+		short  lacking
 	)
 	if r.Conns == nil {
 		r.Conns = new(Conns)
@@ -45,9 +46,9 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 		if err := c.guard.url(u); err != nil {
 			return nil, fail(KindBlocked, err)
 		}
-		resp, err := c.hop(ctx, u, header, r, &left)
+		resp, err := c.hop(ctx, u, header, r, &left, &short)
 		var other otherAddress
-		if errors.As(err, &other) && ctx.Err() == nil && others < maxAddresses-1 {
+		if errors.As(err, &other) && shortage(err) == nil && ctx.Err() == nil && others < maxAddresses-1 {
 			others++
 			c.requests.Add(-1) // it was not sent
 			continue
@@ -62,6 +63,9 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 			var no *notAllowed
 			if errors.As(err, &no) {
 				return nil, fmt.Errorf("fetching %s: %w", u, no.error)
+			}
+			if lack := shortage(err); lack != nil {
+				return nil, fmt.Errorf("fetching %s: %w", u, lack)
 			}
 			return nil, fail(classify(err), err)
 		}
@@ -156,7 +160,7 @@ func Site(u *url.URL) string {
 
 // hop sends one request when it is its turn, and reads the answer. It subtracts the
 // time it needed from left. The error is the transport's, ctx's, or *notAllowed.
-func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration) (resp *Response, err error) {
+func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration, short *lacking) (resp *Response, err error) {
 	var via *url.URL
 	if c.proxy != nil {
 		if via, err = c.proxy(u); err != nil {
@@ -208,6 +212,15 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 			span.End("")
 		} else {
 			span.End(string(classify(err)))
+		}
+		if lack := shortage(err); lack != nil && ctx.Err() == nil {
+			if err := c.outlast(ctx, lack, short); err != nil {
+				return nil, err
+			}
+			if at != nil && at.err != nil { // its server is not known yet, so the turn was not that server's
+				return nil, errTurnLost
+			}
+			continue
 		}
 		if !errors.Is(err, errNotSent) || ctx.Err() != nil {
 			return resp, err
@@ -273,7 +286,7 @@ func (c *Client) send(ctx context.Context, u, via *url.URL, at *addresses, heade
 	c.requests.Add(1)
 	conn, err := c.connection(ctx, r.Conns, u, via, at)
 	var other otherAddress
-	if errors.As(err, &other) {
+	if errors.As(err, &other) && shortage(err) == nil {
 		r.Conns.know(c.lookupName(u), addresses{list: at.list[1:], until: time.Now().Add(addressAge)})
 	}
 	if err != nil {

@@ -28,3 +28,13 @@ func SetDial(c *Client, dial func(ctx context.Context, network, addr string) (ne
 func SetLookup(c *Client, lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)) {
 	c.lookup = lookup
 }
+
+// SetFailing makes a client's connections fail as fails says, and send requests through t otherwise.
+func SetFailing(c *Client, fails func() error, t http.RoundTripper) {
+	c.connect = func(context.Context, target) (clientConn, error) {
+		if err := fails(); err != nil {
+			return nil, err
+		}
+		return fakeConn{t}, nil
+	}
+}

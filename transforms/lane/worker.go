@@ -127,7 +127,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	w.lease = runLeases.of[cfg.RunID]
 	runLeases.Unlock()
 	w.Store = store.Guarded(store.Counted(s, w.calls), w.allowed)
-	client.Allow = w.allowed
+	client.Allow, client.Short = w.allowed, func(lack *web.ShortageError) { w.Stop(lack) }
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if cfg.Leases { // this process may have been started for a run that has ended
 		if err := w.Obey(ctx); err != nil {

@@ -1,0 +1,106 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/web"
+)
+
+func dialed(addr net.IP, e syscall.Errno) error {
+	return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: addr, Port: 443}, Err: os.NewSyscallError("connect", e)}
+}
+
+func lookedUp(text string) error {
+	return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: text, Name: "a.example", Server: "127.0.0.53:53"}}
+}
+
+// What this machine lacks is no failure of a site: the request waits, and after a minute the
+// run is told. What a site or its names lack stays its failure.
+func TestShortage(t *testing.T) {
+	ours := map[string]error{
+		"files":              dialed(net.IPv4(8, 8, 8, 8), syscall.EMFILE),
+		"files of a machine": dialed(net.IPv4(8, 8, 8, 8), syscall.ENFILE),
+		"ports":              dialed(net.IPv4(8, 8, 8, 8), syscall.EADDRNOTAVAIL),
+		"buffers":            dialed(net.IPv4(8, 8, 8, 8), syscall.ENOBUFS),
+		"memory":             dialed(net.IPv4(8, 8, 8, 8), syscall.ENOMEM),
+		"firewall":           dialed(net.IPv4(8, 8, 8, 8), syscall.EPERM),
+		"look-up, files":     lookedUp("dial udp 127.0.0.53:53: socket: too many open files"),
+		"look-up, refused":   lookedUp("read udp 127.0.0.1:40000->127.0.0.53:53: read: connection refused"),
+		"look-up, no route":  lookedUp("dial udp 192.0.2.1:53: connect: network is unreachable"),
+	}
+	theirs := map[string]error{
+		"dns":     lookedUp("server misbehaving"),
+		"timeout": dialed(net.IPv4(8, 8, 8, 8), syscall.ETIMEDOUT),
+		"connect": dialed(net.IPv4(8, 8, 8, 8), syscall.ECONNREFUSED),
+		"IPv6":    dialed(net.ParseIP("2001:db8::1"), syscall.EADDRNOTAVAIL),
+	}
+	for name, failure := range ours {
+		t.Run(name, func(t *testing.T) {
+			for _, lasts := range []time.Duration{30 * time.Second, time.Hour} {
+				synctest.Test(t, func(t *testing.T) { shortFor(t, failure, lasts) })
+			}
+		})
+	}
+	for name, failure := range theirs {
+		t.Run(name, func(t *testing.T) {
+			c := shortClient(t, func() error { return failure })
+			c.Short = func(lack *web.ShortageError) { t.Errorf("stopped by %v", lack) }
+			_, err := c.Try(t.Context(), web.Request{URL: "http://a.example/"})
+			var failed *web.Error
+			require.ErrorAs(t, err, &failed)
+		})
+	}
+}
+
+func shortClient(t *testing.T, fails func() error) *web.Client {
+	t.Helper()
+	c, err := web.New(web.Config{UserAgent: "test", Offline: true, AllowPrivate: true})
+	require.NoError(t, err)
+	web.SetLookup(c, func(context.Context, string, string) ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("8.8.8.8")}, nil })
+	web.SetFailing(c, fails, answers{})
+	return c
+}
+
+type answers struct{}
+
+func (answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+func shortFor(t *testing.T, failure error, lasts time.Duration) {
+	t.Helper()
+	began := time.Now()
+	var told []error
+	c := shortClient(t, func() error {
+		if time.Since(began) < lasts {
+			return failure
+		}
+		return nil
+	})
+	c.Short = func(lack *web.ShortageError) { told = append(told, lack) }
+	resp, err := c.Try(t.Context(), web.Request{URL: "http://a.example/"})
+	if lasts < time.Minute {
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusNoContent, resp.Status)
+		assert.Empty(t, told)
+		assert.EqualValues(t, 1, c.Stats().Requests)
+		return
+	}
+	var lack *web.ShortageError
+	require.ErrorAs(t, err, &lack)
+	assert.False(t, errors.As(err, new(*web.Error)), "a kind would become a fact about the site")
+	assert.Len(t, told, 1)
+	assert.Less(t, time.Since(began), 70*time.Second)
+}

@@ -273,8 +273,8 @@ func TestWorkerWithoutItsStore(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7})
 	s := startServer(t, w)
 	dir := rig.Directory(t, rig.Bucket(4))
-	cmd := exec.Command(rig.Program, s.args("PROCESS", 2, "--store="+filepath.Base(dir), "--connect-to="+w.Addr(), "--progress=off", "--log-format=json")...)
-	cmd.Dir = filepath.Dir(dir) // which is not the server's, so a worker does not find it
+	cmd := exec.Command(rig.Program, s.args("PROCESS", 2, "--store=/proc/self/cwd/"+filepath.Base(dir), "--connect-to="+w.Addr(), "--progress=off", "--log-format=json")...)
+	cmd.Dir = filepath.Dir(dir) // which is not the workers', so the same path leads them elsewhere
 	begin := time.Now()
 	c := rig.Start(t, cmd)
 	if code := c.Wait(t, 2*time.Minute); code != 1 {

@@ -137,8 +137,8 @@ type Client struct {
 	// must not block, once the connection is open. If it returns an error, the
 	// request is not sent. Set it before the first request.
 	Allow func(ctx context.Context, wait bool) error
-	// Short, when set, is called if a request could not be sent for a minute because this
-	// machine lacks something. Then Try returns a *ShortageError and no *Error.
+	// Short, when set, is called if no request could be sent for a minute because this machine
+	// lacks something. It ends the requests' contexts.
 	Short func(*ShortageError)
 
 	cfg       Config
@@ -150,6 +150,7 @@ type Client struct {
 	resolver  *net.Resolver // the guarded dialer's
 	lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	idle      idleConns
+	connected atomic.Int64 // when the last connection was made, in Unix nanoseconds
 
 	slots slots
 	pace  *pace

@@ -64,7 +64,8 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 			if errors.As(err, &no) {
 				return nil, fmt.Errorf("fetching %s: %w", u, no.error)
 			}
-			if lack := shortage(err); lack != nil {
+			var lack *ShortageError
+			if errors.As(err, &lack) {
 				return nil, fmt.Errorf("fetching %s: %w", u, lack)
 			}
 			return nil, fail(classify(err), err)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"time"
 )
 
 // SetTransport makes a client send its requests through t instead of the network.
@@ -38,3 +39,6 @@ func SetFailing(c *Client, fails func() error, t http.RoundTripper) {
 		return fakeConn{t}, nil
 	}
 }
+
+// SetConnected makes a client believe that a connection was made just now.
+func SetConnected(c *Client) { c.connected.Store(time.Now().UnixNano()) }

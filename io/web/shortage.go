@@ -16,6 +16,8 @@ import (
 type ShortageError struct {
 	Lacks string // what is short, and what to do
 	Err   error
+
+	some bool // hosts: requests to others may work at the same time
 }
 
 func (e *ShortageError) Error() string { return fmt.Sprintf("%s (%v)", e.Lacks, e.Err) }
@@ -26,14 +28,15 @@ func (e *ShortageError) Unwrap() error { return e.Err }
 // shortages are the errors of the operating system that are about this machine.
 var shortages = []struct {
 	is    syscall.Errno
+	some  bool
 	lacks string
 }{
-	{syscall.EMFILE, "this process has too many open files: raise `ulimit -n`, or lower --concurrency"},
-	{syscall.ENFILE, "this machine has too many open files: close other programs, or lower --concurrency"},
-	{syscall.ENOBUFS, "this machine has no memory for another connection: lower --concurrency"},
-	{syscall.ENOMEM, "this machine has no memory for another connection: lower --concurrency"},
-	{syscall.EADDRNOTAVAIL, "this machine has no free port for another connection: lower --concurrency or --rate"},
-	{syscall.EPERM, "this machine does not let the program connect: look at its firewall and the service's limits"},
+	{syscall.EMFILE, false, "this process has too many open files: raise `ulimit -n`, or lower --concurrency"},
+	{syscall.ENFILE, false, "this machine has too many open files: close other programs, or lower --concurrency"},
+	{syscall.ENOBUFS, false, "this machine has no memory for another connection: lower --concurrency"},
+	{syscall.ENOMEM, false, "this machine has no memory for another connection: lower --concurrency"},
+	{syscall.EADDRNOTAVAIL, true, "this machine has no free port for another connection: lower --concurrency or --rate"},
+	{syscall.EPERM, true, "this machine does not let the program connect: look at its firewall and the service's limits"},
 }
 
 // unreachable are what a look-up ends with if no resolver can be reached.
@@ -65,15 +68,15 @@ func shortage(err error) *ShortageError {
 		if s.is == syscall.EADDRNOTAVAIL && errors.As(err, &op) && isIPv6(op.Addr) {
 			return nil // a machine without IPv6 has no address to connect from: it lacks no port
 		}
-		return &ShortageError{s.lacks, err}
+		return &ShortageError{s.lacks, err, s.some}
 	}
 	for _, no := range unreachable {
 		if lookup && strings.HasSuffix(dns.Err, no.Error()) {
-			return &ShortageError{"this machine's resolver cannot be reached: look at /etc/resolv.conf and the network", err}
+			return &ShortageError{"this machine's resolver cannot be reached: look at /etc/resolv.conf and the network", err, true}
 		}
 	}
 	if errors.As(err, &roots) {
-		return &ShortageError{"this machine's certificate authorities cannot be read: install ca-certificates, or set SSL_CERT_FILE", err}
+		return &ShortageError{"this machine's certificate authorities cannot be read: install ca-certificates, or set SSL_CERT_FILE", err, false}
 	}
 	return nil
 }
@@ -90,25 +93,45 @@ func isIPv6(a net.Addr) bool {
 }
 
 // outlast waits before a request is tried again that this machine could not send. The
-// request keeps its slot, so fewer are in flight. If the
-// shortage lasts for maxShortage, outlast calls c.Short and returns the shortage.
+// request keeps its slot, so fewer are in flight. If the shortage lasts for maxShortage and
+// nothing else could be reached meanwhile, outlast calls c.Short and returns the shortage.
+// A shortage that other hosts do not meet is that host's failure.
 func (c *Client) outlast(ctx context.Context, lack *ShortageError, l *lacking) error {
 	if l.tries == 0 {
 		l.began = time.Now()
 	}
 	if time.Since(l.began) >= maxShortage {
-		if c.Short != nil {
-			c.Short(lack)
+		works := c.connected.Load() > l.began.UnixNano()
+		switch {
+		case works && lack.some:
+			return lack.Err
+		case !works:
+			return c.giveUp(ctx, lack)
 		}
-		return lack
+		l.began = time.Now()
 	}
 	c.requests.Add(-1) // it was not sent
+	l.tries++
 	select {
-	case <-time.After(min(firstShortageWait<<min(l.tries, 10), maxShortageWait)):
-		l.tries++
+	case <-time.After(min(firstShortageWait<<min(l.tries-1, 10), maxShortageWait)):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// giveUp calls c.Short, and waits for the end of ctx that it causes, so that a caller sees
+// an exchange that was cut off and no failure.
+func (c *Client) giveUp(ctx context.Context, lack *ShortageError) error {
+	if c.Short == nil {
+		return lack
+	}
+	c.Short(lack)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(maxShortageWait):
+		return lack
 	}
 }
 

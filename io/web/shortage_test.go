@@ -40,6 +40,27 @@ func TestShortage(t *testing.T) {
 		"look-up, refused":   lookedUp("read udp 127.0.0.1:40000->127.0.0.53:53: read: connection refused"),
 		"look-up, no route":  lookedUp("dial udp 192.0.2.1:53: connect: network is unreachable"),
 	}
+	// Others are reached at the same time: no site can stop a run.
+	for _, e := range []syscall.Errno{syscall.EPERM, syscall.EADDRNOTAVAIL} {
+		synctest.Test(t, func(t *testing.T) {
+			last := false
+			c := shortClient(t, func() error {
+				if last = !last; last {
+					return dialed(net.IPv4(8, 8, 8, 8), e)
+				}
+				return nil
+			})
+			c.Short = func(lack *web.ShortageError) { t.Errorf("stopped by %v", lack) }
+			web.SetConnected(c)
+			_, err := c.Try(t.Context(), web.Request{URL: "http://a.example/"})
+			require.NoError(t, err)
+			web.SetFailing(c, func() error { web.SetConnected(c); return dialed(net.IPv4(8, 8, 8, 8), e) }, answers{})
+			_, err = c.Try(t.Context(), web.Request{URL: "http://a.example/"})
+			var failed *web.Error
+			require.ErrorAs(t, err, &failed)
+			assert.Equal(t, web.KindConnect, failed.Kind)
+		})
+	}
 	theirs := map[string]error{
 		"dns":     lookedUp("server misbehaving"),
 		"timeout": dialed(net.IPv4(8, 8, 8, 8), syscall.ETIMEDOUT),
@@ -68,7 +89,9 @@ func shortClient(t *testing.T, fails func() error) *web.Client {
 	t.Helper()
 	c, err := web.New(web.Config{UserAgent: "test", Offline: true, AllowPrivate: true})
 	require.NoError(t, err)
-	web.SetLookup(c, func(context.Context, string, string) ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("8.8.8.8")}, nil })
+	web.SetLookup(c, func(context.Context, string, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("8.8.8.8")}, nil
+	})
 	web.SetFailing(c, fails, answers{})
 	return c
 }
@@ -89,8 +112,10 @@ func shortFor(t *testing.T, failure error, lasts time.Duration) {
 		}
 		return nil
 	})
-	c.Short = func(lack *web.ShortageError) { told = append(told, lack) }
-	resp, err := c.Try(t.Context(), web.Request{URL: "http://a.example/"})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c.Short = func(lack *web.ShortageError) { told = append(told, lack); cancel() }
+	resp, err := c.Try(ctx, web.Request{URL: "http://a.example/"})
 	if lasts < time.Minute {
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusNoContent, resp.Status)
@@ -98,8 +123,7 @@ func shortFor(t *testing.T, failure error, lasts time.Duration) {
 		assert.EqualValues(t, 1, c.Stats().Requests)
 		return
 	}
-	var lack *web.ShortageError
-	require.ErrorAs(t, err, &lack)
+	require.ErrorIs(t, err, context.Canceled)
 	assert.False(t, errors.As(err, new(*web.Error)), "a kind would become a fact about the site")
 	assert.Len(t, told, 1)
 	assert.Less(t, time.Since(began), 70*time.Second)

@@ -252,8 +252,8 @@ func (w *Worker) Obey(ctx context.Context) error {
 }
 
 // Stop lets nothing new begin. Visits in flight may end within the grace time, and
-// are then cut off; after a lost lease they are cut off at once, because another
-// process may do the same work. With a cause the run fails: the launcher learns it
+// are then cut off. After a lost lease they are cut off at once, because another
+// process may do the same work; in a shortage too, because they can learn nothing. With a cause the run fails: the launcher learns it
 // from Cause in its own process, and otherwise from a count in the run's total.
 func (w *Worker) Stop(cause error) {
 	w.stopOnce.Do(func() {
@@ -265,7 +265,7 @@ func (w *Worker) Stop(cause error) {
 			w.mu.Unlock()
 		}
 		w.noMore()
-		if errors.Is(cause, lease.ErrLost) {
+		if errors.Is(cause, lease.ErrLost) || errors.As(cause, new(*web.ShortageError)) {
 			w.cancel()
 			return
 		}

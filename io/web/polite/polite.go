@@ -318,7 +318,7 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 		return t, fmt.Errorf("fetching %s: %w", r.URL, ctx.Err())
 	case callback != nil:
 		return t, callback
-	case errors.Is(context.Cause(within), ErrStopped), c.Control != nil && errors.As(err, new(*web.ShortageError)): // web.Client.Short stops the run
+	case errors.Is(context.Cause(within), ErrStopped):
 		return t, ErrStopped
 	}
 	return t, err

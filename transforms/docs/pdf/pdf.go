@@ -18,6 +18,7 @@ var (
 	ErrEncrypted = errors.New("the PDF opens with a password only")
 	ErrNoCopying = errors.New("the PDF does not allow its text to be copied")
 	ErrDamaged   = errors.New("the PDF is damaged")
+	ErrMemory    = errors.New("the PDF needs too much memory")
 	ErrTooLong   = errors.New("the PDF is too long")
 	ErrTooSlow   = errors.New("the PDF takes too long to read")
 	ErrNoText    = errors.New("the PDF has no text (its pages may be pictures)")
@@ -26,7 +27,7 @@ var (
 
 // Refused reports whether an error is one of these.
 func Refused(err error) bool {
-	for _, why := range []error{ErrEncrypted, ErrNoCopying, ErrDamaged, ErrTooLong, ErrTooSlow, ErrNoText, ErrNoLetters} {
+	for _, why := range []error{ErrEncrypted, ErrNoCopying, ErrDamaged, ErrMemory, ErrTooLong, ErrTooSlow, ErrNoText, ErrNoLetters} {
 		if errors.Is(err, why) {
 			return true
 		}
@@ -60,7 +61,9 @@ func read(ctx context.Context, body []byte, l limits) (f file, err error) {
 	// most documents.
 	defer time.AfterFunc(l.time, func() { cancel(ErrTooSlow) }).Stop()
 	f, err = d.read(body)
-	d.close()
+	if cerr := d.close(); cerr != nil {
+		return f, fmt.Errorf("releasing the memory of a PDF: %w", cerr)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return f, fmt.Errorf("reading a PDF: %w", ctx.Err())
@@ -68,8 +71,9 @@ func read(ctx context.Context, body []byte, l limits) (f file, err error) {
 		return f, fmt.Errorf("%w: over %v", ErrTooSlow, l.time)
 	case err == nil || Refused(err):
 		return f, err
+	case d.memory.refused:
+		return f, fmt.Errorf("%w: over %d MB", ErrMemory, memory>>20)
 	}
-	// What PDFium dies of, such as the limit of its memory.
 	cause, _, _ := strings.Cut(err.Error(), "\n")
 	return f, fmt.Errorf("%w: %s", ErrDamaged, cause)
 }

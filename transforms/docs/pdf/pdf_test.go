@@ -207,8 +207,8 @@ func TestHostile(t *testing.T) {
 		"pages without text":        {pdftest.Document{Pages: make([][]pdftest.Text, 3)}.Bytes(), ErrNoText},
 		"too many pages":            {long.Bytes(), ErrTooLong},
 		"too much text":             {pdftest.Document{Pages: pdftest.Write(strings.Repeat(prose+" ", 8))}.Bytes(), ErrTooLong},
-		"a page that needs memory":  {shown(pdftest.Stream("/Filter /FlateDecode", bomb)), ErrDamaged},
-		"compressed twice":          {shown(pdftest.Stream("/Filter [/FlateDecode /FlateDecode]", twice)), ErrDamaged},
+		"a page that needs memory":  {shown(pdftest.Stream("/Filter /FlateDecode", bomb)), ErrMemory},
+		"compressed twice":          {shown(pdftest.Stream("/Filter [/FlateDecode /FlateDecode]", twice)), ErrMemory},
 		"a tree of pages in itself": {bytes.ReplaceAll(long.Bytes(), []byte("/Kids ["), []byte("/Kids [2 0 R ")), ErrTooLong},
 	} {
 		f, err := read(t.Context(), tt.body, small)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -27,9 +28,6 @@ type limits struct {
 
 var usual = limits{pages: 2_000, text: 5 << 20, time: time.Minute}
 
-// memory is the number of bytes that PDFium may use for a document.
-const memory = 256 << 20
-
 // turn lets one document at a time be read, since each may use that memory.
 var turn = make(chan struct{}, 1)
 
@@ -38,8 +36,10 @@ var turn = make(chan struct{}, 1)
 var machines = sync.OnceValues(func() (pdfium.Pool, error) {
 	// PDFium's exceptions need that feature of WebAssembly.
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
-		WithMemoryLimitPages(memory >> 16).WithCloseOnContextDone(true)
-	return webassembly.Init(webassembly.Config{Context: &now, MaxTotal: 1, FSConfig: wazero.NewFSConfig(), RuntimeConfig: config, Stdout: io.Discard, Stderr: io.Discard})
+		WithCloseOnContextDone(true)
+	pool, err := webassembly.Init(webassembly.Config{Context: &now, MaxTotal: 1, FSConfig: wazero.NewFSConfig(), RuntimeConfig: config, Stdout: io.Discard, Stderr: io.Discard})
+	debug.FreeOSMemory() // compiling leaves as much garbage as a document may use
+	return pool, err
 })
 
 // now is the context of the document that has its turn. The library takes one context for all
@@ -52,6 +52,7 @@ type current struct{ context.Context }
 // network and no clock; it ends with the document.
 type document struct {
 	in     pdfium.Pdfium
+	memory *linear
 	ref    references.FPDF_DOCUMENT
 	limits limits
 }
@@ -64,16 +65,23 @@ func start(ctx context.Context, l limits) (*document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting PDFium: %w", err)
 	}
-	now.Context = ctx
+	m, err := newLinear()
+	if err != nil {
+		return nil, err
+	}
+	now.Context = experimental.WithMemoryAllocator(ctx, m)
 	in, err := pool.GetInstanceWithContext(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("starting PDFium: %w", err)
+		return nil, errors.Join(fmt.Errorf("starting PDFium: %w", err), m.release())
 	}
-	return &document{in: in, limits: l}, nil
+	return &document{in: in, memory: m, limits: l}, nil
 }
 
 // close ends the machine, whatever PDFium says of closing its document.
-func (d *document) close() { _ = d.in.Close() }
+func (d *document) close() error {
+	_ = d.in.Close()
+	return d.memory.release()
+}
 
 // copying is the bit of a document's permissions that lets its text be copied (ISO
 // 32000-1, table 22).

@@ -56,7 +56,6 @@ func TestMemory(t *testing.T) {
 	require.Equal(t, "<nil>", why)
 	tree, err := os.ReadFile("testdata/form-tree.pdf")
 	require.NoError(t, err)
-	image := "/Subtype /Image /Width 60000 /Height 60000 /BitsPerComponent 8 /ColorSpace /DeviceRGB "
 	const tooMuch = "the PDF needs too much memory: over 256 MB"
 	for name, tt := range map[string]struct {
 		body []byte
@@ -64,8 +63,6 @@ func TestMemory(t *testing.T) {
 	}{
 		"a tree of forms":  {tree, tooMuch},
 		"a form in itself": {bytes.ReplaceAll(tree, []byte("/X 6 0 R"), []byte("/X 5 0 R")), tooMuch},
-		"a huge image":     {bytes.Replace(tree, []byte("/Subtype/Form"), []byte(image), 1), ErrNoText.Error()},
-		"a huge JBIG2":     {bytes.Replace(tree, []byte("/Subtype/Form"), []byte(image+"/Filter /JBIG2Decode"), 1), ErrNoText.Error()},
 	} {
 		got, why := peak(name, tt.body)
 		t.Logf("%s: %d MB, one page %d MB", name, got>>20, base>>20)

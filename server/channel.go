@@ -95,10 +95,13 @@ func newPost(variable, raw string) (*post, error) {
 	}}}, nil
 }
 
+// asSlackText escapes the three characters of Slack's markup, which notifies everybody and makes links.
+var asSlackText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
 // slack posts in the form of Slack's incoming webhooks: {"text": "…"}
 // (api.slack.com/messaging/webhooks).
 func (p *post) slack(ctx context.Context, m notice, _ time.Time) error {
-	return p.post(ctx, map[string]string{"text": m.Text}, nil)
+	return p.post(ctx, map[string]string{"text": asSlackText.Replace(m.Text)}, nil)
 }
 
 // signed posts the message as JSON, signed as in the Standard Webhooks specification

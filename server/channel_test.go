@@ -134,7 +134,7 @@ func TestDeliveries(t *testing.T) {
 	fail("one")
 	restart()
 	fail("two")
-	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: one", "[ALERT] seed, run failed: failed: two"}, s.told())
+	assert.Equal(t, []string{"[ALERT] seed, run failed: one", "[ALERT] seed, run failed: two"}, s.told())
 	assert.Empty(t, rec.texts())
 	at(now, w)
 	rows := w.do("GET", "/api/v1/alerts", "").json(t)["channels"].([]any)
@@ -145,7 +145,7 @@ func TestDeliveries(t *testing.T) {
 	now = turn(w, now, 10*time.Minute, 20*time.Second)
 	restart()
 	now = turn(w, now, 10*time.Minute, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: one", "[ALERT] seed, run failed: failed: two"}, rec.texts(), "each once, in order")
+	assert.Equal(t, []string{"[ALERT] seed, run failed: one", "[ALERT] seed, run failed: two"}, rec.texts(), "each once, in order")
 	assert.Len(t, slices.Compact(slices.Sorted(slices.Values(rec.ids))), 2)
 	assert.Empty(t, s.told())
 
@@ -161,10 +161,10 @@ func TestDeliveries(t *testing.T) {
 		text, _, _ := strings.Cut(g.(map[string]any)["text"].(string), ". Run ")
 		given = append(given, text+": "+g.(map[string]any)["error"].(string))
 	}
-	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: four: the webhook answered 503", "[ALERT] seed, run failed: failed: three: the webhook answered 400"}, given)
+	assert.Equal(t, []string{"[ALERT] seed, run failed: four: the webhook answered 503", "[ALERT] seed, run failed: three: the webhook answered 400"}, given)
 	assert.EqualValues(t, 1, hook["waiting"], "the report of the day")
 	page := w.do("GET", "/alerts", "").body
-	assert.Contains(t, page, "[ALERT] seed, run failed: failed: four")
+	assert.Contains(t, page, "[ALERT] seed, run failed: four")
 	assert.Contains(t, page, "the webhook answered 503")
 	assert.Contains(t, w.log.String(), "alert_given_up")
 	assert.Contains(t, w.do("GET", "/metrics", "").body, `seed_engine_alert_deliveries_total{channel="webhook",outcome="given_up"} 2`)
@@ -176,6 +176,23 @@ func TestDeliveries(t *testing.T) {
 	turn(w, now, time.Minute, 20*time.Second)
 	assert.Equal(t, "report 5", rec.texts()[2], "the oldest are given up")
 	assert.Equal(t, "too many messages waited", w.alarm.rows()[1].GivenUp[0].Error)
+}
+
+// What a site, a policy or a path says is no markup in Slack, which would notify everybody and show links. Other
+// channels take the text as it is.
+func TestSlackShowsText(t *testing.T) {
+	s, rec := newSlack(t), newReceiver(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook, set.AlertURL, set.AlertSecret = s.URL, rec.URL, alertSecret })
+	at := turn(w, time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), time.Minute, 20*time.Second)
+	const said = "<!channel> <https://evil.example/?a=1&b=2|sign in> &lt;"
+	w.ends("20260302-100001-000-aaaaaaaa", "docs", ledger.Done, nil, at, ledger.Tally{},
+		[]any{map[string]any{"provider": "a&b", "state": "run", "alerts": []string{said}}})
+	at = turn(w, at.Add(2*time.Minute), time.Minute, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] docs / a&amp;b, quality: &lt;!channel&gt; &lt;https://evil.example/?a=1&amp;b=2|sign in&gt; &amp;lt;"}, s.told())
+	assert.Equal(t, []string{"[ALERT] docs / a&b, quality: " + said}, rec.texts())
+	w.alarm.enqueue("report: <"+said+">", at)
+	turn(w, at, time.Minute, 20*time.Second)
+	assert.Equal(t, []string{"report: &lt;&lt;!channel&gt; &lt;https://evil.example/?a=1&amp;b=2|sign in&gt; &amp;lt;&gt;"}, s.told())
 }
 
 // A message that an earlier version left for Slack is sent.
@@ -218,7 +235,7 @@ func TestSilence(t *testing.T) {
 	require.NoError(t, dropLease(t, w.store)) // a server that starts again knows what was not told
 	w = worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
 	now = at(turn(w, now, 2*time.Hour, 20*time.Second), w)
-	assert.Equal(t, []string{"[ALERT] seed, run failed: interrupted: it gave no reason; see its log"}, s.interruptedAs())
+	assert.Equal(t, []string{"[ALERT] seed, run failed: it gave no reason; see its log"}, s.told())
 	end(ledger.Done)
 	assert.Equal(t, []string{"[OVER] seed, run failed: a run is done"}, s.told())
 	assert.Equal(t, []string{"alerts_silence job seed, alert run_failed: for 1h: the disk is changed"}, w.asked())
@@ -242,14 +259,6 @@ func TestSilence(t *testing.T) {
 	for o := range w.store.List(t.Context(), "alerts/silences/") {
 		t.Errorf("%s is left", o.Key)
 	}
-}
-
-// interruptedAs is told, with one name for a run that ended without a reason.
-func (s *slack) interruptedAs() (out []string) {
-	for _, m := range s.told() {
-		out = append(out, strings.Replace(m, "failed: failed: it", "failed: interrupted: it", 1))
-	}
-	return out
 }
 
 // mailServer is a mail server for one test.

@@ -42,7 +42,11 @@ func judge(j job, limits alert.Thresholds, r ledger.Report) []finding {
 	}
 	switch r.State {
 	case ledger.Failed, ledger.Interrupted:
-		find("run_failed", "", true, string(r.State)+": "+cmp.Or(r.Error, "it gave no reason; see its log"))
+		text := cmp.Or(r.Error, "it gave no reason; see its log")
+		if r.State == ledger.Interrupted {
+			text = "interrupted: " + text
+		}
+		find("run_failed", "", true, text)
 	case ledger.Done:
 		find("run_failed", "", false, "a run is done")
 	}

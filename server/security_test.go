@@ -561,3 +561,30 @@ func TestSessionsEnd(t *testing.T) {
 	assert.Equal(t, 401, code(w, c), "and so does time")
 	assert.Equal(t, 401, w.do("POST", "/logout", "", form...).code, "who is not signed in signs nobody out")
 }
+
+// A server whose clock is ahead signs everybody out: who signs in after that is in, on each server, and the next
+// time ends those sessions too.
+func TestEndAllAhead(t *testing.T) {
+	w := newWorld(t, "done", beyond)
+	now := time.Date(2026, 3, 2, 10, 0, 0, 400_500, time.UTC)
+	ctx, other := t.Context(), worldAt(t, w.dir, "done", beyond)
+	valid := func(on *world, cookie string) bool { _, _, ok := on.sessions.read(cookie, now); return ok }
+	before := w.sessions.begin(operator, now)
+	require.NoError(t, w.sessions.endAll(ctx, now.Add(time.Hour)))
+	after := w.sessions.begin(operator, now)
+	require.NoError(t, other.sessions.tick(ctx, now))
+	for _, on := range []*world{w, other} {
+		assert.Equal(t, []bool{false, true}, []bool{valid(on, before), valid(on, after)})
+	}
+	fresh := worldAt(t, w.dir, "done", beyond) // it has not read yet who was signed out
+	require.NoError(t, fresh.sessions.endAll(ctx, now.Add(time.Minute)))
+	again := fresh.sessions.begin(operator, now)
+	w.sessions.nextAt = time.Time{}
+	require.NoError(t, w.sessions.tick(ctx, now))
+	for _, on := range []*world{w, fresh} {
+		assert.Equal(t, []bool{false, false, true}, []bool{valid(on, before), valid(on, after), valid(on, again)})
+	}
+	require.NoError(t, fresh.sessions.endAll(ctx, now))
+	assert.False(t, valid(fresh, again), "within the same millisecond")
+	assert.True(t, valid(fresh, fresh.sessions.begin(operator, now)))
+}

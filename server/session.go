@@ -68,7 +68,18 @@ func (s *sessions) proof(as role, text string) string {
 }
 
 func (s *sessions) begin(as role, now time.Time) (cookie string) {
-	return s.cookie(session{rand.Text(), now, now}, as)
+	return s.cookie(session{rand.Text(), s.after(now), now}, as)
+}
+
+// after returns now in milliseconds, or the first millisecond after all sessions were ended: the clock of the server that
+// ended them may be ahead. So a session that begins later is valid, and the next end of all sessions covers it.
+func (s *sessions) after(now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now = now.Truncate(time.Millisecond); !now.After(s.notBefore) {
+		now = s.notBefore.Add(time.Millisecond)
+	}
+	return now
 }
 
 // parse returns what a cookie says, if its proof is right, and the role of its token.
@@ -119,7 +130,10 @@ func (s *sessions) end(ctx context.Context, cookie string, now time.Time) error 
 }
 
 func (s *sessions) endAll(ctx context.Context, now time.Time) error {
-	name := endedAll + strconv.FormatInt(now.UnixMilli(), 10)
+	if _, err := s.readEnded(ctx, now); err != nil {
+		return err
+	}
+	name := endedAll + strconv.FormatInt(s.after(now).UnixMilli(), 10)
 	if err := s.mark(ctx, name); err != nil {
 		return err
 	}
@@ -155,10 +169,23 @@ func (s *sessions) tick(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	s.nextAt = now.Add(endedInterval)
-	var old []string
+	old, err := s.readEnded(ctx, now)
+	if err != nil {
+		return err
+	}
+	for _, key := range old {
+		if err := store.Retry(ctx, func() error { return s.store.Delete(ctx, key) }); err != nil {
+			return fmt.Errorf("removing %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// readEnded reads which sessions were ended, and returns the objects that are no longer needed.
+func (s *sessions) readEnded(ctx context.Context, now time.Time) (old []string, err error) {
 	for o, err := range s.store.List(ctx, endedPrefix) {
 		if err != nil {
-			return fmt.Errorf("listing %s: %w", endedPrefix, err)
+			return nil, fmt.Errorf("listing %s: %w", endedPrefix, err)
 		}
 		if now.Sub(o.ModTime) > sessionAge+time.Hour {
 			old = append(old, o.Key)
@@ -168,10 +195,5 @@ func (s *sessions) tick(ctx context.Context, now time.Time) error {
 		s.note(path.Base(o.Key))
 		s.mu.Unlock()
 	}
-	for _, key := range old {
-		if err := store.Retry(ctx, func() error { return s.store.Delete(ctx, key) }); err != nil {
-			return fmt.Errorf("removing %s: %w", key, err)
-		}
-	}
-	return nil
+	return old, nil
 }

@@ -597,12 +597,12 @@ func TestAlertsOfRuns(t *testing.T) {
 		assert.Equal(t, want, s.told(), what)
 	}
 	down, full := errors.New("the store is down"), errors.New("the disk is full")
-	then("a run that fails at once", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed, run failed: failed: the store is down")
+	then("a run that fails at once", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed, run failed: the store is down")
 	then("again, for the same reason", ledger.Failed, down, ledger.Tally{})
-	then("for another reason", ledger.Failed, full, ledger.Tally{}, "[ALERT] seed, run failed: failed: the disk is full")
+	then("for another reason", ledger.Failed, full, ledger.Tally{}, "[ALERT] seed, run failed: the disk is full")
 	then("a person stops the next", ledger.Cancelled, nil, ledger.Tally{})
 	then("one is done, badly", ledger.Done, nil, failing(34), "[OVER] seed, run failed: a run is done", "[ALERT] seed, failure rate: 34.0 % of the work failed (limit 20 %)")
-	then("what failed at its start ends nothing", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed, run failed: failed: the store is down")
+	then("what failed at its start ends nothing", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed, run failed: the store is down")
 	then("a part of a run is no rate", ledger.Interrupted, errors.New("stopped by a signal"), failing(1), "[ALERT] seed, run failed: interrupted: stopped by a signal")
 	then("nor when all of it failed", ledger.Cancelled, nil, failing(90))
 	then("all is well", ledger.Done, nil, failing(1), "[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)")
@@ -613,7 +613,7 @@ func TestAlertsOfRuns(t *testing.T) {
 	w.ends("20260302-120002-000-aaaaaaaa", "seed", ledger.Done, nil, at, failing(1), nil)
 	w.ends("20260302-120001-000-aaaaaaaa", "seed", ledger.Failed, down, at.Add(time.Second), ledger.Tally{}, nil)
 	at = turn(w, at.Add(2*time.Minute), 5*time.Minute, 20*time.Second)
-	assert.Equal(t, []string{"[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)", "[ALERT] seed, run failed: failed: the store is down"}, s.told())
+	assert.Equal(t, []string{"[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)", "[ALERT] seed, run failed: the store is down"}, s.told())
 
 	// An active run is judged by its duration.
 	seed, _ := knownJobs(testJobs()).named("seed")
@@ -631,7 +631,7 @@ func TestAlertsOfRuns(t *testing.T) {
 	require.NoError(t, w.store.Delete(t.Context(), alertsKey))
 	next := worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
 	turn(next, at.Add(time.Hour), 2*time.Minute, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: the store is down"}, s.told())
+	assert.Equal(t, []string{"[ALERT] seed, run failed: the store is down"}, s.told())
 }
 
 // TestAlertsOfProviders raises alerts for publishers, providers and sites that were
@@ -695,7 +695,7 @@ func TestLateAndMissing(t *testing.T) {
 	w.ends("20260302-133000-000-aaaaaaaa", "docs", ledger.Done, nil, at, ledger.Tally{}, nil)
 	w.ends("20260302-133000-000-bbbbbbbb", "seed", ledger.Failed, nil, at, ledger.Tally{}, nil)
 	at = turn(w, at, 2*time.Hour, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: it gave no reason; see its log", "[OVER] docs, freshness: a run is done"}, s.told())
+	assert.Equal(t, []string{"[ALERT] seed, run failed: it gave no reason; see its log", "[OVER] docs, freshness: a run is done"}, s.told())
 	turn(w, at, 2*time.Hour, 20*time.Second)
 	assert.Equal(t, []string{"[ALERT] docs, freshness: the last run that was done ended 3h0m20s ago (limit 3 h)"}, s.told())
 }

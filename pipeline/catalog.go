@@ -51,7 +51,7 @@ type catalogOptions struct {
 func catalogJob() Job {
 	o := &catalogOptions{}
 	return Job{
-		Job: ledger.Job{Name: catalog.Job, Title: "Catalog", Counts: catalog.Counts(),
+		Job: ledger.Job{Name: catalog.Job, Title: "Catalog", Counts: catalog.Counts(), Selects: []string{"site"},
 			Stages: []ledger.Stage{
 				{Name: "listed", Unit: "sites", Counts: []string{ledger.LaneHosts}},
 				{Name: "lists read", Unit: "list pages", Counts: []string{"list_pages_fetched"}},

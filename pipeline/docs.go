@@ -97,7 +97,7 @@ func (l *latest) Set(v string) error {
 func docsJob() Job {
 	o := &docsOptions{}
 	return Job{
-		Job: ledger.Job{Name: docs.Job, Title: "Docs", Counts: docs.Counts(),
+		Job: ledger.Job{Name: docs.Job, Title: "Docs", Counts: docs.Counts(), Selects: []string{"provider", "url"},
 			Stages: []ledger.Stage{
 				{Name: "listed", Unit: "hosts", Counts: []string{ledger.LaneHosts}},
 				{Name: "fetched", Unit: "pages", Counts: []string{"pages_fetched"}, Apart: []string{"pages_failed", "pages_blocked", "pages_skipped"}},

@@ -62,6 +62,7 @@ func newsJob() Job {
 	crawls := slices.DeleteFunc(slices.Clone(crawling), func(f string) bool { return f == "host-delay" })
 	return Job{
 		Job: ledger.Job{Name: news.Job, Title: "News", Counts: news.Counts(),
+			Selects: []string{"publisher", "due", "reparse", "published-from", "published-until"},
 			Stages: []ledger.Stage{
 				{Name: "listed", Unit: "publishers", Counts: []string{ledger.LaneHosts}},
 				{Name: "found", Unit: "articles", Counts: []string{"articles_found"}},

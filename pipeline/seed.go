@@ -60,7 +60,7 @@ type seedOptions struct {
 func seedJob() Job {
 	o := &seedOptions{}
 	return Job{
-		Job: ledger.Job{Name: seed.Job, Title: "Seed", Counts: seed.Counts(),
+		Job: ledger.Job{Name: seed.Job, Title: "Seed", Counts: seed.Counts(), Selects: append([]string{"watch"}, partitioned...),
 			Stages: []ledger.Stage{
 				{Name: "listed", Unit: "files", Counts: []string{"files_listed"}, Apart: []string{"files_ignored", "files_skipped"}},
 				{Name: "read", Unit: "files", Counts: []string{"files_read"}, Apart: []string{"files_bad", "records_bad"}},

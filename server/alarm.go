@@ -165,7 +165,7 @@ func (a *alarm) rereadSilences() {
 
 // silent reports whether a silence covers an alert. The caller holds mu.
 func (a *alarm) silent(b breach, now time.Time) bool {
-	return slices.ContainsFunc(a.silences, func(s alert.Silence) bool { return s.Covers(b.Job, b.Rule, b.Provider, now) })
+	return slices.ContainsFunc(a.silences, func(s alert.Silence) bool { return s.Covers(b.Job, b.Rule, b.Named(), now) })
 }
 
 // tellUntold sends the alerts that still fire when their silence is over.
@@ -239,22 +239,20 @@ func (a *alarm) judgeRun(e *entry, now time.Time) (changed bool) {
 	r := e.Report
 	r.State, r.Error = e.Run.State, e.Error()
 	all := judge(j, a.limits[j.Name], r)
-	if r.State == ledger.Done && len(ledger.Rows[alert.Row](r)) == 0 { // a job without rows reports only what is wrong, so an alert that it does not repeat is over
-		for _, key := range slices.Sorted(maps.Keys(a.state.Firing)) {
-			b := a.state.Firing[key]
-			if b.Job == j.Name && b.Rule == "quality" && !slices.ContainsFunc(all, func(f finding) bool { return f.key() == key }) {
-				all = append(all, finding{breach{Job: b.Job, Rule: b.Rule, Provider: b.Provider, RunID: r.RunID, Text: noComplaint}, false})
-			}
+	for i, f := range all {
+		if f.Provider == "" {
+			all[i].Schedule, all[i].Selection = e.Run.Schedule, j.selection(e.Run)
 		}
 	}
 	if r.State == ledger.Done {
+		all = append(all, a.others(j, e.Run, all, len(ledger.Rows[alert.Row](r)) == 0)...)
 		all = append(all, a.forget(j, e.Run, all)...)
 	}
 	for _, f := range all {
 		changed = a.apply(f, r.State == ledger.Done, now) || changed
 		if _, fires := a.state.Firing[f.key()]; !fires {
 			delete(a.state.Judged, f.key())
-		} else if f.Provider != "" {
+		} else if f.Schedule == "" {
 			a.state.Judged[f.key()], a.dirty = e.Run.FinishedAt, true
 		}
 	}
@@ -268,8 +266,31 @@ func (a *alarm) judgeRun(e *entry, now time.Time) (changed bool) {
 	return changed
 }
 
-// forget finds the end of alerts whose sources no run has judged for long: a provider that was taken
-// out. The caller holds mu.
+// others finds the end of alerts that other runs raised, by a run of the same or a wider selection. A job without rows reports
+// only what is wrong, so an alert of quality that it does not repeat is over. The caller holds mu.
+func (a *alarm) others(j job, run ledger.Run, found []finding, noRows bool) (out []finding) {
+	for _, key := range slices.Sorted(maps.Keys(a.state.Firing)) {
+		b := a.state.Firing[key]
+		if b.Job != j.Name || !covers(j.selection(run), b) || slices.ContainsFunc(found, func(f finding) bool { return f.key() == key }) {
+			continue
+		}
+		i := slices.IndexFunc(found, func(f finding) bool { return f.Rule == b.Rule && f.Provider == b.Provider })
+		switch {
+		case i >= 0 && !found[i].broken:
+			b.Text = found[i].Text
+		case i < 0 && b.Rule == "quality" && noRows:
+			b.Text = noComplaint
+		default:
+			continue
+		}
+		b.RunID = run.RunID
+		out = append(out, finding{b, false})
+	}
+	return out
+}
+
+// forget finds the end of alerts whose source or selection no run has judged for long: a provider that was taken out.
+// A schedule's alert waits for its next run. The caller holds mu.
 func (a *alarm) forget(j job, run ledger.Run, found []finding) (out []finding) {
 	for _, key := range slices.Sorted(maps.Keys(a.state.Judged)) {
 		b, last := a.state.Firing[key], a.state.Judged[key]

@@ -19,7 +19,11 @@ func (a *alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, er
 	plans := a.scheduler.views(now)
 	a.mu.Lock()
 	for key, b := range a.state.Firing {
-		if (b.Rule == "schedule" || b.Rule == "late") && !slices.ContainsFunc(plans, func(p scheduleView) bool { return p.Name == b.Provider }) {
+		name := b.Schedule
+		if b.Rule == "schedule" || b.Rule == "late" {
+			name = b.Provider
+		}
+		if name != "" && !slices.ContainsFunc(plans, func(p scheduleView) bool { return p.Name == name }) {
 			delete(a.state.Firing, key)
 			b.Text, changed, a.dirty = "there is no such schedule any more", true, true
 			a.announce("alert_over", "OVER", b, now)

@@ -12,13 +12,8 @@ import (
 
 // firingRow is an alert that fires, in the API.
 type firingRow struct {
-	Job      string    `json:"job"`
-	Rule     string    `json:"rule"`
-	Provider string    `json:"provider,omitempty"`
-	Since    time.Time `json:"since"`
-	RunID    string    `json:"run_id,omitempty"`
-	Text     string    `json:"text"`
-	Silenced bool      `json:"silenced"`
+	breach
+	Silenced bool `json:"silenced"`
 }
 
 // channelRow is the state of a channel.
@@ -73,8 +68,9 @@ func (s *Server) alerts(ctx context.Context) (alertList, error) {
 	}
 	list.Silences = append(list.Silences, silences...)
 	for _, b := range s.alarm.firing() {
-		silenced := slices.ContainsFunc(silences, func(x alert.Silence) bool { return x.Covers(b.Job, b.Rule, b.Provider, now) })
-		list.Firing = append(list.Firing, firingRow{b.Job, b.Rule, b.Provider, b.Since, b.RunID, b.Text, silenced})
+		silenced := slices.ContainsFunc(silences, func(x alert.Silence) bool { return x.Covers(b.Job, b.Rule, b.Named(), now) })
+		b.Untold = false // the silence says it
+		list.Firing = append(list.Firing, firingRow{b, silenced})
 	}
 	return list, nil
 }

@@ -5,8 +5,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
 )
 
 // scheduleRow is a schedule in the API.
@@ -43,7 +46,7 @@ func (v scheduleView) row() scheduleRow {
 		r.Next = append(r.Next, at.UTC())
 	}
 	if t := v.Last; !t.At.IsZero() {
-		r.Last = &lastTick{t.At, t.Outcome, t.RunID, t.Missed, t.Error}
+		r.Last = &lastTick{t.At, cmp.Or(string(t.RunState), t.Outcome), t.RunID, t.Missed, t.Error}
 	}
 	return r
 }
@@ -65,7 +68,22 @@ func (s *Server) scheduleViews(ctx context.Context) ([]scheduleView, error) {
 			}
 		}
 	}
-	return s.scheduler.views(now), nil
+	views := s.scheduler.views(now)
+	for i := range views {
+		last := &views[i].Last
+		if last.Outcome != "started" {
+			continue
+		}
+		e, err := s.board.find(ctx, last.RunID, now)
+		switch {
+		case errors.Is(err, store.ErrNotExist): // it was removed because of its age
+		case err != nil:
+			return nil, err
+		case !e.Active() && !e.Broken:
+			last.RunState, last.Error = e.Run.State, e.Error()
+		}
+	}
+	return views, nil
 }
 
 func (s *Server) listSchedules(w http.ResponseWriter, r *http.Request) {

@@ -150,7 +150,7 @@ func (c *Config) check() error {
 
 func (s *Schedule) check(known jobList) error {
 	if !namePattern.MatchString(s.Name) {
-		return errors.New("its name must be lower-case letters, digits, _ and -")
+		return errors.New("its name must be at most 64 lower-case letters, digits, _ and -, the first a letter or a digit")
 	}
 	j, ok := known.named(s.Job)
 	if !ok {

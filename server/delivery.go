@@ -47,15 +47,11 @@ func (o *outbox) giveUp(m notice, why string, now time.Time) {
 
 // announce logs an alert and queues its message. The caller holds mu.
 func (a *alarm) announce(event, word string, b breach, now time.Time) {
-	a.log.Warn(event, "job", b.Job, "alert", b.Rule, "provider", b.Provider, "run_id", b.RunID, "text", b.Text, "silenced", b.Untold)
+	a.log.Warn(event, "job", b.Job, "alert", b.Rule, "provider", b.Provider, "schedule", b.Schedule, "selection", b.Selection, "run_id", b.RunID, "text", b.Text, "silenced", b.Untold)
 	if b.Untold {
 		return
 	}
-	who := b.Job
-	if b.Provider != "" {
-		who += " / " + b.Provider
-	}
-	text := fmt.Sprintf("[%s] %s, %s: %s", word, who, words(b.Rule), strings.TrimSuffix(b.Text, "."))
+	text := fmt.Sprintf("[%s] %s, %s: %s", word, b.Who(), words(b.Rule), strings.TrimSuffix(b.Text, "."))
 	if b.RunID != "" {
 		text += ". Run " + b.RunID
 	}

@@ -3,6 +3,8 @@ package server
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -13,16 +15,87 @@ import (
 
 // breach is an alert that is raised.
 type breach struct {
-	Job      string    `json:"job"`
-	Rule     string    `json:"rule"`
-	Provider string    `json:"provider,omitempty"`
-	Since    time.Time `json:"since"`
-	RunID    string    `json:"run_id"` // of the run that raised it
-	Text     string    `json:"text"`
-	Untold   bool      `json:"untold,omitempty"` // a silence kept it from being sent
+	Job      string `json:"job"`
+	Rule     string `json:"rule"`
+	Provider string `json:"provider,omitempty"`
+	// Of an alert about runs: the schedule that started them, and which part of the job's work they do; see selection.
+	Schedule  string    `json:"schedule,omitempty"`
+	Selection string    `json:"selection,omitempty"`
+	Since     time.Time `json:"since"`
+	RunID     string    `json:"run_id"` // of the run that raised it
+	Text      string    `json:"text"`
+	Untold    bool      `json:"untold,omitempty"` // a silence kept it from being sent
 }
 
-func (b breach) key() string { return strings.Join([]string{b.Job, b.Rule, b.Provider}, "/") }
+// key identifies an alert: runs of a schedule share theirs, and so do other runs of one selection.
+func (b breach) key() string {
+	key := strings.Join([]string{b.Job, b.Rule, b.Provider}, "/")
+	switch {
+	case b.Schedule != "":
+		return key + "/schedule=" + b.Schedule
+	case b.Selection != "":
+		return key + "/" + b.Selection
+	}
+	return key
+}
+
+// Who is what the alert is about, for people.
+func (b breach) Who() string {
+	who := b.Job
+	if b.Provider != "" {
+		who += " / " + b.Provider
+	}
+	if b.Schedule != "" {
+		return who + " (schedule " + b.Schedule + ")"
+	}
+	var parts []string
+	chosen, _ := url.ParseQuery(b.Selection) // selection wrote it
+	for _, name := range slices.Sorted(maps.Keys(chosen)) {
+		parts = append(parts, name+"="+strings.Join(chosen[name], ","))
+	}
+	if parts != nil {
+		who += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return who
+}
+
+// Named is the name by which a silence covers the alert.
+func (b breach) Named() string { return cmp.Or(b.Provider, b.Schedule) }
+
+// selection is the part of the job's work that a run does, in one spelling: the values of the options that select, without
+// regard to order and case, as a URL's query. It is empty if the run does all of it.
+func (j job) selection(run ledger.Run) string {
+	out := url.Values{}
+	for _, o := range j.Options {
+		text, given := run.Options[o.Name].(string)
+		if !given || text == o.Default || !slices.Contains(j.Selects, o.Name) {
+			continue
+		}
+		for name := range strings.SplitSeq(strings.ToLower(text), ",") {
+			if name = strings.TrimSpace(name); name != "" && !slices.Contains(out[o.Name], name) {
+				out.Add(o.Name, name)
+			}
+		}
+		slices.Sort(out[o.Name])
+	}
+	return out.Encode()
+}
+
+// covers reports whether a run of the selection did the work that an alert is about.
+func covers(selection string, b breach) bool {
+	wide, _ := url.ParseQuery(selection) // selection wrote both
+	narrow, _ := url.ParseQuery(b.Selection)
+	for name, chosen := range wide {
+		of := narrow[name]
+		if b.Provider != "" {
+			of = []string{strings.ToLower(b.Provider)}
+		}
+		if len(of) == 0 || slices.ContainsFunc(of, func(v string) bool { return !slices.Contains(chosen, v) }) {
+			return false
+		}
+	}
+	return true
+}
 
 // finding is a rule that was checked, and whether it is broken.
 type finding struct {

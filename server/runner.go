@@ -25,6 +25,9 @@ import (
 // launch.RunIDVariable, which cannot be imported: that package links Beam.
 const runIDVariable = "SEED_RUN_ID"
 
+// scheduleVariable is launch.ScheduleVariable.
+const scheduleVariable = "SEED_SCHEDULE"
+
 // lastWordsVariable names the file descriptor to which a child process writes why
 // it failed. It is cli.LastWordsVariable.
 const lastWordsVariable = "SEED_LAST_WORDS"
@@ -186,7 +189,7 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 		return nil, fmt.Errorf("making a file for a run's last error message: %w", err)
 	}
 	cmd.ExtraFiles = []*os.File{lastWords} // the child's file descriptor 3
-	cmd.Env = append(cmd.Env, runIDVariable+"="+run.RunID, lastWordsVariable+"=3")
+	cmd.Env = append(cmd.Env, runIDVariable+"="+run.RunID, scheduleVariable+"="+run.Schedule, lastWordsVariable+"=3")
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the pipeline program; name it by --pipeline: %w", err), lastWords.Close())
 	}

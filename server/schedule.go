@@ -44,6 +44,8 @@ type tick struct {
 	Missed    int       `json:"missed,omitempty"`    // how many ticks, this one included
 	Error     string    `json:"error,omitempty"`     // why the run did not start
 	Token     string    `json:"token,omitempty"`     // identifies this server's write if the answer to it was lost
+
+	RunState ledger.State `json:"-"` // of its run when that is over; Error is then the run's
 }
 
 // scheduler starts the runs of schedules.
@@ -298,7 +300,7 @@ var errLate = errors.New("it is too late for this tick's run")
 // begin starts the run of a claimed tick.
 func (s *scheduler) begin(ctx context.Context, sc Schedule, t tick, now time.Time) error {
 	if now.Sub(t.At) <= maxLate {
-		return s.start(ctx, ledger.Run{RunID: t.RunID, Job: sc.Job, StartedAt: now}, sc.flags, "schedule "+sc.Name)
+		return s.start(ctx, ledger.Run{RunID: t.RunID, Job: sc.Job, StartedAt: now, Schedule: sc.Name}, sc.flags, "schedule "+sc.Name)
 	}
 	_, err := ledger.Load(ctx, s.store, t.RunID)
 	switch {

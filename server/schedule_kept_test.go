@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -363,4 +364,46 @@ func TestAudit(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{fmt.Sprint(maxAudit + 2), fmt.Sprint(maxAudit + 1)}, []string{lines[0].Target, lines[1].Target})
 	assert.True(t, slices.IsSortedFunc(lines, func(a, b auditLine) int { return b.At.Compare(a.At) }))
+}
+
+// The page and the API show how a schedule's last run ended, and each run knows the schedule that started it.
+func TestScheduleShowsItsRun(t *testing.T) {
+	for mode, want := range map[string]string{"refuse": "failed", "crash": "interrupted", "done": "done", "wait": "started"} {
+		w := newWorld(t, mode, scheduled(t, hourly))
+		at := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
+		_, err := w.scheduler.tick(t.Context(), at.Add(-time.Minute))
+		require.NoError(t, err)
+		_, err = w.scheduler.tick(t.Context(), at.Add(time.Second))
+		require.NoError(t, err)
+		require.Equal(t, []string{"20260302T100000Z started"}, w.ticks())
+		id := w.lastTick().RunID
+		if mode != "wait" {
+			w.ended("seed")
+		}
+		w.until("the run's state", func() bool { // "started" is also the answer before the board has seen the end
+			row := w.do("GET", "/api/v1/schedules", "").json(t)["schedules"].([]any)[0].(map[string]any)
+			return row["last"].(map[string]any)["outcome"] == want
+		})
+		run, err := ledger.Load(t.Context(), w.store, id)
+		if mode != "wait" {
+			require.NoError(t, err)
+			assert.Equal(t, "hourly", run.Schedule, mode)
+		}
+		page := w.do("GET", "/schedules", "").body
+		assert.Regexp(t, want+`(</span>)? <a href="/runs/`+id, page)
+		assert.Equal(t, mode == "refuse", strings.Contains(page, "two lower-case letters"))
+		w.waitForChildren()
+	}
+}
+
+func TestScheduleNameSaysItsLimit(t *testing.T) {
+	w := newWorld(t, "done")
+	form := "new=1&job=seed&cron=15+3+*+*+*&name="
+	for _, name := range []string{strings.Repeat("a-very-long-schedule-name-", 3), strings.Repeat("a", 65), "Nightly", "-x"} {
+		a := w.do("POST", "/schedules", form+name, "Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html")
+		assert.Equal(t, http.StatusBadRequest, a.code, name)
+		assert.Contains(t, a.body, "at most 64 lower-case letters, digits, _ and -", name)
+	}
+	a := w.do("POST", "/schedules", form+strings.Repeat("a", 64), "Content-Type", "application/x-www-form-urlencoded")
+	assert.Equal(t, http.StatusSeeOther, a.code, a.body)
 }

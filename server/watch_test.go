@@ -677,6 +677,86 @@ func TestAlertsOfProviders(t *testing.T) {
 	require.Equal(t, []string{"docs/provider/go"}, slices.Collect(maps.Keys(w.alarm.state.Firing)), "it was judged two hours ago")
 }
 
+// Only a run of the same or a wider selection ends what a run raised; each schedule has its own alerts, also for a server that
+// was started again. A run that a person starts opens no schedule's alert.
+func TestAlertsBySelection(t *testing.T) {
+	s := newSlack(t)
+	yaml := "schedules:\n  - {name: never-ok, job: seed, cron: '*/3 * * * *', options: {country: zz}}\n" +
+		"  - {name: always-ok, job: seed, cron: '1-59/3 * * * *', options: {country: sg, category: policy}}\n"
+	hook, file := func(set *Settings) { set.Webhook = s.URL }, scheduled(t, yaml)
+	w := newWorld(t, "done", file, hook)
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	starts := func(w *world) {
+		w.scheduler.start = func(context.Context, ledger.Run, []string, string) error { return nil }
+	}
+	starts(w)
+	at = turn(w, at, time.Minute, 20*time.Second)
+	n := 0
+	run := func(job, schedule string, state ledger.State, options map[string]any, want ...string) {
+		t.Helper()
+		n++
+		r := ledger.Run{RunID: fmt.Sprintf("20260302-10%04d-000-aaaaaaaa", n), Job: job, StartedAt: at, Schedule: schedule, Options: options}
+		require.NoError(t, ledger.Start(t.Context(), w.store, r))
+		var why error
+		if state == ledger.Failed {
+			why = errors.New("nothing matches")
+		}
+		r, err := ledger.Finish(t.Context(), w.store, r.RunID, state, why, at.Add(time.Second))
+		require.NoError(t, err)
+		require.NoError(t, ledger.WriteReport(t.Context(), w.store, ledger.BuildReport(testJob(job), r, ledger.Tally{}, at.Add(time.Second))))
+		at = turn(w, at.Add(time.Minute), 2*time.Minute, 20*time.Second)
+		require.Equal(t, append([]string{}, want...), s.told())
+	}
+	zz, sg := map[string]any{"country": "zz"}, map[string]any{"country": "sg", "category": "policy"}
+	const down, fine = "run failed: nothing matches", "run failed: a run is done"
+	run("seed", "never-ok", ledger.Failed, zz, "[ALERT] seed (schedule never-ok), "+down)
+	run("seed", "always-ok", ledger.Done, sg)
+	run("seed", "", ledger.Failed, sg, "[ALERT] seed (category=policy, country=sg), "+down)
+	run("seed", "", ledger.Done, map[string]any{"country": "zz", "date": "2026-01-28"})
+	require.NoError(t, dropLease(t, w.store))
+	w = worldAt(t, w.dir, "done", file, hook)
+	starts(w)
+	run("seed", "never-ok", ledger.Failed, zz)
+	run("seed", "always-ok", ledger.Done, sg, "[OVER] seed (category=policy, country=sg), "+fine)
+	run("seed", "", ledger.Failed, zz, "[ALERT] seed (country=zz), "+down)
+	assert.Equal(t, []string{"never-ok", ""}, []string{w.alarm.firing()[1].Schedule, w.alarm.firing()[0].Schedule})
+	rows := w.do("GET", "/api/v1/alerts", "").json(t)["firing"].([]any)
+	assert.Equal(t, "never-ok", rows[1].(map[string]any)["schedule"])
+	assert.Equal(t, "country=zz", rows[0].(map[string]any)["selection"])
+	assert.Contains(t, w.do("GET", "/alerts", "").body, "seed (schedule never-ok), run failed")
+	run("seed", "", ledger.Done, map[string]any{"force": "true"}, "[OVER] seed (country=zz), "+fine, "[OVER] seed (schedule never-ok), "+fine)
+
+	// Lists, in any order and case. What was given at its default selects nothing.
+	run("docs", "", ledger.Failed, map[string]any{"provider": "Stripe, toss,stripe"}, "[ALERT] docs (provider=stripe,toss), "+down)
+	run("docs", "", ledger.Done, map[string]any{"provider": "stripe"})
+	run("docs", "", ledger.Done, map[string]any{"url": "https://a.example/"})
+	run("docs", "", ledger.Failed, map[string]any{"provider": "toss,STRIPE"})
+	run("docs", "", ledger.Done, map[string]any{"provider": "git,toss,stripe", "url": ""}, "[OVER] docs (provider=stripe,toss), "+fine)
+	run("news", "", ledger.Failed, map[string]any{"due": "false"}, "[ALERT] news, "+down)
+	run("news", "", ledger.Done, map[string]any{"due": "true"})
+	run("news", "", ledger.Done, nil, "[OVER] news, "+fine)
+
+	// A run of another site does not say that a site is well again.
+	n++
+	w.ends(fmt.Sprintf("20260302-10%04d-000-aaaaaaaa", n), "catalog", ledger.Done, nil, at, ledger.Tally{}, nil, "site shop: its list shrank")
+	at = turn(w, at.Add(time.Minute), 2*time.Minute, 20*time.Second)
+	require.Equal(t, []string{"[ALERT] catalog / shop, quality: its list shrank"}, s.told())
+	run("catalog", "", ledger.Done, map[string]any{"site": "odd"})
+	run("catalog", "", ledger.Done, map[string]any{"site": "odd,Shop"}, "[OVER] catalog / shop, quality: nothing is wrong any more")
+
+	// The alerts of a schedule that was removed end, and those of a selection that no run has for two weeks.
+	run("seed", "never-ok", ledger.Failed, zz, "[ALERT] seed (schedule never-ok), "+down)
+	run("seed", "", ledger.Failed, zz, "[ALERT] seed (country=zz), "+down)
+	at = turn(w, at.Add(forgotten), time.Minute, 20*time.Second)
+	s.told() // the week's report, and ticks
+	n += 1000
+	run("seed", "", ledger.Done, sg, "[OVER] seed (country=zz), run failed: no run has judged it since 2026-03-02")
+	require.NoError(t, dropLease(t, w.store))
+	w = worldAt(t, w.dir, "done", hook)
+	at = turn(w, at, time.Minute, 20*time.Second)
+	assert.Contains(t, s.told(), "[OVER] seed (schedule never-ok), run failed: there is no such schedule any more")
+}
+
 // TestLateAndMissing raises alerts for ticks that were skipped because a run was still
 // active, and for jobs without a run that was done for too long, also of the command
 // line.

@@ -13,6 +13,9 @@ type Job struct {
 	Stages []Stage
 	// Options are the flags that a run of it may have and a report may show.
 	Options []Option
+	// Selects are the flags with which a run does a part of the job's work: lists of names, periods. A run without them
+	// does all of it.
+	Selects []string `json:",omitempty"`
 	// Warnings has, by kind, the texts of the warnings that its runs count. {field} and
 	// {n} are replaced by the warning's values.
 	Warnings map[string]string

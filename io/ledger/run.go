@@ -52,6 +52,7 @@ type Run struct {
 	Unbounded  bool           `json:"unbounded,omitempty"`
 	RunnerJob  string         `json:"runner_job,omitempty"` // the runner's own id of it
 	Purpose    Purpose        `json:"purpose,omitzero"`     // its job's, of an asynchronous run
+	Schedule   string         `json:"schedule,omitempty"`   // whose tick started it
 
 	inferred bool // its end was found in its total or control object and is not yet in its state object
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -103,11 +104,11 @@ func listAlerts(ctx context.Context, s store.Store, stdout io.Writer) error {
 	for _, a := range firing {
 		silenced := ""
 		for _, sil := range silences {
-			if sil.Covers(a.Job, a.Rule, a.Provider, now) {
+			if sil.Covers(a.Job, a.Rule, cmp.Or(a.Provider, a.Schedule), now) {
 				silenced = sil.ID
 			}
 		}
-		if err := row(t, a.Job, a.Rule, a.Provider, a.Since.Format(time.RFC3339), silenced, a.Text); err != nil {
+		if err := row(t, a.Job, a.Rule, cmp.Or(a.Provider, a.Schedule), a.Since.Format(time.RFC3339), silenced, a.Text); err != nil {
 			return err
 		}
 	}

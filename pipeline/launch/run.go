@@ -34,6 +34,9 @@ const (
 // server knows the id before the run has begun.
 const RunIDVariable = "SEED_RUN_ID"
 
+// ScheduleVariable names the environment variable with the schedule whose tick started the run.
+const ScheduleVariable = "SEED_SCHEDULE"
+
 // ErrInterrupted ends a run that a signal or a cancel stopped.
 var ErrInterrupted = errors.New("interrupted: what was done is kept, and the same command resumes from there")
 
@@ -201,7 +204,7 @@ func (r *run) close() error {
 // once runs the graph once. The report is nil when the run ended before there was one.
 func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report, ledger.Tally, error) {
 	o, s := r.o, r.store
-	run := ledger.Run{RunID: id, Job: r.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.Public()}
+	run := ledger.Run{RunID: id, Job: r.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.Public(), Schedule: os.Getenv(ScheduleVariable)}
 	if err := r.interruptible(ctx, r.awaitLease); err != nil {
 		return nil, ledger.Tally{}, err
 	}

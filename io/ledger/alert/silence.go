@@ -166,6 +166,7 @@ type Firing struct {
 	Job      string    `json:"job"`
 	Rule     string    `json:"rule"`
 	Provider string    `json:"provider"`
+	Schedule string    `json:"schedule"` // whose runs it is about
 	Since    time.Time `json:"since"`
 	RunID    string    `json:"run_id"`
 	Text     string    `json:"text"`

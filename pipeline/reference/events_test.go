@@ -19,7 +19,7 @@ import (
 // parts are the folders of the programs, without what only tests and the demo use.
 var parts = []string{"cmd", "io", "pipeline", "server", "transforms"}
 
-var notProgram = regexp.MustCompile(`/(testdata|e2etest|\w+test|\w+sim|samplebucket|reference)(/|$)`)
+var notProgram = regexp.MustCompile(`/(testdata|e2etest|\w+test|\w+sim|reference)(/|$)`)
 
 // source is a file of the programs.
 type source struct {

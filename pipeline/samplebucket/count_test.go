@@ -1,4 +1,4 @@
-package main
+package samplebucket
 
 import (
 	"encoding/json"

@@ -27,6 +27,7 @@ type reader struct {
 	total   *finder
 	next    *finder
 	cursor  *finder
+	lines   *finder       // of the product's page
 	fields  []fieldReader // by name
 
 	numbered bool // the list has {page} or {offset}
@@ -248,6 +249,16 @@ func (r *reader) compileFields() error {
 	if err := value.ParseCurrency(s.Currency); err != nil {
 		return &keyError{"currency", err}
 	}
+	if lines := (Select{Selector: s.Detail.Lines}); s.Detail.Lines != "" {
+		if s.Detail.Format != formatHTML {
+			return wrong("detail.lines", "detail.lines: only an HTML page has lines; write detail.format: html, or leave it out")
+		}
+		found, err := lines.compile("detail.lines", formatHTML)
+		if err != nil {
+			return err
+		}
+		r.lines = &found
+	}
 	for _, name := range sortedNames(s.Fields) {
 		compiled, err := r.compileField(name, s.Fields[name])
 		if err != nil {
@@ -291,13 +302,16 @@ func (r *reader) compileField(name string, f Field) (fieldReader, error) {
 		format = formatJSON
 	}
 	chosen := Select{f.Selector, f.Attribute, f.Path, f.Regexp}
+	if f.Label != nil {
+		chosen.Selector = cmp.Or(f.Selector, "*")
+	}
 	chosen.Attribute = defaultAttribute(chosen, f.Type, format)
 	f.Attribute = chosen.Attribute
 	parts, err := r.compileParts(where, f, format)
 	if err != nil {
 		return none, err
 	}
-	found, err := chosen.compile(where, format)
+	found, err := r.compileLabels(where, f, chosen, format)
 	if err != nil {
 		return none, err
 	}

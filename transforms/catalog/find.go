@@ -15,20 +15,14 @@ import (
 // page is a parsed page. Its elements are found by class, because most selectors end with
 // one, and to try each of them on each element costs more than to parse the page.
 type page struct {
-	nodes   []*html.Node          // in the page's order
-	byClass map[string][]int      // numbers of nodes
-	texts   map[*html.Node]string // by lower
-	data    any                   // of JSON; it has no nodes
-	root    *html.Node            // of an HTML page
-	machine *page                 // of described
-	markup  map[string]*page      // of fragment
+	nodes   []*html.Node     // in the page's order
+	byClass map[string][]int // numbers of nodes
+	lines   []line           // of linesOf
+	data    any              // of JSON; it has no nodes
+	root    *html.Node       // of an HTML page
+	machine *page            // of described
+	markup  map[string]*page // of fragment
 }
-
-// The texts that a page keeps for labels; longer ones and more of them are made each time.
-const (
-	maxTexts = 1000
-	maxText  = 1 << 10
-)
 
 func parsePage(text string) (*page, error) {
 	root, err := tree.Parse(text)
@@ -64,7 +58,7 @@ func (p *page) fragment(text string) *page {
 	return in
 }
 
-func newPage() *page { return &page{byClass: map[string][]int{}, texts: map[*html.Node]string{}} }
+func newPage() *page { return &page{byClass: map[string][]int{}} }
 
 // pageOf returns an element, with all that is in it, as a page.
 func pageOf(n *html.Node) *page {
@@ -114,85 +108,22 @@ func (p *page) candidates(f finder) []*html.Node {
 var lastClass = regexp.MustCompile(`(?:^|[^\\])\.([A-Za-z_][A-Za-z0-9_-]*)$`)
 
 // classesOf returns for each selector of a group a class, which every element has that the
-// selector matches, and its label, if it has one; nil if the classes are not known.
-func classesOf(selector string, group cascadia.SelectorGroup) (classes []string, labels []label) {
+// selector matches; nil if the classes are not known.
+func classesOf(selector string, group cascadia.SelectorGroup) (classes []string) {
 	parts := strings.Split(selector, ",")
 	if len(parts) != len(group) {
-		return nil, nil
+		return nil
 	}
 	for i, part := range parts {
 		part = strings.TrimSpace(part)
 		alone, err := cascadia.Parse(part)
 		class := lastClass.FindStringSubmatch(part)
 		if err != nil || class == nil || alone.String() != group[i].String() { // a comma was in a text
-			return nil, nil
+			return nil
 		}
-		classes, labels = append(classes, class[1]), append(labels, labelOf(part))
+		classes = append(classes, class[1])
 	}
-	return classes, labels
-}
-
-// label is a selector such as li:contains("Company") .value, which many fields of a page
-// have with other texts: the texts of the elements are the same for all of them.
-type label struct {
-	within cascadia.Sel // li; nil: the selector is another one
-	text   string       // in small letters
-	end    cascadia.Sel // .value
-}
-
-var labelled = regexp.MustCompile(`^(.*[A-Za-z0-9_\])]):contains\("([^"\\]+)"\)\s+(\.[A-Za-z_][A-Za-z0-9_-]*)$`)
-
-func labelOf(selector string) label {
-	m := labelled.FindStringSubmatch(selector)
-	if m == nil {
-		return label{}
-	}
-	within, err := cascadia.Parse(m[1])
-	if err != nil {
-		return label{}
-	}
-	end, err := cascadia.Parse(m[3])
-	if err != nil {
-		return label{}
-	}
-	return label{within, strings.ToLower(m[2]), end}
-}
-
-// matches reports whether f selects a node of the page.
-func (p *page) matches(f finder, n *html.Node) bool {
-	if f.labels == nil {
-		return f.group.Match(n)
-	}
-	for i, selector := range f.group {
-		l := f.labels[i]
-		if l.within == nil && selector.Match(n) || l.within != nil && l.end.Match(n) && p.isUnder(l, n) {
-			return true
-		}
-	}
-	return false
-}
-
-func (p *page) isUnder(l label, n *html.Node) bool {
-	for at := n.Parent; at != nil; at = at.Parent {
-		if l.within.Match(at) && strings.Contains(p.lower(at), l.text) {
-			return true
-		}
-	}
-	return false
-}
-
-// lower returns the text in an element in small letters, as cascadia makes it for :contains.
-func (p *page) lower(n *html.Node) string {
-	text, ok := p.texts[n]
-	if !ok {
-		var b strings.Builder
-		addText(&b, n)
-		text = strings.ToLower(b.String())
-		if len(text) <= maxText && len(p.texts) < maxTexts {
-			p.texts[n] = text
-		}
-	}
-	return text
+	return classes
 }
 
 func addText(b *strings.Builder, n *html.Node) {

@@ -14,8 +14,7 @@ func TestClassesOf(t *testing.T) {
 		t.Helper()
 		group, err := cascadia.ParseGroup(selector)
 		require.NoError(t, err)
-		classes, _ := classesOf(selector, group)
-		assert.Equal(t, want, classes, selector)
+		assert.Equal(t, want, classesOf(selector, group), selector)
 	}
 	f(".price", "price")
 	f("div.post-feed  li:contains(\"a, .b\")")
@@ -27,26 +26,6 @@ func TestClassesOf(t *testing.T) {
 	f(`a\.b`)
 	f(`.a:not(.b)`)
 	f(`.a\ b.c`, "c")
-}
-
-func TestLabelOf(t *testing.T) {
-	f := func(selector string, within string) {
-		t.Helper()
-		l := labelOf(selector)
-		if within == "" {
-			assert.Nil(t, l.within, selector)
-			return
-		}
-		require.NotNil(t, l.within, selector)
-		assert.Equal(t, []string{within, "certificate id", ".value"}, []string{l.within.String(), l.text, l.end.String()}, selector)
-	}
-	f(`.details li:contains("Certificate ID") .value`, ".details   li")
-	f(`li[x="1"]:contains("Certificate ID")   .value`, `li[x="1"]`)
-	f(`li:contains("Certificate ID") > .value`, "")
-	f(`li :contains("Certificate ID") .value`, "")
-	f(`:contains("Certificate ID") .value`, "")
-	f(`li:contains("a\"b") .value`, "")
-	f(`li:contains("Certificate ID") a.value`, "")
 }
 
 // A page's elements are found by class as they are found one by one.
@@ -70,10 +49,10 @@ func FuzzCandidates(f *testing.F) {
 				all = append(all, n)
 			}
 		}
-		classes, labels := classesOf(selector, group)
-		find := finder{group: group, classes: classes, labels: labels}
+		classes := classesOf(selector, group)
+		find := finder{group: group, classes: classes}
 		for _, n := range p.candidates(find) {
-			if p.matches(find, n) {
+			if group.Match(n) {
 				found = append(found, n)
 			}
 		}

@@ -52,6 +52,9 @@ func (f fieldReader) read(p *page, base *url.URL) (any, error) {
 
 // read returns the value that a finder finds, or with many all of them.
 func (k kind) read(f finder, many bool, p *page, base *url.URL) (any, error) {
+	if under := f.under(p); under != nil && !many && k.name != "list" {
+		return k.same(under, base)
+	}
 	if k.name == "list" {
 		if all := f.all(p); len(all) > 0 {
 			return all, nil
@@ -189,8 +192,8 @@ func (r *reader) compileParts(where string, f Field, format string) (parts []par
 	if len(f.Fields) == 0 {
 		return nil, wrong(where, "%s: a group needs fields: the names of its parts, each with a selector or a path inside of it", where)
 	}
-	if f.Attribute != "" || f.Regexp != "" {
-		return nil, wrong(where, "%s: attribute and regexp belong to the fields of the group", where)
+	if f.Attribute != "" || f.Regexp != "" || f.Label != nil {
+		return nil, wrong(where, "%s: attribute, regexp and label do not belong to a group; attribute and regexp belong to its fields", where)
 	}
 	format = Select{Selector: f.Selector, Path: f.Path}.inside(format)
 	for _, name := range sortedNames(f.Fields) {

@@ -19,7 +19,8 @@ import (
 type finder struct {
 	group     cascadia.SelectorGroup // nil: of JSON
 	classes   []string               // see classesOf
-	labels    []label                // of classesOf
+	labels    []string               // of a field with label, folded
+	lines     *finder                // in which a text stands under its label
 	attribute string
 	path      *query
 	markup    bool // the selector is run in the HTML that path finds, not the path in the element that the selector finds
@@ -68,6 +69,8 @@ func (f fieldReader) looksFor() string {
 	switch {
 	case f.From == fromStructured:
 		return "path " + s.Path + " in the structured data"
+	case f.lines != nil:
+		return f.Field.String()
 	case s.Selector == "":
 		return "path " + s.Path
 	case f.attribute != "":
@@ -94,7 +97,7 @@ func (s Select) compile(where, format string) (f finder, err error) {
 		if f.group, err = cascadia.ParseGroup(s.Selector); err != nil {
 			return f, wrong(where+".selector", "%s.selector %q: %w", where, s.Selector, err)
 		}
-		f.classes, f.labels = classesOf(s.Selector, f.group)
+		f.classes = classesOf(s.Selector, f.group)
 	}
 	f.attribute, f.markup = strings.ToLower(s.Attribute), format == formatJSON
 	if s.Path != "" {
@@ -113,8 +116,16 @@ func (s Select) compile(where, format string) (f finder, err error) {
 // values returns the non-empty texts that the finder finds, in the page's order.
 func (f finder) values(p *page) iter.Seq[scalar] {
 	return func(yield func(scalar) bool) {
-		if f.group == nil {
+		under := f.under(p)
+		for _, s := range under {
+			if !yield(s) {
+				return
+			}
+		}
+		if f.group == nil && f.lines == nil {
 			f.inData(p.data, yield)
+		}
+		if f.group == nil || under != nil {
 			return
 		}
 		for _, n := range f.matches(p) {
@@ -147,7 +158,7 @@ func (f finder) inData(data any, yield func(scalar) bool) bool {
 func (f finder) matches(p *page) (out []*html.Node) {
 	for _, in := range f.in(p) {
 		for _, n := range in.candidates(f) {
-			if in.matches(f, n) {
+			if f.group.Match(n) {
 				out = append(out, n)
 			}
 		}
@@ -231,15 +242,10 @@ func (f finder) pages(p *page) (out []*page) {
 
 // text returns the text of an element, or of its attribute.
 func (f finder) text(n *html.Node) (string, bool) {
-	var s string
 	if f.attribute != "" {
-		s = attribute(n, f.attribute)
-	} else {
-		c := collector{apart: f.apart}
-		c.add(n)
-		s = c.String()
+		return f.clean(attribute(n, f.attribute))
 	}
-	return f.clean(s)
+	return f.clean(f.textOf(n))
 }
 
 // raw returns the text of an element as it is, also of a script.

@@ -103,6 +103,9 @@ type Detail struct {
 	// What a product's page is; none: all fields are in the rows of the list, and no
 	// product's page is fetched.
 	Format string `yaml:"format" jsonschema:"enum=html,enum=json,enum=none,default=html"`
+	// CSS of the lines of an HTML page in which fields with label are: items of a list, rows
+	// of a table, or dt.
+	Lines string `yaml:"lines"`
 	// Only scripts make the products' pages: a browser runs them first.
 	Rendering bool `yaml:"rendering" jsonschema:"default=false"`
 }
@@ -127,6 +130,10 @@ type Field struct {
 	// page says for machines (JSON-LD, microdata, RDFa, Open Graph), which path then
 	// leads through. Default page, or row where detail.format is none.
 	From string `yaml:"from" jsonschema:"enum=page,enum=row,enum=structured"`
+	// The field stands in the line of detail.lines that has one of these labels, whatever
+	// their case and a colon after them. Different values under them are an error. A page
+	// without such a line is read by selector, if the field has one.
+	Label []string `yaml:"label"`
 	// CSS, and also :contains("text") and :matches(regexp), of an HTML page. The first
 	// element that matches and has a text counts; with the type list, all of them.
 	Selector string `yaml:"selector"`

@@ -212,7 +212,7 @@ func (r *reader) tryFields(t *Trial, from string, p *page, base *url.URL) {
 			continue
 		}
 		s := Select{f.Selector, f.Attribute, f.Path, f.Regexp}
-		part := TrialPart{Name: f.name, Selector: s.String(), Required: f.required, Elements: f.count(p)}
+		part := TrialPart{Name: f.name, Selector: f.Field.String(), Required: f.required, Elements: f.count(p)}
 		v, err := f.read(p, base)
 		switch {
 		case err != nil:
@@ -243,6 +243,9 @@ func (f finder) tryAll(name string, s Select, p *page) TrialPart {
 // count returns how many elements the finder's selector matches, or how many values its
 // path has.
 func (f finder) count(p *page) int {
+	if n := len(f.under(p)); n > 0 || f.group == nil && f.lines != nil {
+		return n
+	}
 	if f.group == nil {
 		return len(f.path.items(p.data))
 	}
@@ -251,6 +254,9 @@ func (f finder) count(p *page) int {
 
 // missing says why a finder finds no text in a page, and what the page has instead.
 func (f finder) missing(s Select, p *page) (why string, near []string) {
+	if f.lines != nil && (f.group == nil || len(f.matches(p)) == 0) {
+		return f.missingLine(p)
+	}
 	if f.group == nil {
 		return f.missingData(s, p.data)
 	}

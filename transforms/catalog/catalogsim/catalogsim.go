@@ -254,20 +254,28 @@ func (s *Site) revision(n int) int64 {
 const filler = `<p>This page is part of a simulated register: the product is demo data and does not exist. It stands in for the running text,
 the navigation and the scripts that a real page carries around the few lines that matter, so that reading it costs what reading a real page does.</p>`
 
+const links = `<nav><a href=/>Home</a><a href=/about/>About</a></nav>`
+
+// matterList and matterDetail have the shape that other readers of the register document: see
+// the sources in transforms/catalog/testdata/matter-labels.tsv.
 func matterList(s *Site, page, pages int) string {
 	var b strings.Builder
-	b.WriteString("<!DOCTYPE html><html lang=en><head><title>Certified products (demo data)</title></head><body><header><nav><a href=/>Home</a><a href=/about/>About</a></nav></header><div class=post-feed>")
+	fmt.Fprintf(&b, "<!DOCTYPE html><html lang=en><head><title>Certified products (demo data)</title></head><body><header>%s</header>"+
+		"<div class=\"post-feed item-count-%d\"><div class=inner>", links, s.perPage)
 	for _, n := range s.on(page) {
-		fmt.Fprintf(&b, `<article class="type-product"><a href="https://%s%s"><p class="entry-company notranslate">%s</p><h3 class="entry-title">%s %d</h3><p class="entry-certificate-id">Certificate ID: %s</p></a></article>`,
-			s.host, s.DetailPath(n), html.EscapeString(companies[n%len(companies)]), devices[n%len(devices)], n, certificate(n))
+		s.card(&b, n)
 	}
-	b.WriteString(`</div>` + filler + `<div class="pagination-wrapper"><nav><div>`)
+	b.WriteString(`</div></div>` + filler + `<div class="pagination-wrapper"><nav><div>`)
 	for _, p := range []int{1, page - 1, page, page + 1, pages} {
+		text := strconv.Itoa(p)
+		if p > 999 {
+			text = fmt.Sprintf("%d,%03d", p/1000, p%1000)
+		}
 		switch {
 		case p == page:
-			fmt.Fprintf(&b, `<span class="page-numbers current">%d</span>`, p)
+			fmt.Fprintf(&b, `<span class="page-numbers current">%s</span>`, text)
 		case p >= 1 && p <= pages:
-			fmt.Fprintf(&b, `<a class="page-numbers" href="https://%s%s"><span>%d</span></a>`, s.host, html.EscapeString(s.ListPath(p)), p)
+			fmt.Fprintf(&b, `<a class="page-numbers" href="https://%s%s"><span>%s</span></a>`, s.host, html.EscapeString(s.ListPath(p)), text)
 		}
 	}
 	if page < pages {
@@ -277,31 +285,55 @@ func matterList(s *Site, page, pages int) string {
 	return b.String()
 }
 
+// card writes a product as a list page and the related products of another one show it.
+func (s *Site) card(b *strings.Builder, n int) {
+	fmt.Fprintf(b, `<article class="post-%d product type-product"><a href="https://%s%s"><div class=inner><p class="entry-company notranslate">%s</p><h3 class="entry-title">%s %d</h3>`+
+		`<p class="entry-certificate-id">Certificate ID: %s</p></div></a></article>`, n, s.host, s.DetailPath(n), html.EscapeString(companies[n%len(companies)]), devices[n%len(devices)], n, certificate(n))
+}
+
 func certificate(n int) string { return fmt.Sprintf("CSA%02d%05dMAT%05d-24", n%90+10, n, n) }
 
 func matterDetail(s *Site, n int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<!DOCTYPE html><html lang=en><head><title>%s %d (demo data)</title><script>var page = {"id": %d};</script></head><body><header><nav><a href=/>Home</a><a href=/about/>About</a></nav></header>%s<main><h1 class="entry-title">%s %d</h1><div class="entry-product-details"><div><ul>`,
-		devices[n%len(devices)], n, n, filler, devices[n%len(devices)], n)
+	device, company, old := devices[n%len(devices)], html.EscapeString(companies[n%len(companies)]), n%5 == 0
+	fmt.Fprintf(&b, `<!DOCTYPE html><html lang=en><head><title>%s %d (demo data)</title><script>var page = {"id": %d};</script></head><body><header>%s</header>%s<main>`, device, n, n, links, filler)
+	if !s.broken.Load() {
+		fmt.Fprintf(&b, `<h6 class="entry-category">%s</h6>`, device)
+	}
+	fmt.Fprintf(&b, `<h1 class="entry-title">%s %d</h1><p class="entry-company notranslate">%s</p><div class="entry-overview"><p>Demo data no. %d.</p></div>`+
+		`<div class="entry-product-details"><div><ul class="detail-items">`, device, n, company, n)
 	row := func(label, value string) {
 		fmt.Fprintf(&b, `<li class="item"><span class="label">%s</span> <span class="value">%s</span></li>`, label, html.EscapeString(value))
 	}
-	row("Company", companies[n%len(companies)])
-	row("Certificate ID", certificate(n))
-	row("Certification Date", first.AddDate(0, 0, n).Format("01/02/2006"))
+	vid, pid, date := "Vendor ID", "Product ID", first.AddDate(0, 0, n).Format("01/02/2006")
+	if old {
+		vid, pid = "VID", "PID"
+	} else {
+		row("Certified Date", date)
+	}
 	row("Firmware Version", fmt.Sprintf("%d.%d.%d", n%4+1, n%10, s.revision(n)))
 	row("Hardware Version", fmt.Sprintf("%d.0", n%3+1))
-	row("Software Version", fmt.Sprintf("%d", 16000+n))
-	row("VID", fmt.Sprintf("0x%04X", 0x1000+n%len(companies)))
+	row("Certificate ID", certificate(n))
 	if n%7 != 0 {
-		row("PID", fmt.Sprintf("0x%04X", n&0xffff))
+		row(pid, fmt.Sprintf("0x%04X", n&0xffff))
 	}
-	if !s.broken.Load() {
-		row("Device Type", devices[n%len(devices)])
-	}
-	row("Transport Interface", transport[n%len(transport)])
+	row(vid, fmt.Sprintf("0x%04X", 0x1000+n%len(companies)))
+	row("Family ID", fmt.Sprintf("FAM%05d", n))
+	row("Family SKU", fmt.Sprintf("SKU-%d", n))
+	row("Family Variant SKU", fmt.Sprintf("SKU-%d-A", n))
+	row("TIS/TRP Tested", map[bool]string{true: "Yes", false: "No"}[n%2 == 0])
 	row("Specification Version", fmt.Sprintf("1.%d", n%4))
-	b.WriteString("</ul></div></div></main><footer>" + filler + filler + "</footer></body></html>")
+	row("Transport Interface", transport[n%len(transport)])
+	row("Primary Device Type ID", fmt.Sprintf("0x%04X", 0x0100+n%len(devices)))
+	row("Program Type", "Matter")
+	b.WriteString(`</ul></div></div><table class="product-certificates-table">`)
+	if old {
+		fmt.Fprintf(&b, `<tr><td>Certification Date</td><td>%s</td></tr>`, date)
+	}
+	fmt.Fprintf(&b, `<tr><td>Software Version</td><td>%d</td></tr></table><div><h3>Application Categories</h3><ul><li>%s</li></ul></div>`+
+		`<a class="button" href="/wp-content/uploads/%d.zip">Compliance Document</a><section class="more"><div class="post-feed">`, 16000+n, device, n)
+	s.card(&b, n%s.products()+1)
+	b.WriteString("</div></section></main><footer>" + filler + filler + "</footer></body></html>")
 	return b.String()
 }
 

@@ -71,12 +71,32 @@ func (d *DB) Once(name string, do func() error) error {
 	return nil
 }
 
-// ExecContext runs one statement, when Allow permits it.
+// QueryContext runs a query again as Tx does. What writes belongs into Tx, and an error
+// that comes after the first rows is the caller's.
+func (d *DB) QueryContext(ctx context.Context, query string, args ...any) (rows *sql.Rows, err error) {
+	err = retry(ctx, retryTime, func() (err error) {
+		rows, err = d.DB.QueryContext(ctx, query, args...)
+		return err
+	})
+	return rows, err
+}
+
+// QueryRowContext is QueryContext for one row.
+func (d *DB) QueryRowContext(ctx context.Context, query string, args ...any) (row *sql.Row) {
+	_ = retry(ctx, retryTime, func() error { // the row keeps the error
+		row = d.DB.QueryRowContext(ctx, query, args...)
+		return row.Err()
+	})
+	return row
+}
+
+// ExecContext runs one statement, when Allow permits it, on PostgreSQL in a transaction:
+// so it is made once when a connection is lost.
 func (d *DB) ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error) {
 	if err := d.allowed(ctx, true); err != nil {
 		return nil, err
 	}
-	if !d.isFenced(ctx) {
+	if d.Dialect == SQLite && !d.isFenced(ctx) {
 		return d.DB.ExecContext(ctx, statement, args...)
 	}
 	var result sql.Result
@@ -207,7 +227,7 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 	pool.SetMaxIdleConns(8)
 	// While SQLite switches a new file to WAL it does not wait for other processes,
 	// whatever the busy timeout is.
-	if err := retryContended(ctx, func() error { return pool.PingContext(ctx) }); err != nil {
+	if err := retry(ctx, openTime, func() error { return pool.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening sqlite://%s: %w", rest, err), pool.Close())
 	}
 	d.DB = pool
@@ -250,7 +270,7 @@ func openPostgres(ctx context.Context, dsn string) (*DB, error) {
 	pool := stdlib.OpenDB(*config)
 	pool.SetMaxOpenConns(maxPostgres)
 	pool.SetMaxIdleConns(maxPostgres)
-	if err := pool.PingContext(ctx); err != nil {
+	if err := retry(ctx, openTime, func() error { return pool.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening PostgreSQL at %s: %w", u.Host, redact(err, config.Password)), pool.Close())
 	}
 	return &DB{DB: pool, Dialect: Postgres, Now: time.Now}, nil

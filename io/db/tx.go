@@ -3,9 +3,13 @@ package db
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,21 +18,24 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// retryContended waits firstWait before its first retry and then twice as long
-// each time, at most maxWait. It gives up after maxRetryTime.
+// retry waits firstWait before its first retry and then twice as long each time, at
+// most maxWait. It gives up after retryTime; Open, which may have a wrong address,
+// after openTime.
 const (
-	firstWait    = 5 * time.Millisecond
-	maxWait      = 500 * time.Millisecond
-	maxRetryTime = 30 * time.Second
+	firstWait = 5 * time.Millisecond
+	maxWait   = 500 * time.Millisecond
+	retryTime = time.Minute
+	openTime  = 3 * time.Second
 )
 
 // Tx runs do in a transaction that is serialisable on both databases, and runs
-// it again after a conflict with another transaction: do must start from the
-// beginning each time and have no effect outside the database. An error of do
+// it again after a conflict with another transaction, and after the connection to
+// PostgreSQL was lost: do must start from the beginning each time and have no effect
+// outside the database. What was committed is not run again. An error of do
 // rolls everything back. On SQLite one Tx runs at a time: inside do, use only the
 // transaction that it is called with.
 func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
-	return retryContended(ctx, func() error {
+	return retry(ctx, retryTime, func() error {
 		for {
 			if err := d.allowed(ctx, true); err != nil {
 				return err
@@ -45,17 +52,16 @@ func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 	})
 }
 
-// retryContended runs do, and again after growing waits while its error is
-// Contended.
-func retryContended(ctx context.Context, do func() error) error {
+// retry runs do, and again after growing waits while its error is Contended or lost.
+func retry(ctx context.Context, most time.Duration, do func() error) error {
 	start := time.Now()
 	for wait := firstWait; ; wait = min(2*wait, maxWait) {
 		err := do()
-		if err == nil || !Contended(err) || ctx.Err() != nil {
+		if err == nil || !Contended(err) && !lost(err) || ctx.Err() != nil {
 			return err
 		}
-		if time.Since(start) > maxRetryTime {
-			return fmt.Errorf("giving up after %v of conflicts with other users of the database; try again later: %w", maxRetryTime, err)
+		if time.Since(start) > most {
+			return fmt.Errorf("giving up after %v of conflicts with other users of the database or of no connection to it; try again later: %w", most, err)
 		}
 		timer := time.NewTimer(wait/2 + rand.N(wait))
 		select {
@@ -98,14 +104,48 @@ func (d *DB) try(ctx context.Context, do func(*sql.Tx) error) (err error) {
 	if err := d.checkFences(ctx, tx); err != nil {
 		return err
 	}
+	var id sql.NullInt64
+	if d.Dialect == Postgres {
+		if err := tx.QueryRowContext(ctx, `SELECT txid_current_if_assigned()`).Scan(&id); err != nil {
+			return fmt.Errorf("asking for the transaction's id: %w", err)
+		}
+	}
 	// Waiting here would block all other writers, also the renewal of a lease.
 	if d.allowed(ctx, false) != nil {
 		return errNotAllowedNow
 	}
-	if err := tx.Commit(); err != nil {
+	if err := tx.Commit(); lost(err) {
+		return d.outcome(ctx, id, fmt.Errorf("committing: %w", err))
+	} else if err != nil {
 		return fmt.Errorf("committing: %w", err)
 	}
 	return nil
+}
+
+// outcome asks PostgreSQL whether it made a commit that it gave no answer to, and
+// returns the lost connection as the error of one that it did not make. A transaction
+// without an id wrote nothing.
+func (d *DB) outcome(ctx context.Context, id sql.NullInt64, cause error) error {
+	if !id.Valid {
+		return cause
+	}
+	var status sql.NullString
+	if err := retry(ctx, retryTime, func() error {
+		err := d.QueryRowContext(ctx, `SELECT txid_status($1)`, id.Int64).Scan(&status)
+		if err == nil && status.String == "in progress" { // the server has not noticed yet
+			return cause
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	switch status.String {
+	case "committed":
+		return nil
+	case "aborted":
+		return cause
+	}
+	return fmt.Errorf("PostgreSQL does not know whether transaction %d was committed: look at what it wrote: %v", id.Int64, cause)
 }
 
 // Contended reports whether a transaction failed because of another one, so that
@@ -123,6 +163,19 @@ func Contended(err error) bool {
 		return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
 	}
 	return false
+}
+
+// lost reports whether PostgreSQL could not be reached, does not take connections or
+// ended one: while it restarts, a standby takes over or it has too many connections (its
+// manual, appendix A). No connection and one that broke are errors of the network.
+func lost(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return strings.HasPrefix(pg.Code, "08") || slices.Contains([]string{"53300", "57P01", "57P02", "57P03", "57P05"}, pg.Code)
+	}
+	var op *net.OpError
+	return errors.As(err, &op) || pgconn.SafeToRetry(err) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // Rejected reports whether the database refused the values of a statement: it

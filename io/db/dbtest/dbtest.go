@@ -65,6 +65,7 @@ type cluster struct {
 	server   string // host:port
 	password string
 	input    io.Closer // it runs until this is closed, by the end of the process; kept here from the garbage collector
+	restart  func(mode string) error
 	schemas  atomic.Int64
 }
 
@@ -104,6 +105,25 @@ func PostgresOf(t testing.TB, bin string) string {
 	return c.schema(t)
 }
 
+// Restartable is Postgres with a server of the test's own, and restarts it: with the mode
+// fast, or immediate, which is a crash.
+func Restartable(t testing.TB) (dsn string, restart func(mode string)) {
+	t.Helper()
+	c := &cluster{}
+	var bin string
+	if bin, c.err = newest(); c.err == nil {
+		c.err = c.launch(bin)
+	}
+	dsn = c.schema(t)
+	t.Cleanup(func() { _ = c.input.Close() }) // the end of the process closes it too
+	return dsn, func(mode string) {
+		t.Helper()
+		if err := c.restart(mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // schema makes a new schema, and returns its DSN.
 func (c *cluster) schema(t testing.TB) string {
 	t.Helper()
@@ -135,10 +155,8 @@ func (c *cluster) schema(t testing.TB) string {
 const runScript = `bin=$1 dir=$2 port=$3
 "$bin/postgres" -D "$dir/data" -p "$port" -k "$dir" -c listen_addresses=127.0.0.1 \
 	-c fsync=off -c full_page_writes=off -c max_connections=200 >"$dir/log" 2>&1 </dev/null &
-server=$!
 cat >/dev/null
-kill -INT $server
-wait $server
+"$bin/pg_ctl" -D "$dir/data" -m fast -w stop >>"$dir/log" 2>&1
 rm -rf "$dir"`
 
 // newest is the folder of the programs of Debian's newest version.
@@ -190,6 +208,14 @@ func (c *cluster) launch(bin string) error {
 	}
 	if err := run.Start(); err != nil {
 		return err
+	}
+	c.restart = func(mode string) error {
+		ctl := exec.Command(filepath.Join(bin, "pg_ctl"), "-D", filepath.Join(dir, "data"), "-l", filepath.Join(dir, "log"), "-m", mode, "-w", "restart")
+		ctl.Dir, ctl.SysProcAttr = dir, run.SysProcAttr
+		if out, err := ctl.CombinedOutput(); err != nil {
+			return fmt.Errorf("restarting: %w: %s", err, out)
+		}
+		return nil
 	}
 	return wait(bin, port, dir)
 }

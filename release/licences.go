@@ -53,7 +53,7 @@ Copyright The Seed Engine Authors
 Licensed under the Apache License, Version 2.0; see LICENSE.
 
 The released programs link the modules below. Each text stands once, behind the
-list of the modules that carry it. ` + "`make notice`" + ` writes this file.
+list of the modules that carry it. ` + "`make release`" + ` writes this file.
 `
 
 // pdfium are the licences of PDFium, of the libraries and of the C library that are

@@ -145,7 +145,8 @@ func (d *DB) outcome(ctx context.Context, id sql.NullInt64, cause error) error {
 	case "aborted":
 		return cause
 	}
-	return fmt.Errorf("PostgreSQL does not know whether transaction %d was committed: look at what it wrote: %v", id.Int64, cause)
+	// Not %w: a lost connection would be the reason to run the transaction again.
+	return fmt.Errorf("PostgreSQL does not know whether transaction %d was committed: look at what it wrote: %v", id.Int64, cause) //nolint:errorlint // see above
 }
 
 // Contended reports whether a transaction failed because of another one, so that

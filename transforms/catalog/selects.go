@@ -70,7 +70,7 @@ func (f fieldReader) looksFor() string {
 	case f.From == fromStructured:
 		return "path " + s.Path + " in the structured data"
 	case f.lines != nil:
-		return f.Field.String()
+		return f.String()
 	case s.Selector == "":
 		return "path " + s.Path
 	case f.attribute != "":

@@ -212,7 +212,7 @@ func (r *reader) tryFields(t *Trial, from string, p *page, base *url.URL) {
 			continue
 		}
 		s := Select{f.Selector, f.Attribute, f.Path, f.Regexp}
-		part := TrialPart{Name: f.name, Selector: f.Field.String(), Required: f.required, Elements: f.count(p)}
+		part := TrialPart{Name: f.name, Selector: f.String(), Required: f.required, Elements: f.count(p)}
 		v, err := f.read(p, base)
 		switch {
 		case err != nil:

@@ -212,7 +212,8 @@ func TestWholeSite(t *testing.T) {
 		assert.Equal(t, "https://csa-iot.org/csa_product/demo-product-00007/", p.URL)
 		assert.Equal(t, map[string]any{"certificate_id": "CSA1700007MAT00007-24", "name": "Smart Plug 7", "manufacturer": "Nordlicht GmbH", "device_type": "Smart Plug",
 			"certification_date": "2022-11-11", "vid": "0x1001", "firmware_version": "4.7.0", "hardware_version": "2.0", "software_version": "16007",
-			"transport": "Thread, Bluetooth", "specification_version": "1.3", "family_id": "FAM00007", "family_sku": "SKU-7", "family_variant_sku": "SKU-7-A",
+			"transport": "Thread, Bluetooth", "specification_version": "1.3", "family_id": "FAM00007",
+			"family_sku": "SKU-7", "family_variant_sku": "SKU-7-A",
 			"tis_trp_tested": "No", "primary_device_type_id": "0x0101", "program_type": "Matter", "application_categories": []any{"Smart Plug"},
 			"description": "Demo data no. 7.", "compliance_document_url": "https://csa-iot.org/wp-content/uploads/7.zip"}, p.Detail)
 		assert.True(t, p.First == p.Last && p.First == p.Changed)

@@ -61,11 +61,14 @@ func TestLabelsTyped(t *testing.T) {
   manual: {label: [Manual], type: url, optional: true}
   colours: {label: [Colour], many: true, optional: true}
   weight: {label: [Weight], type: number, regexp: 'net (.*)', optional: true}`, 1))
-	p, err := r.readDetail("https://shop.example/1", `<b id=id>1</b><li><b>Since</b> 09/26/2025<li>Made on: 2025-09-26<li><b>Manual</b> <i>see</i> <a href="/m.pdf">here</a>
-		<li>Colour: red<li>Colour: blue<li>Weight: gross 9, net 7<li><b>Weight</b> <span>net 7</span>`, "")
+	p, err := r.readDetail("https://shop.example/1", `<b id=id>1</b><li><b>Since</b> 09/26/2025<li>Made on: 2025-09-26
+		<li><b>Manual</b> <i>see</i> <a href="/m.pdf">here</a><li>Colour: red<li>Colour: blue
+		<li>Weight: gross 9, net 7<li><b>Weight</b> <span>net 7</span>`, "")
 	require.NoError(t, err)
-	assert.Equal(t, map[string]any{"id": "1", "since": "2025-09-26", "manual": "https://shop.example/m.pdf", "colours": []any{"red", "blue"}, "weight": 7.0}, p.Fields)
-	p, err = r.readDetail("https://shop.example/1", `<b id=id>1</b><li><b>Since</b> 09/26/2025<li>Made on: 2025-09-27<li>Weight: net <b>14</b><sup>99</sup>`, "")
+	assert.Equal(t, map[string]any{"id": "1", "since": "2025-09-26", "manual": "https://shop.example/m.pdf",
+		"colours": []any{"red", "blue"}, "weight": 7.0}, p.Fields)
+	p, err = r.readDetail("https://shop.example/1",
+		`<b id=id>1</b><li><b>Since</b> 09/26/2025<li>Made on: 2025-09-27<li>Weight: net <b>14</b><sup>99</sup>`, "")
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"id": "1"}, without(p.Fields, "weight"), "two dates; the digits of two elements are not 1499")
 	assert.NotEqual(t, 1499.0, p.Fields["weight"])
@@ -79,10 +82,12 @@ func without(m map[string]any, name string) map[string]any {
 // A trial names the labels for which a field looks, and those of the page.
 func TestTryLabels(t *testing.T) {
 	t.Parallel()
-	trial, err := compiled(t, labelledSite).try("https://shop.example/1", "https://shop.example/1", "<b id=id>1</b><li>Shoe size: 7<li>Colour: red")
+	const address = "https://shop.example/1"
+	trial, err := compiled(t, labelledSite).try(address, address, "<b id=id>1</b><li>Shoe size: 7<li>Colour: red")
 	require.NoError(t, err)
 	assert.Equal(t, []TrialPart{{Name: "id", Selector: "#id", Elements: 1, Value: "1", Required: true},
-		{Name: "size", Selector: "label Size | Overall size:, else .size", Why: "no line has its label", Near: []string{"label shoe size", "label colour"}}}, trial.Fields)
+		{Name: "size", Selector: "label Size | Overall size:, else .size", Why: "no line has its label",
+			Near: []string{"label shoe size", "label colour"}}}, trial.Fields)
 }
 
 // What a label cannot mean is refused.
@@ -94,12 +99,18 @@ func TestErrorsOfLabels(t *testing.T) {
 		_, err := ParseSite([]byte(strings.Replace(labelledSite, from, to, 1)))
 		assert.EqualError(t, err, want)
 	}
-	f(`detail: {lines: "li, tr, dt"}`, "detail: {}", "line 8: fields.size.label: it needs detail.lines, the selector of the lines in which labels and values stand")
+	f(`detail: {lines: "li, tr, dt"}`, "detail: {}",
+		"line 8: fields.size.label: it needs detail.lines, the selector of the lines in which labels and values stand")
 	f(`"li, tr, dt"`, `"li["`, `line 4: detail.lines.selector "li[": expected identifier, found EOF instead`)
-	f(`{lines: "li, tr, dt"}`, `{format: json, lines: li}`, "line 4: detail.lines: only an HTML page has lines; write detail.format: html, or leave it out")
-	f(`[Size, "Overall size:"]`, `[Size, "size :"]`, `line 8: fields.size.label: "size :" is empty or there twice, case and colon apart: leave it out`)
-	f(`[Size, "Overall size:"]`, `[":"]`, `line 8: fields.size.label: ":" is empty or there twice, case and colon apart: leave it out`)
+	f(`{lines: "li, tr, dt"}`, `{format: json, lines: li}`,
+		"line 4: detail.lines: only an HTML page has lines; write detail.format: html, or leave it out")
+	f(`[Size, "Overall size:"]`, `[Size, "size :"]`,
+		`line 8: fields.size.label: "size :" is empty or there twice, case and colon apart: leave it out`)
+	f(`[Size, "Overall size:"]`, `[":"]`,
+		`line 8: fields.size.label: ":" is empty or there twice, case and colon apart: leave it out`)
 	f(`[Size, "Overall size:"]`, `[]`, "line 8: fields.size.label: there is none; name at least one")
-	f("label: [Size", "from: structured, path: sku, label: [Size", "line 8: fields.size.label: only an HTML page of a product has labels, without from and path")
-	f("selector: .size", "type: group, selector: .size, fields: {a: {selector: b}}", "line 8: fields.size: attribute, regexp and label do not belong to a group; attribute and regexp belong to its fields")
+	f("label: [Size", "from: structured, path: sku, label: [Size",
+		"line 8: fields.size.label: only an HTML page of a product has labels, without from and path")
+	f("selector: .size", "type: group, selector: .size, fields: {a: {selector: b}}",
+		"line 8: fields.size: attribute, regexp and label do not belong to a group; attribute and regexp belong to its fields")
 }

@@ -287,8 +287,10 @@ func matterList(s *Site, page, pages int) string {
 
 // card writes a product as a list page and the related products of another one show it.
 func (s *Site) card(b *strings.Builder, n int) {
-	fmt.Fprintf(b, `<article class="post-%d product type-product"><a href="https://%s%s"><div class=inner><p class="entry-company notranslate">%s</p><h3 class="entry-title">%s %d</h3>`+
-		`<p class="entry-certificate-id">Certificate ID: %s</p></div></a></article>`, n, s.host, s.DetailPath(n), html.EscapeString(companies[n%len(companies)]), devices[n%len(devices)], n, certificate(n))
+	fmt.Fprintf(b, `<article class="post-%d product type-product"><a href="https://%s%s"><div class=inner>`+
+		`<p class="entry-company notranslate">%s</p><h3 class="entry-title">%s %d</h3><p class="entry-certificate-id">Certificate ID: %s</p>`+
+		`</div></a></article>`, n, s.host, s.DetailPath(n), html.EscapeString(companies[n%len(companies)]),
+		devices[n%len(devices)], n, certificate(n))
 }
 
 func certificate(n int) string { return fmt.Sprintf("CSA%02d%05dMAT%05d-24", n%90+10, n, n) }
@@ -296,11 +298,13 @@ func certificate(n int) string { return fmt.Sprintf("CSA%02d%05dMAT%05d-24", n%9
 func matterDetail(s *Site, n int) string {
 	var b strings.Builder
 	device, company, old := devices[n%len(devices)], html.EscapeString(companies[n%len(companies)]), n%5 == 0
-	fmt.Fprintf(&b, `<!DOCTYPE html><html lang=en><head><title>%s %d (demo data)</title><script>var page = {"id": %d};</script></head><body><header>%s</header>%s<main>`, device, n, n, links, filler)
+	fmt.Fprintf(&b, `<!DOCTYPE html><html lang=en><head><title>%s %d (demo data)</title><script>var page = {"id": %d};</script></head><body>`+
+		`<header>%s</header>%s<main>`, device, n, n, links, filler)
 	if !s.broken.Load() {
 		fmt.Fprintf(&b, `<h6 class="entry-category">%s</h6>`, device)
 	}
-	fmt.Fprintf(&b, `<h1 class="entry-title">%s %d</h1><p class="entry-company notranslate">%s</p><div class="entry-overview"><p>Demo data no. %d.</p></div>`+
+	fmt.Fprintf(&b, `<h1 class="entry-title">%s %d</h1><p class="entry-company notranslate">%s</p>`+
+		`<div class="entry-overview"><p>Demo data no. %d.</p></div>`+
 		`<div class="entry-product-details"><div><ul class="detail-items">`, device, n, company, n)
 	row := func(label, value string) {
 		fmt.Fprintf(&b, `<li class="item"><span class="label">%s</span> <span class="value">%s</span></li>`, label, html.EscapeString(value))
@@ -331,7 +335,8 @@ func matterDetail(s *Site, n int) string {
 		fmt.Fprintf(&b, `<tr><td>Certification Date</td><td>%s</td></tr>`, date)
 	}
 	fmt.Fprintf(&b, `<tr><td>Software Version</td><td>%d</td></tr></table><div><h3>Application Categories</h3><ul><li>%s</li></ul></div>`+
-		`<a class="button" href="/wp-content/uploads/%d.zip">Compliance Document</a><section class="more"><div class="post-feed">`, 16000+n, device, n)
+		`<a class="button" href="/wp-content/uploads/%d.zip">Compliance Document</a>`+
+		`<section class="more"><div class="post-feed">`, 16000+n, device, n)
 	s.card(&b, n%s.products()+1)
 	b.WriteString("</div></section></main><footer>" + filler + filler + "</footer></body></html>")
 	return b.String()

@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
@@ -37,7 +38,8 @@ const (
 // keep of them in the store, in versions.
 type docsProviders struct {
 	shelf *kept.Shelf
-	dir   string // of --policies, "" for the shipped policies
+	dir   string     // of --policies, "" for the shipped policies
+	web   web.Config // what runs may request
 	now   func() time.Time
 	audit func(ctx context.Context, action, target, detail string) error
 	// purged names those of which everything was removed, which is in the jobs' database.
@@ -48,8 +50,13 @@ type docsProviders struct {
 func newProviders(s store.Store, environ []string, now func() time.Time, audit func(ctx context.Context, action, target, detail string) error, purged func(ctx context.Context) map[string]bool) *docsProviders {
 	p := &docsProviders{shelf: kept.On(s, policy.Kept()), now: now, audit: audit, purged: purged}
 	for _, line := range environ {
-		if dir, ok := strings.CutPrefix(line, "SEED_POLICIES="); ok {
-			p.dir = dir
+		switch name, value, _ := strings.Cut(line, "="); name {
+		case "SEED_POLICIES":
+			p.dir = value
+		case "SEED_ALLOW_PRIVATE":
+			p.web.AllowPrivate = value == "true"
+		case "SEED_CONNECT_TO":
+			p.web.ConnectTo = value
 		}
 	}
 	return p
@@ -218,6 +225,11 @@ func (p *docsProviders) define(ctx context.Context, id, text string, read int) e
 	}
 	if def.ProviderID != id {
 		return refuse("provider_id: the policy names %s, but the request is for %s; a provider's id never changes, so write the same one", def.ProviderID, id)
+	}
+	for field, address := range map[string]string{"seed_urls": def.SeedURLs[0], "tos_url": def.TermsURL} { // all but the terms are on one host
+		if err := p.web.Check(address); address != "" && err != nil {
+			return refuse("%s: %s", field, err)
+		}
 	}
 	return p.edit(ctx, id, read, "provider_edit", func(now *providerView) (policy.Change, string, error) {
 		next := policy.Change{Text: text}

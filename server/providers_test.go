@@ -139,3 +139,33 @@ func TestProvidersRefused(t *testing.T) {
 	assert.Contains(t, wrong.body, "read it again")
 	assert.Equal(t, 428, w.do("PUT", at, acme, "If-Match", "*").code, "a change needs the version that was read")
 }
+
+// A policy whose addresses a crawl would refuse is refused; a server whose runs may request private addresses takes it.
+func TestProvidersPrivate(t *testing.T) {
+	w := newWorld(t, "done")
+	allowed := worldAt(t, w.dir, "done", func(s *Settings) { s.Environ = append(s.Environ, "SEED_ALLOW_PRIVATE=true") })
+	const at = "/api/v1/docs/providers/acme"
+	policy := func(seed, rest string) string {
+		return `{"provider_id":"acme","allowed_path_patterns":["/**"],"seed_urls":["` + seed + `"]` + rest + `}`
+	}
+	const good = "https://docs.acme.example/"
+	for body, says := range map[string]string{
+		policy("http://127.0.0.1/", ""):                        "seed_urls: 127.0.0.1 is refused: loopback",
+		policy("http://0x7f.1/x", ""):                          "seed_urls: 127.0.0.1 is refused: loopback",
+		policy("https://[::1]/", ""):                           "seed_urls: ::1 is refused: loopback",
+		policy("https://10.1.2.3/", ""):                        "seed_urls: 10.1.2.3 is refused: private",
+		policy("http://169.254.169.254/latest", ""):            "seed_urls: 169.254.169.254 is refused: link-local",
+		policy("https://[64:ff9b::a00:1]/", ""):                "NAT64 of 10.0.0.1",
+		policy("http://localhost/", ""):                        "a name for private use",
+		policy("https://metadata.google.internal/", ""):        "a name for private use",
+		policy("https://wiki/", ""):                            "a name without a dot",
+		policy("https://docs.acme.example:8443/", ""):          "seed_urls: port 8443 is refused",
+		policy(good, `,"tos_url":"https://192.168.1.1/terms"`): "tos_url: 192.168.1.1 is refused: private",
+	} {
+		a := w.do("PUT", at, body)
+		assert.Equal(t, http.StatusBadRequest, a.code, body)
+		assert.Contains(t, a.body, says, body)
+	}
+	assert.Equal(t, http.StatusNotFound, w.do("GET", at, "").code, "nothing was kept")
+	assert.Equal(t, http.StatusOK, allowed.do("PUT", at, policy("http://127.0.0.1:8080/", "")).code)
+}

@@ -194,7 +194,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		cfg:   cfg,
-		guard: guard{private: cfg.AllowPrivate, anyPort: cfg.ConnectTo != "", refuse: refuseAddr},
+		guard: cfg.guard(),
 		pace:  newPace(cfg.Rate),
 
 		lookups: newPace(lookupRate),
@@ -205,7 +205,6 @@ func New(cfg Config) (*Client, error) {
 	c.guard.nat64 = &nat64{lookup: func(ctx context.Context, network, host string) ([]netip.Addr, error) {
 		return c.lookup(ctx, network, host)
 	}}
-	c.guard.own = &ownAddresses{list: net.InterfaceAddrs}
 	c.slots.limit = min(cfg.Concurrency, maxRequests(maxFiles()))
 	c.idle.limit = maxIdleConns(c.slots.limit, maxFiles())
 	if env := httpproxy.FromEnvironment(); cfg.ConnectTo == "" && (env.HTTPProxy != "" || env.HTTPSProxy != "") {

@@ -31,6 +31,21 @@ type guard struct {
 	own     *ownAddresses           // this machine's; nil: not checked
 }
 
+// guard is the guard of a client with this configuration, without NAT64 prefixes of this network.
+func (cfg Config) guard() guard {
+	return guard{private: cfg.AllowPrivate, anyPort: cfg.ConnectTo != "", refuse: refuseAddr, own: &ownAddresses{list: net.InterfaceAddrs}}
+}
+
+// Check refuses a URL that a client would not request whatever its name resolves to.
+func (cfg Config) Check(raw string) error {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return err
+	}
+	g := cfg.guard()
+	return g.url(u)
+}
+
 // url checks scheme, port, name and literal addresses of u, and rewrites its
 // host to the form that is dialled (lower case, ASCII), so that the spelling that
 // was checked is the one that is used.

@@ -66,11 +66,10 @@ func ofOneRun(all []pipeline.Job) []string {
 // the environment, then file, which has values of flags by name. environ passes
 // these options to a run in a child process. They are not passed as flags,
 // because a job refuses the flags of other jobs. find opens where a job keeps what it
-// found. check refuses a run of a job with these flags that would be refused when it starts.
-func Serve(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (s store.Store, environ []string, log *slog.Logger,
-	find explore.Opener, check func(ctx context.Context, job string, flags []string) error, err error) {
-	bad := func(err error) (store.Store, []string, *slog.Logger, explore.Opener, func(context.Context, string, []string) error, error) {
-		return nil, nil, nil, nil, nil, err
+// found.
+func Serve(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (s store.Store, environ []string, log *slog.Logger, find explore.Opener, err error) {
+	bad := func(err error) (store.Store, []string, *slog.Logger, explore.Opener, error) {
+		return nil, nil, nil, nil, err
 	}
 	var o Options
 	newFlags(&o)
@@ -124,39 +123,7 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 	lane.TakeLibraryLines(log)
 	s, err = launch.OpenStore(ctx, &o.Options, stderr)
 	find = func(ctx context.Context, job string) (explore.Source, error) { return o.source(ctx, s, job) }
-	check = func(ctx context.Context, job string, flags []string) error {
-		return o.checkRun(ctx, s, given, job, flags)
-	}
-	return s, environ, log, find, check, err
-}
-
-// checkRun refuses a run that a server would start with its own options, which were given, and with flags. What a job reads in
-// the store's partitions is left to the run: listing them takes long.
-func (o Options) checkRun(ctx context.Context, s store.Store, given map[string]bool, job string, flags []string) error {
-	var of Options
-	f := newFlags(&of)
-	if err := f.Parse(append([]string{"--job=" + job}, flags...)); err != nil {
-		return usage.Errorf("%w", err)
-	}
-	set := map[string]bool{}
-	f.Visit(func(g *flag.Flag) { set[g.Name] = true })
-	for name := range given {
-		if f.Lookup(name) == nil || set[name] { // the first are Beam's
-			continue
-		}
-		if err := f.Set(name, o.Flags.Lookup(name).Value.String()); err != nil {
-			return usage.Errorf("--%s: %w", name, err)
-		}
-		set[name] = true
-	}
-	if err := errors.Join(of.jobDefaults(set), of.check(nil, io.Discard)); err != nil {
-		return err
-	}
-	j := of.Target()
-	if j.Accept == nil || j.Input != nil {
-		return nil
-	}
-	return j.Accept(ctx, s, &of.RunOptions)
+	return s, environ, log, find, err
 }
 
 // source opens where a job keeps what it found. A database that does not exist is not

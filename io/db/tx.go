@@ -124,7 +124,8 @@ func (d *DB) try(ctx context.Context, do func(*sql.Tx) error) (err error) {
 
 // outcome asks PostgreSQL whether it made a commit that it gave no answer to, and
 // returns the lost connection as the error of one that it did not make. A transaction
-// without an id wrote nothing.
+// without an id wrote nothing. One whose id is in the future for a server that crashed
+// (invalid_parameter_value) was not logged, so it was not committed.
 func (d *DB) outcome(ctx context.Context, id sql.NullInt64, cause error) error {
 	if !id.Valid {
 		return cause
@@ -137,6 +138,10 @@ func (d *DB) outcome(ctx context.Context, id sql.NullInt64, cause error) error {
 		}
 		return err
 	}); err != nil {
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == "22023" {
+			return cause
+		}
 		return err
 	}
 	switch status.String {
@@ -145,8 +150,8 @@ func (d *DB) outcome(ctx context.Context, id sql.NullInt64, cause error) error {
 	case "aborted":
 		return cause
 	}
-	// Not %w: a lost connection would be the reason to run the transaction again.
-	return fmt.Errorf("PostgreSQL does not know whether transaction %d was committed: look at what it wrote: %v", id.Int64, cause) //nolint:errorlint // see above
+	// Only the text of the cause: a lost connection would be the reason to run the transaction again.
+	return fmt.Errorf("PostgreSQL does not know whether transaction %d was committed: look at what it wrote: %s", id.Int64, cause.Error())
 }
 
 // Contended reports whether a transaction failed because of another one, so that

@@ -227,7 +227,10 @@ func (p *docsProviders) define(ctx context.Context, id, text string, read int) e
 		return refuse("provider_id: the policy names %s, but the request is for %s; a provider's id never changes, so write the same one", def.ProviderID, id)
 	}
 	for field, address := range map[string]string{"seed_urls": def.SeedURLs[0], "tos_url": def.TermsURL} { // all but the terms are on one host
-		if err := p.web.Check(address); address != "" && err != nil {
+		if address == "" {
+			continue
+		}
+		if err := p.web.Check(address); err != nil {
 			return refuse("%s: %s", field, err)
 		}
 	}

@@ -93,10 +93,10 @@ func (d *DB) QueryRowContext(ctx context.Context, query string, args ...any) (ro
 // ExecContext runs one statement, when Allow permits it, on PostgreSQL in a transaction:
 // so it is made once when a connection is lost.
 func (d *DB) ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error) {
-	if err := d.allowed(ctx, true); err != nil {
-		return nil, err
-	}
 	if d.Dialect == SQLite && !d.isFenced(ctx) {
+		if err := d.allowed(ctx, true); err != nil {
+			return nil, err
+		}
 		return d.DB.ExecContext(ctx, statement, args...)
 	}
 	var result sql.Result

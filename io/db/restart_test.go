@@ -16,6 +16,19 @@ import (
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 )
 
+// counting opens a database, with a table that contains one 0.
+func counting(t *testing.T, dsn string) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	_, err = d.ExecContext(t.Context(), `CREATE TABLE counts (n INTEGER NOT NULL)`)
+	require.NoError(t, err)
+	_, err = d.ExecContext(t.Context(), `INSERT INTO counts (n) VALUES (0)`)
+	require.NoError(t, err)
+	return d
+}
+
 func count(t *testing.T, d *db.DB) (n int) {
 	t.Helper()
 	require.NoError(t, d.QueryRowContext(t.Context(), `SELECT n FROM counts`).Scan(&n))
@@ -27,18 +40,12 @@ func count(t *testing.T, d *db.DB) (n int) {
 func TestRestart(t *testing.T) {
 	dsn, restart := dbtest.Restartable(t)
 	ctx := t.Context()
-	d, err := db.Open(ctx, dsn)
-	require.NoError(t, err)
-	defer d.Close()
-	_, err = d.ExecContext(ctx, `CREATE TABLE counts (n INTEGER NOT NULL)`)
-	require.NoError(t, err)
-	_, err = d.ExecContext(ctx, `INSERT INTO counts (n) VALUES (0)`)
-	require.NoError(t, err)
+	d := counting(t, dsn)
 	const add = `UPDATE counts SET n = n + 1`
 	want := 0
 	for _, mode := range []string{"fast", "immediate"} {
 		restart(mode)
-		_, err = d.ExecContext(ctx, add)
+		_, err := d.ExecContext(ctx, add)
 		require.NoError(t, err, mode)
 		want++
 		restart(mode)
@@ -158,13 +165,7 @@ func TestCommitWithoutAnswer(t *testing.T) {
 			go c.serve(l)
 			u.Host = l.Addr().String()
 			ctx := t.Context()
-			d, err := db.Open(ctx, u.String())
-			require.NoError(t, err)
-			defer d.Close()
-			_, err = d.ExecContext(ctx, `CREATE TABLE counts (n INTEGER NOT NULL)`)
-			require.NoError(t, err)
-			_, err = d.ExecContext(ctx, `INSERT INTO counts (n) VALUES (0)`)
-			require.NoError(t, err)
+			d := counting(t, u.String())
 			runs := 0
 			add := func(ctx context.Context) error {
 				return d.Tx(ctx, func(tx *sql.Tx) error {

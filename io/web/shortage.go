@@ -17,7 +17,7 @@ type ShortageError struct {
 	Lacks string // what is short, and what to do
 	Err   error
 
-	some bool // hosts: requests to others may work at the same time
+	some bool // the shortage may concern some hosts only
 }
 
 func (e *ShortageError) Error() string { return fmt.Sprintf("%s (%v)", e.Lacks, e.Err) }
@@ -28,7 +28,7 @@ func (e *ShortageError) Unwrap() error { return e.Err }
 // shortages are the errors of the operating system that are about this machine.
 var shortages = []struct {
 	is    syscall.Errno
-	some  bool
+	some  bool // see ShortageError
 	lacks string
 }{
 	{syscall.EMFILE, false, "this process has too many open files: raise `ulimit -n`, or lower --concurrency"},

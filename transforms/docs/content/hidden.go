@@ -276,7 +276,7 @@ func (c *concealer) add(selectors string, set declarations, narrow bool) {
 // takes too long where a page means harm.
 var near = regexp.MustCompile(`^[^\s>+~()]+(?:[\s>]+[^\s>+~()]+)?$`)
 
-// order sorts the rules, and drops those that hide what another rule shows in another state.
+// order sorts the rules. It drops a rule if it hides an element that another rule shows in another state.
 func (c *concealer) order() {
 	all := c.rules
 	toggled := func(r rule) bool {
@@ -339,13 +339,14 @@ func withoutComments(css string) string {
 
 var comment = regexp.MustCompile(`(?s)/\*.*?(?:\*/|$)`)
 
-// declarations are the values of the properties that can hide text, with !important in front
-// of those that win.
+// declarations are the values of the properties that can hide text. The key "!" + property
+// marks an important value, which a later one without the mark does not replace.
 type declarations map[string]string
 
-// properties are those that are read. Others do not count.
+// properties are the names that declare reads. Other properties are ignored.
 var properties = words(`display visibility content-visibility opacity font-size color background background-color
-	background-clip -webkit-background-clip 	position left right top bottom margin-left margin-top text-indent transform clip clip-path width height max-width max-height overflow`)
+	background-clip -webkit-background-clip position left right top bottom margin-left margin-top text-indent transform
+	clip clip-path width height max-width max-height overflow`)
 
 func declare(block string) declarations {
 	var d declarations

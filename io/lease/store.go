@@ -81,6 +81,10 @@ func (p inStore) newest(ctx context.Context, name string) (int64, record, error)
 	}
 }
 
+// completeWithin is how long acquire may take to complete after it has created the lease,
+// also if its context ends.
+const completeWithin = 10 * time.Second
+
 func (p inStore) acquire(ctx context.Context, name string, before int64, _, r record) (bool, error) {
 	if err := store.Exclusive(ctx, p.store); err != nil {
 		return false, err
@@ -93,6 +97,9 @@ func (p inStore) acquire(ctx context.Context, name string, before int64, _, r re
 	if err != nil {
 		return false, err
 	}
+	// The lease exists now: a caller that is stopped here would leave it behind unreleased.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), completeWithin)
+	defer cancel()
 	// Between our listing and our creating, other processes may have created this epoch
 	// and newer ones and deleted this one. The newest epoch is never deleted, so a
 	// listing shows it.

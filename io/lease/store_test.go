@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"os"
 	"os/exec"
 	"slices"
@@ -180,6 +181,41 @@ func TestStoreThatIgnoresConditionsIsRefused(t *testing.T) {
 		t.Errorf("acquire: %v, want ErrNotExclusive", err)
 	}
 	wantKeys(t, s)
+}
+
+// stopping is a store whose caller is stopped as soon as it has created a lease.
+type stopping struct {
+	store.Store
+	stop func()
+}
+
+func (s stopping) PutIfAbsent(ctx context.Context, key string, body io.Reader, o store.PutOptions) error {
+	err := s.Store.PutIfAbsent(ctx, key, body, o)
+	if err == nil && strings.HasPrefix(key, "lease/server/") {
+		s.stop()
+	}
+	return err
+}
+
+func (s stopping) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(store.Object{}, err)
+			return
+		}
+		s.Store.List(ctx, prefix)(yield)
+	}
+}
+
+// A caller that is stopped while it acquires a lease has it, and can release it.
+func TestStoppedWhileAcquiring(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	l, err := Acquire(ctx, InStore(stopping{storetest.NewMemory(), stop}), "server", CurrentHolder(), ttl)
+	must(t, err)
+	if ctx.Err() == nil || !l.Valid() {
+		t.Errorf("stopped: %v, valid: %v; want true, true", ctx.Err() != nil, l.Valid())
+	}
+	must(t, l.Release(t.Context()))
 }
 
 func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {

@@ -655,8 +655,8 @@ func TestNoWorker(t *testing.T) {
 		more      []string
 		want      string
 	}{
-		"no source tree": {nowhere, os.Getenv("PATH"), nil, "pipeline: --runner=dataflow needs a static worker; this program is not static, and there is no source tree of it in this directory to build one from: run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker (go list: "},
-		"no toolchain":   {"../../..", nowhere, nil, "pipeline: --runner=dataflow needs a static worker; this program is not static, and there is no Go toolchain here to build one: on a machine that has one, run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker\n"},
+		"no source tree": {nowhere, os.Getenv("PATH"), nil, "pipeline: --runner=dataflow needs a static worker; this program is not static, and there is no source tree of it in this directory to build one from: run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -ldflags='-s -w' -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker (go list: "},
+		"no toolchain":   {"../../..", nowhere, nil, "pipeline: --runner=dataflow needs a static worker; this program is not static, and there is no Go toolchain here to build one: on a machine that has one, run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -ldflags='-s -w' -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker\n"},
 		"no such worker": {nowhere, nowhere, []string{"--worker_binary=/nowhere/worker"}, "pipeline: --worker_binary: stat /nowhere/worker: no such file or directory\n"},
 		"no file":        {nowhere, nowhere, []string{"--worker_binary=/"}, "pipeline: --worker_binary=/ is no file; name the program that the workers run\n"},
 	} {

@@ -67,6 +67,7 @@ func catalogJob() Job {
 			Fields: []ledger.Field{namesField("site", "Only these sites", "names of sites"),
 				{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", Wrong: "use 1 to 1000000"}, forceField("")}},
 		Shared: slices.Concat(crawling, costed, []string{"db", "force", "allow-unsandboxed-browser"}), SQL: true,
+		Keeps: []string{catalog.ImagePrefix}, Tables: []string{"catalog_crawls", "catalog_products"},
 		Defaults: map[string]string{"host-delay": "1s"},
 		NotEmpty: map[string]string{"site": "name sites, or leave it out for all"},
 		OfOneRun: []string{"estimate", "history", "try"},

@@ -52,6 +52,10 @@ type Job struct {
 	Agent string
 	// SQL says that the job keeps its state in --db.
 	SQL bool
+	// Keeps are the prefixes of the store, and Tables those of --db, in which runs leave what they found.
+	Keeps, Tables []string
+	// Offline reports whether its flags ask for a run without requests; nil: there is none.
+	Offline func() bool
 	// Input describes the objects of the store that the job reads; nil: none.
 	Input *Input
 

@@ -72,6 +72,7 @@ func newsJob() Job {
 			}, Finds: []explore.Kind{raw.Finds()}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
 			Fields: []ledger.Field{namesField("publisher", "Only these publishers", "ids of publishers")}},
 		Shared: slices.Concat(crawls, costed, []string{"db", "url"}), SQL: true,
+		Tables: []string{"news_runs", "news_urls", "news_articles"}, Offline: func() bool { return o.Reparse },
 		Defaults: map[string]string{"concurrency": "1"},
 		NotEmpty: map[string]string{"publisher": "name publishers, or leave it out for all"},
 		OfOneRun: []string{"estimate", "reparse", "purge-expired", "as-of", "published-from", "published-until", "url"},

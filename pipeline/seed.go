@@ -80,6 +80,7 @@ func seedJob() Job {
 				{Name: "outage_threshold", Label: "Outage threshold",
 					About: "Share of the last 200 domains (of at least 20) failing below HTTP from which on the run stops, as the server's own network is down; 0: never. 0.95 where it is left out.",
 					Hint:  "share of failing domains that stops the run, such as 0.95; 0: never", Flag: "outage-threshold", Kind: "share", Wrong: "use a share from 0 (off) to 1"}}},
+		Keeps:    []string{hive.Processing, seed.PackedRoot},
 		Shared:   slices.Concat(crawling, partitioned, []string{"force", "watch", "streaming"}, costed),
 		OfOneRun: []string{"until", "estimate"},
 		Preview:  "--until=list or --until=extract",
@@ -171,11 +172,15 @@ func (o *seedOptions) check(c *RunOptions) error {
 }
 
 func (o *seedOptions) config(c RunOptions) seed.Config {
+	simulated := ""
+	if c.Web == "demo" {
+		simulated = c.Web
+	}
 	return seed.Config{
 		Layout: seed.Layout(o.Layout), SegmentAge: o.SegmentAge, Lanes: c.Lanes, Country: c.Country, Category: c.Category, Date: c.Date, OutageThreshold: o.OutageThreshold,
 		Lane: lane.Config{LogFormat: c.LogFormat, LogLevel: c.Level()},
 		Collect: seed.Collect{FollowIndex: o.FollowIndex, MaxChildSitemaps: o.MaxChildSitemaps,
-			Feeds: o.Feeds, Homepage: o.Homepage, ParallelFetch: o.Parallel, RobotsCache: o.RobotsCache},
+			Feeds: o.Feeds, Homepage: o.Homepage, ParallelFetch: o.Parallel, RobotsCache: o.RobotsCache, Web: simulated},
 	}
 }
 

@@ -47,6 +47,7 @@ type view struct {
 	Token   bool
 	May     bool // the person may change something
 	Alerts  []breach
+	Demo    bool // the results in the store are invented
 	Data    any
 }
 
@@ -138,6 +139,7 @@ func asset(name, kind string) http.HandlerFunc {
 // render renders a page completely, so that an error can still change the answer.
 func (p *pages) render(name string, v view) ([]byte, error) {
 	var b bytes.Buffer
+	v.Demo = p.server.demo.Load()
 	if err := p.templates[name].ExecuteTemplate(&b, "layout", v); err != nil {
 		return nil, fmt.Errorf("rendering the page %s: %w", name, err)
 	}

@@ -89,6 +89,8 @@ type Server struct {
 
 	leader  *lease.Lease
 	leading atomic.Bool
+	demo    atomic.Bool   // the results in the store are invented
+	demoAt  time.Time     // when to look for that again
 	purgeAt time.Time     // when to remove old runs again
 	leadAt  time.Time     // when to try to lead again
 	closing chan struct{} // closed when the server stops: streams end
@@ -253,7 +255,7 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 		}
 	}
 	s.runner.recordEnds(ctx) // before a leader finds these runs dead
-	report("board", s.board.refresh(ctx, now))
+	report("board", errors.Join(s.board.refresh(ctx, now), s.lookForDemo(ctx, now)))
 	report("sessions", s.sessions.tick(ctx, now))
 	changed, err := s.scheduler.tick(ctx, now)
 	report("schedules", err)
@@ -277,6 +279,22 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 	if changed {
 		s.board.change()
 	}
+}
+
+// demoInterval is how often a server looks whether a run has marked the store as a demo's.
+const demoInterval = 10 * time.Second
+
+func (s *Server) lookForDemo(ctx context.Context, now time.Time) error {
+	if s.demo.Load() || now.Before(s.demoAt) {
+		return nil
+	}
+	s.demoAt = now.Add(demoInterval)
+	is, err := ledger.IsDemo(ctx, s.store)
+	if is {
+		s.demo.Store(true)
+		s.board.change()
+	}
+	return err
 }
 
 const (

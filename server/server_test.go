@@ -739,6 +739,28 @@ func TestPagesShowInvisibleCharacters(t *testing.T) {
 	}
 }
 
+// Every page says that a store's results are a demo's, from when a run has marked it.
+func TestDemoBanner(t *testing.T) {
+	w := newWorld(t, "done")
+	now := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
+	const banner = "everything that was found is invented"
+	const id = "20260128-093000-000-0a1b2c3d"
+	w.put(id, "seed", ledger.Done, now.Add(-time.Hour), time.Minute, sampleTally())
+	paths := []string{"/", "/start", "/runs", "/runs/" + id, "/runs/none", "/dead-letters", "/explore", "/providers", "/schedules", "/alerts", "/reports", "/search", "/audit", "/login"}
+	pages := func(want bool) {
+		t.Helper()
+		for _, path := range paths {
+			assert.Equal(t, want, strings.Contains(w.do("GET", path, "", "Accept", "text/html").body, banner), path)
+		}
+	}
+	w.tick(t.Context(), now)
+	pages(false)
+	require.NoError(t, ledger.MarkDemo(t.Context(), w.store))
+	w.tick(t.Context(), now.Add(demoInterval))
+	pages(true)
+	require.NoError(t, ledger.MarkDemo(t.Context(), w.store), "again")
+}
+
 func TestDeadLetters(t *testing.T) {
 	w := newWorld(t, "done")
 	now := time.Now()

@@ -41,6 +41,11 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 	if a := o.action(); a != nil {
 		return a.Do(ctx, o.RunOptions, s, stdout)
 	}
+	if !o.beamDryRun() {
+		if err := o.enterWeb(ctx, s); err != nil {
+			return err
+		}
+	}
 	if o.Web == "demo" && j.DemoNotice != "" {
 		if err := notice(o, stderr, "demo_hurries", j.DemoNotice); err != nil {
 			return err

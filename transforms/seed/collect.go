@@ -98,7 +98,7 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 	if err := ctx.Err(); err != nil {
 		return findings{}, err
 	}
-	f.metadata.RegistrableDomain = name
+	f.metadata.RegistrableDomain, f.metadata.Web = name, c.cfg.Collect.Web
 	f.metadata.CollectedAt = metadata.Timestamp(time.Now())
 	log.Info("domain_collector_complete", "robots_exists", f.metadata.Robots.Exists, "sitemap_exists", f.metadata.Sitemap.Exists)
 	return f, nil

@@ -20,6 +20,7 @@ type Domain struct {
 	table.Columns
 	URLCount *int64    `parquet:"sitemap_url_count,optional" doc:"elements of the sitemap; null: not known"`
 	Document rows.JSON `parquet:"document,json" doc:"all of the domain_metadata.json"`
+	Web      string    `parquet:"web,dict" doc:"demo: the row is invented, by the simulated web of --web=demo; else empty"`
 }
 
 // Feed is a sitemap, RSS or Atom feed of a domain that a run found.
@@ -82,7 +83,7 @@ func Domains(ctx context.Context, s store.Store, f Filter) iter.Seq2[Domain, err
 
 func (d stored) row() (Domain, error) {
 	c, err := table.Query(d.in, d.metadata)
-	return Domain{c, d.metadata.Sitemap.URLCount, rows.JSON(d.document)}, err
+	return Domain{c, d.metadata.Sitemap.URLCount, rows.JSON(d.document), d.metadata.Web}, err
 }
 
 // Feeds yields the sitemaps and feeds of all domains that are done, each once a domain and

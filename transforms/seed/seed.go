@@ -67,6 +67,7 @@ type Collect struct {
 	Homepage         bool
 	ParallelFetch    bool
 	RobotsCache      time.Duration // how long a robots.txt may be reused; 0 for never
+	Web              string        // of the metadata: demo, or "" for real sites
 }
 
 // marker returns the options with which this run writes a completion mark.

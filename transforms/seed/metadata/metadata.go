@@ -27,12 +27,14 @@ type Domain struct {
 	// Of the partition.
 	Category string `json:"category"`
 	// When the domain was visited.
-	CollectedAt string    `json:"collected_at"`
-	Robots      Robots    `json:"robots"`
-	Sitemap     Sitemap   `json:"sitemap"`
-	Source      *Source   `json:"source,omitempty"`
-	Feeds       []Feed    `json:"feeds,omitempty"`
-	Homepage    *Homepage `json:"homepage,omitempty"`
+	CollectedAt string `json:"collected_at"`
+	// demo: all of it is invented, by the simulated web of --web=demo.
+	Web      string    `json:"web,omitempty"`
+	Robots   Robots    `json:"robots"`
+	Sitemap  Sitemap   `json:"sitemap"`
+	Source   *Source   `json:"source,omitempty"`
+	Feeds    []Feed    `json:"feeds,omitempty"`
+	Homepage *Homepage `json:"homepage,omitempty"`
 }
 
 // Robots is the answer to /robots.txt.

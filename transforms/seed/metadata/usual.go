@@ -13,7 +13,7 @@ import (
 func usual(d Domain) bool {
 	return d.Feeds == nil && d.Homepage == nil &&
 		compiled().Properties["domain_id"].Pattern.MatchString(d.DomainID) &&
-		d.RegistrableDomain != "" && d.Category != "" &&
+		d.RegistrableDomain != "" && d.Category != "" && (d.Web == "" || d.Web == "demo") &&
 		len(d.Country) == 2 && isUpper(d.Country[0]) && isUpper(d.Country[1]) &&
 		usualTime(d.CollectedAt) && d.Robots.usual() && d.Sitemap.usual() &&
 		(d.Source == nil || d.Source.RecordIndex == nil || *d.Source.RecordIndex >= 0)

@@ -27,8 +27,9 @@ func (e *usageError) Usage() {}
 
 // ReadOptions reads the options that all runs share, from args and from the flags in
 // the configuration file. It returns the store, the environment for the runs, and
-// the log, and what opens where a job keeps what it found. cli.Serve passes it.
-type ReadOptions func(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (store.Store, []string, *slog.Logger, explore.Opener, error)
+// the log, what opens where a job keeps what it found, and what refuses a run that could not start; see Settings.Check. It is cli.Serve.
+type ReadOptions func(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (store.Store, []string, *slog.Logger,
+	explore.Opener, func(ctx context.Context, job string, flags []string) error, error)
 
 const usage = `server [flags]
 
@@ -80,7 +81,7 @@ func Main(ctx context.Context, args []string, asPipeline string, readOptions Rea
 	if _, err := set.checkListen(); err != nil { // before the store is opened, which copies the sample bucket
 		return &usageError{err}
 	}
-	if set.Store, set.Environ, set.Log, set.Open, err = readOptions(ctx, rest, config.FlagTexts(), os.Stderr); err != nil {
+	if set.Store, set.Environ, set.Log, set.Open, set.Check, err = readOptions(ctx, rest, config.FlagTexts(), os.Stderr); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, set.Store.Close()) }()

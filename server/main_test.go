@@ -57,10 +57,11 @@ func TestFlags(t *testing.T) {
 // TestBadUsage has command lines that the server refuses before it listens.
 func TestBadUsage(t *testing.T) {
 	optionsRead := false
-	readOptions := func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, explore.Opener, error) {
+	readOptions := func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, explore.Opener,
+		func(context.Context, string, []string) error, error) {
 		optionsRead = true
 		s, err := store.Open(t.Context(), t.TempDir())
-		return s, nil, slog.New(slog.DiscardHandler), nil, err
+		return s, nil, slog.New(slog.DiscardHandler), nil, nil, err
 	}
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	require.NoError(t, os.WriteFile(bad, []byte("schedule: []\n"), 0o600))
@@ -81,8 +82,9 @@ func TestBadUsage(t *testing.T) {
 		assert.False(t, optionsRead, "no store is opened, and no sample copied: %v", c.args)
 	}
 	refused := errors.New("refused")
-	err := Main(t.Context(), nil, "pipeline", func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, explore.Opener, error) {
-		return nil, nil, nil, nil, refused
+	err := Main(t.Context(), nil, "pipeline", func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, explore.Opener,
+		func(context.Context, string, []string) error, error) {
+		return nil, nil, nil, nil, nil, refused
 	}, testJobs())
 	assert.ErrorIs(t, err, refused)
 }

@@ -54,6 +54,7 @@ type scheduler struct {
 	log   *slog.Logger
 	start func(ctx context.Context, run ledger.Run, flags []string, by string) error
 	count func(schedule, outcome string)
+	check func(ctx context.Context, job string, flags []string) error // of a run that a definition asks for; nil: none
 
 	file  []Schedule // those of the configuration file
 	jobs  jobList

@@ -271,6 +271,9 @@ func (s *scheduler) define(ctx context.Context, def Schedule, who string, now ti
 	if err := def.check(s.jobs); err != nil {
 		return refuse("%s", err)
 	}
+	if err := s.check(ctx, def.Job, def.flags); err != nil {
+		return err
+	}
 	return s.edit(ctx, def.Name, now, func(p plan, exists bool) (*keptSchedule, auditLine, error) {
 		line := auditLine{Who: who, Action: "schedule_edit", Detail: p.differences(def)}
 		if !exists {

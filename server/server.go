@@ -54,6 +54,9 @@ type Settings struct {
 	Embed *embed.Client
 	// Open opens where a job keeps what it found; nil: in the store alone.
 	Open explore.Opener
+	// Check refuses a run of a job with these flags that could not start, such as one of an unknown provider. The reason
+	// has the method Usage. nil: nothing is refused.
+	Check func(ctx context.Context, job string, flags []string) error
 }
 
 // Server is a server of the dashboard, the API and the schedules.
@@ -67,6 +70,7 @@ type Server struct {
 	local      bool // on loopback without a token
 	board      *board
 	runner     *runner
+	checkRun   func(ctx context.Context, job string, flags []string) error // Settings.Check
 	scheduler  *scheduler
 	audit      *audit
 	providers  *docsProviders
@@ -144,7 +148,8 @@ func New(set Settings) (*Server, error) {
 	s.board = newBoard(set.Store, set.Log, s.jobs)
 	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log, jobs: s.jobs,
 		onStart: s.board.started, children: map[string]*child{}}
-	s.scheduler = &scheduler{store: set.Store, log: set.Log, start: s.start, file: set.Config.Schedules, jobs: s.jobs.started(), audit: s.audit,
+	s.checkRun = set.Check
+	s.scheduler = &scheduler{store: set.Store, log: set.Log, start: s.start, check: s.check, file: set.Config.Schedules, jobs: s.jobs.started(), audit: s.audit,
 		dates: map[string]map[string]backfillDate{}, retryAt: map[string]time.Time{},
 		seen: map[string]time.Time{}, last: map[string]tick{}, open: map[string]bool{},
 		count: func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }}
@@ -164,8 +169,32 @@ func (s *Server) start(ctx context.Context, run ledger.Run, flags []string, by s
 	return err
 }
 
+// checkTimeout bounds the check of a run that a person starts.
+const checkTimeout = 5 * time.Second
+
+// check refuses a request for a run that could not start. If that is not found out in time, the run says it.
+func (s *Server) check(ctx context.Context, job string, flags []string) error {
+	if s.checkRun == nil {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	err := s.checkRun(within, job, flags)
+	var usage interface{ Usage() }
+	if errors.As(err, &usage) {
+		return refuse("%s", ledger.ErrorText(err))
+	}
+	if err != nil {
+		s.log.Warn("run_not_checked", "job", job, "error", ledger.Redact(err.Error()))
+	}
+	return nil
+}
+
 // startNow starts a run with a new id and returns the id.
 func (s *Server) startNow(ctx context.Context, job string, flags []string, by string) (string, error) {
+	if err := s.check(ctx, job, flags); err != nil {
+		return "", err
+	}
 	run := ledger.Run{RunID: ledger.NewRunID(s.now()), Job: job, StartedAt: s.now()}
 	if err := s.audited(ctx, "run_start", job, strings.Join(append([]string{"by " + by + ", run " + run.RunID}, flags...), " ")); err != nil {
 		return run.RunID, err

@@ -436,6 +436,48 @@ func TestTriggerRefuses(t *testing.T) {
 	assert.Empty(t, w.board.runs(), "nothing was started")
 }
 
+// wrongUsage is an error as cli.Serve's check returns.
+type wrongUsage struct{ error }
+
+func (wrongUsage) Usage() {}
+
+// A run that could not start is refused where it is asked for: no run begins, so no alert is raised. An error that is not about the
+// request lets the run say it.
+func TestStartRefuses(t *testing.T) {
+	var asked []string
+	w := newWorld(t, "done", func(set *Settings) {
+		set.Check = func(_ context.Context, job string, flags []string) error {
+			asked = append(asked, job+" "+strings.Join(flags, " "))
+			if slices.Contains(flags, "--provider=strpe") {
+				return fmt.Errorf("checking: %w", wrongUsage{errors.New("--provider=strpe: there is no such provider; known are stripe, toss")})
+			}
+			return errors.New("the store is down")
+		}
+	})
+	form := []string{"Content-Type", "application/x-www-form-urlencoded", "Origin", "http://127.0.0.1:8787"}
+	for _, c := range []struct {
+		method, path, body string
+		header             []string
+	}{
+		{"POST", "/runs", "job=docs&provider=strpe", form},
+		{"POST", "/api/v1/docs/runs", `{"provider":"strpe"}`, nil},
+		{"POST", "/schedules", "new=1&name=x&job=docs&cron=15+3+*+*+*&options=provider:+strpe", form},
+		{"PUT", "/api/v1/schedules/x", `{"job":"docs","cron":"15 3 * * *","options":{"provider":"strpe"}}`, nil},
+	} {
+		a := w.do(c.method, c.path, c.body, c.header...)
+		assert.Equal(t, http.StatusBadRequest, a.code, "%s: %s", c.path, a.body)
+		assert.Contains(t, a.body, "there is no such provider; known are stripe, toss")
+	}
+	assert.Equal(t, slices.Repeat([]string{"docs --provider=strpe"}, 4), asked)
+	w.tick(t.Context(), time.Now())
+	assert.Empty(t, w.board.runs())
+	assert.Empty(t, w.alarm.firing())
+	assert.Empty(t, w.scheduler.all())
+	a := w.do("POST", "/api/v1/docs/runs", `{"provider":"stripe"}`)
+	assert.Equal(t, http.StatusAccepted, a.code, a.body)
+	assert.Contains(t, w.log.String(), "run_not_checked")
+}
+
 // TestBodies sends bodies as programs do, and as pages of other sites can.
 func TestBodies(t *testing.T) {
 	w := newWorld(t, "done")

@@ -66,10 +66,11 @@ func ofOneRun(all []pipeline.Job) []string {
 // the environment, then file, which has values of flags by name. environ passes
 // these options to a run in a child process. They are not passed as flags,
 // because a job refuses the flags of other jobs. find opens where a job keeps what it
-// found.
-func Serve(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (s store.Store, environ []string, log *slog.Logger, find explore.Opener, err error) {
-	bad := func(err error) (store.Store, []string, *slog.Logger, explore.Opener, error) {
-		return nil, nil, nil, nil, err
+// found. check refuses a run of a job with these flags that would be refused when it starts.
+func Serve(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (s store.Store, environ []string, log *slog.Logger,
+	find explore.Opener, check func(ctx context.Context, job string, flags []string) error, err error) {
+	bad := func(err error) (store.Store, []string, *slog.Logger, explore.Opener, func(context.Context, string, []string) error, error) {
+		return nil, nil, nil, nil, nil, err
 	}
 	var o Options
 	newFlags(&o)
@@ -123,7 +124,52 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 	lane.TakeLibraryLines(log)
 	s, err = launch.OpenStore(ctx, &o.Options, stderr)
 	find = func(ctx context.Context, job string) (explore.Source, error) { return o.source(ctx, s, job) }
-	return s, environ, log, find, err
+	check = func(ctx context.Context, job string, flags []string) error {
+		return o.checkRun(ctx, s, given, job, flags)
+	}
+	return s, environ, log, find, check, err
+}
+
+// checkRun refuses a run that a server would start with its own options, which were given, and with flags, if its job refuses it:
+// an unknown provider, for one. The runner's options were checked when the server began. What a job reads in the store's
+// partitions is left to the run: listing them takes long.
+func (o Options) checkRun(ctx context.Context, s store.Store, given map[string]bool, job string, flags []string) error {
+	var of Options
+	f := newFlags(&of)
+	if err := f.Parse(append([]string{"--job=" + job}, flags...)); err != nil {
+		return usage.Errorf("%w", err)
+	}
+	set := map[string]bool{}
+	f.Visit(func(g *flag.Flag) { set[g.Name] = true })
+	for name := range given {
+		if f.Lookup(name) == nil || set[name] { // the first are Beam's, which have their values
+			continue
+		}
+		if err := f.Set(name, o.Flags.Lookup(name).Value.String()); err != nil {
+			return usage.Errorf("--%s: %w", name, err)
+		}
+		set[name] = true
+	}
+	launch.AddBeamFlags(f)
+	if err := of.jobDefaults(set); err != nil {
+		return err
+	}
+	of.WorkersElsewhere = o.WorkersElsewhere
+	j := of.Target()
+	if j.Check != nil {
+		if err := j.Check(&of.RunOptions); err != nil {
+			return err
+		}
+	}
+	if of.placeDB() != nil { // the run may get a password that this process does not have
+		return nil
+	}
+	if j.Accept != nil && j.Input == nil {
+		if err := j.Accept(ctx, s, &of.RunOptions); err != nil {
+			return err
+		}
+	}
+	return of.CheckWeb(ctx, s)
 }
 
 // source opens where a job keeps what it found. A database that does not exist is not

@@ -1,18 +1,26 @@
 package cli
 
 import (
+	"flag"
 	"io"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/kept"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // TestServe checks the options that all runs of a server share.
 func TestServe(t *testing.T) {
 	t.Setenv("SEED_RATE", "7")
 	dir := t.TempDir()
-	s, environ, log, _, err := Serve(t.Context(), []string{"--store=" + dir, "--web=demo"}, map[string]string{"web": "live", "rate": "9", "concurrency": "5"}, io.Discard)
+	s, environ, log, _, _, err := Serve(t.Context(), []string{"--store=" + dir, "--web=demo"}, map[string]string{"web": "live", "rate": "9", "concurrency": "5"}, io.Discard)
 	require.NoError(t, err)
 	assert.NoError(t, s.Close())
 	assert.NotNil(t, log)
@@ -41,9 +49,62 @@ func TestServe(t *testing.T) {
 		{[]string{"--store=gs://b", "--runner=dataflow", "--project=p", "--region=r", "--staging_location=/tmp"}, nil, "Dataflow stages in Google Cloud Storage"},
 		{[]string{"--web=demo", "--store=gs://b", "--runner=dataflow", "--project=p", "--region=r", "--staging_location=gs://b/s"}, nil, "lives in this process"},
 	} {
-		_, _, _, _, err := Serve(t.Context(), c.args, c.file, io.Discard)
-		var usage interface{ Usage() }
-		assert.ErrorAs(t, err, &usage, "%v %v", c.args, c.file)
+		_, _, _, _, _, err := Serve(t.Context(), c.args, c.file, io.Discard)
+		assert.True(t, usage.Is(err), "%v %v", c.args, c.file)
 		assert.ErrorContains(t, err, c.says)
+	}
+}
+
+// A server knows before it starts a run that its names are unknown, by its own options and by what people keep in the store.
+func TestServeChecksRuns(t *testing.T) {
+	dir := t.TempDir()
+	s, _, _, _, check, err := Serve(t.Context(), []string{"--store=" + dir, "--web=demo", "--concurrency=5"}, map[string]string{"keep-html": "true"}, io.Discard)
+	require.NoError(t, err)
+	defer func() { _ = s.Close() }()
+	for _, c := range []struct{ job, flag, says string }{
+		{"docs", "--provider=strpe", "--provider=strpe: there is no such provider; known are"},
+		{"docs", "--provider=stripe", ""},
+		{"docs", "--provider=acme", "there is no such provider"},
+		{"catalog", "--site=matt", "--site=matt: there is no such site; known are"},
+		{"catalog", "--site=gadgets", ""},
+		{"news", "--publisher=nobody", "--publisher=nobody: there is no such enabled publisher"},
+		{"seed", "--country=sg", ""},
+	} {
+		err := check(t.Context(), c.job, []string{c.flag})
+		if c.says == "" {
+			assert.NoError(t, err, c.flag)
+			continue
+		}
+		assert.True(t, usage.Is(err), c.flag)
+		assert.ErrorContains(t, err, c.says)
+	}
+	text := `{"policy":"provider_id: acme\nseed_urls: [https://docs.acme.example/]\nallowed_path_patterns: [/**]\n"}`
+	_, err = kept.On(s, policy.Kept()).Add(t.Context(), "acme", 0, kept.Version{At: time.Now(), Who: "x", Action: "provider_add", Body: []byte(text)})
+	require.NoError(t, err)
+	assert.NoError(t, check(t.Context(), "docs", []string{"--provider=acme"}))
+	assert.ErrorContains(t, check(t.Context(), "docs", []string{"--provider=acmee"}), "there is no such provider; known are acme, ant")
+}
+
+// Runs on a cluster are checked too: what the server was given for Beam does not get lost, and a
+// database that only the workers reach stops none.
+func TestServeChecksRunsOfClusters(t *testing.T) {
+	emptyEnv(t)
+	t.Setenv("SEED_DB", "postgres://seed:dbPassw0rd@127.0.0.1:1/seed")
+	s, err := store.Open(t.Context(), "mem://checks")
+	require.NoError(t, err)
+	for _, line := range []string{onDataflow, "--runner=flink --endpoint=localhost:8099 --environment_type=PROCESS --parallelism=2 --store=gs://b",
+		"--runner=flink --endpoint=localhost:8099 --environment_type=LOOPBACK --parallelism=2 --store=gs://b"} {
+		resetBeam(t)
+		o, err := parseOptions(strings.Fields(line), io.Discard)
+		require.NoError(t, err, line)
+		given := map[string]bool{}
+		o.Flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+		assert.NoError(t, o.checkRun(t.Context(), s, given, "seed", []string{"--country=sg"}), line)
+		if o.WorkersElsewhere {
+			assert.NoError(t, o.checkRun(t.Context(), s, given, "docs", []string{"--provider=stripe"}), line)
+		}
+		for _, wrong := range [][2]string{{"docs", "--provider=strpe"}, {"news", "--publisher=nobody"}} {
+			assert.ErrorContains(t, o.checkRun(t.Context(), s, given, wrong[0], wrong[1:]), "there is no such", line)
+		}
 	}
 }

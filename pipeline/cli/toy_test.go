@@ -110,7 +110,7 @@ func TestToyJob(t *testing.T) {
 			require.Equal(t, ExitUsage, a.code, args)
 			require.Contains(t, a.stderr, want)
 		}
-		s, environ, _, _, err := Serve(t.Context(), []string{"--store=" + dir, "--greeting=hi"}, nil, io.Discard)
+		s, environ, _, _, _, err := Serve(t.Context(), []string{"--store=" + dir, "--greeting=hi"}, nil, io.Discard)
 		require.NoError(t, err)
 		require.NoError(t, s.Close())
 		require.Contains(t, environ, "SEED_GREETING=hi")

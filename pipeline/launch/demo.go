@@ -45,7 +45,9 @@ func (o *Options) CheckWeb(ctx context.Context, s store.Store) error {
 	if _, missing := db.Missing(o.DB); missing {
 		return nil
 	}
-	return o.withDB(ctx, func(base *db.DB) error {
+	opened := false
+	err = o.withDB(ctx, func(base *db.DB) error {
+		opened = true
 		demo, err := base.HasTable(ctx, demoTable)
 		if err == nil && o.Web == "demo" && !demo {
 			real, err = o.realRows(ctx, base)
@@ -62,6 +64,10 @@ func (o *Options) CheckWeb(ctx context.Context, s store.Store) error {
 		}
 		return nil
 	})
+	if !opened && o.WorkersElsewhere { // their database need not be in the launcher's reach
+		return nil
+	}
+	return err
 }
 
 // enterWeb is CheckWeb, after which a demo marks the store and the database before anything is in them.

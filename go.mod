@@ -1,6 +1,8 @@
 module github.com/newsfork/seed-engine
 
-go 1.26.0
+go 1.26.8
+
+toolchain go1.26.11
 
 require (
 	cloud.google.com/go/storage v1.70.0 // gs://: the client under gocloud.dev, with our own retries
@@ -18,10 +20,10 @@ require (
 	github.com/fsouza/fake-gcs-server v1.56.1 // tests: GCS in the process
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // raw files, token by token
 	github.com/goccy/go-yaml v1.19.2 // YAML files that people write
-	github.com/gogs/chardet v0.0.0-20211120154057-b7413eaefb8f // undeclared character sets
+	github.com/gogs/chardet v0.0.0-20211120154057-b7413eaefb8f // undeclared character sets; no release since 2021, but it is complete: tables of ICU, ten encodings used, each read back (parse/charset)
 	github.com/google/uuid v1.6.0 // warc: ids of records
 	github.com/jackc/pgx/v5 v5.12.0 // db: PostgreSQL
-	github.com/jmespath-community/go-jmespath v1.1.1 // catalog: paths in JSON
+	github.com/jmespath-community/go-jmespath v1.1.1 // catalog: paths in JSON; no release since 2023, as the specification that it implements; its panics are errors (catalog/data.go)
 	github.com/klauspost/compress v1.20.3 // web: gzip, deflate and zstd answers
 	github.com/parquet-go/parquet-go v0.32.0 // seed: rows of packed results
 	github.com/pressly/goose/v3 v3.27.1 // db: migrations
@@ -126,11 +128,11 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mattn/go-runewidth v0.0.19 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect
-	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
+	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect; from progressbar, which colours only if asked to: we do not
 	github.com/moby/docker-image-spec v1.3.1 // indirect
 	github.com/moby/moby/api v1.56.0 // indirect
 	github.com/moby/moby/client v0.6.0 // indirect
-	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect; from prometheus/common: the Accept header of /metrics
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect

@@ -32,7 +32,7 @@ require (
 	github.com/schollz/progressbar/v3 v3.19.1 // the live line on a terminal
 	github.com/stretchr/testify v1.12.1 // tests: comparing values
 	github.com/temoto/robotstxt v1.1.2 // tests: a second opinion on robots.txt
-	github.com/tiktoken-go/tokenizer v0.10.0 // docs: cl100k_base, its vocabulary in the binary
+	github.com/tiktoken-go/tokenizer v0.10.0 // tests: a second opinion on numbers of tokens
 	github.com/yuin/goldmark v1.8.7 // tests: what a CommonMark parser makes of our Markdown
 	go.opentelemetry.io/otel v1.46.0 // traces
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.46.0 // traces: to a collector

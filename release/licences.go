@@ -62,8 +62,13 @@ list of the modules that carry it. ` + "`make release`" + ` writes this file.
 //go:embed pdfium
 var pdfium embed.FS
 
+// cl100k is the licence of the vocabulary in transforms/docs/chunk.
+//
+//go:embed cl100k_base.txt
+var cl100k string
+
 // notice is the text of NOTICE: each licence text once, with its modules; then those
-// of what is in PDFium.
+// of what is in PDFium, and of the vocabulary.
 func notice(modules []module) (string, error) {
 	of := map[string][]string{}
 	var texts []licence
@@ -96,6 +101,7 @@ func notice(modules []module) (string, error) {
 		writeNotice(&out, "in the PDFium of github.com/klippa-app/go-pdfium: "+strings.TrimSuffix(f.Name(), ".txt"), string(text))
 	}
 	writeNotice(&out, "in the PDFium of github.com/klippa-app/go-pdfium: abseil-cpp", "Apache License, Version 2.0; see LICENSE.")
+	writeNotice(&out, "MIT: the vocabulary cl100k_base of github.com/openai/tiktoken, as github.com/tiktoken-go/tokenizer carries it", cl100k)
 	return out.String(), nil
 }
 

@@ -17,7 +17,8 @@ func TestNotice(t *testing.T) {
 	require.NoError(t, err)
 	want, err := notice(modules)
 	require.NoError(t, err)
-	for _, line := range []string{"MIT: github.com/schollz/progressbar/v3 ", "BSD-3-Clause: std, ", "in the PDFium of github.com/klippa-app/go-pdfium: freetype"} {
+	for _, line := range []string{"MIT: github.com/schollz/progressbar/v3 ", "BSD-3-Clause: std, ", "in the PDFium of github.com/klippa-app/go-pdfium: freetype",
+		"MIT: the vocabulary cl100k_base of github.com/openai/tiktoken"} {
 		if !strings.Contains(want, "\n"+line) {
 			t.Errorf("there is no line %q", line)
 		}

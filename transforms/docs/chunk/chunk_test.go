@@ -2,6 +2,7 @@ package chunk_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,6 +48,36 @@ func TestTokens(t *testing.T) {
 	}
 	if got, low := chunk.Tokens(strings.Repeat(" \n", 1<<18)), 1<<10; got < low {
 		t.Errorf("a run of space has %d tokens, want at least %d", got, low)
+	}
+}
+
+// The library ignores the byte 0x7f, which is a token of cl100k_base.
+func TestDelete(t *testing.T) {
+	for text, want := range map[string]int{"\x7f": 1, "a\x7f": 2, "\x7f\x7f\x7f": 3, "hello\x7fworld": 3} {
+		if got := chunk.Tokens(text); got != want {
+			t.Errorf("%q: %d tokens, want %d", text, got, want)
+		}
+	}
+}
+
+// Words longer than those that are remembered, of letters and of marks, against the library.
+func TestMerged(t *testing.T) {
+	library, random := codec.NewCl100kBase(), rand.New(rand.NewPCG(1, 2))
+	for _, letters := range []string{"abcdefgh", "aA", "가나다라마바사", "e\u0301äöü", "#=-_*", "=", "a"} {
+		for _, n := range []int{65, 200, 3000} {
+			var word strings.Builder
+			for range n {
+				r := []rune(letters)
+				word.WriteRune(r[random.IntN(len(r))])
+			}
+			want, err := library.Count(word.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := chunk.Tokens(word.String()); got != want {
+				t.Errorf("%d of %q: %d tokens, the library %d", n, letters, got, want)
+			}
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package chunk
 
 import (
-	"fmt"
 	"hash/maphash"
 	"math"
 	"strings"
@@ -9,38 +8,20 @@ import (
 	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// encoding is cl100k_base: a scanner of this package, and the library's vocabulary
-// and pair merging. The library's own scanner is a regular expression, which takes
-// quadratic time on runs of space, and most of the time on all other text.
+// encoding is cl100k_base. Its words come from a scanner in place of a regular expression, which takes quadratic time
+// on runs of space, and most of the time on all other text.
 type encoding struct {
-	codec *codec.Codec
-	whole map[string]struct{}                // the words that are one token
+	ranks map[string]uint32
 	known [1 << 14]atomic.Pointer[knownWord] // words of several tokens, by their hash; a later word replaces an earlier one
 	seed  maphash.Seed
 }
 
-var cl100k = sync.OnceValue(func() *encoding {
-	e := &encoding{codec: codec.NewCl100kBase(), seed: maphash.MakeSeed(), whole: make(map[string]struct{}, vocabulary)}
-	for id := range uint(vocabulary) {
-		word, err := e.codec.Decode([]uint{id})
-		if err != nil {
-			panic(fmt.Sprintf("cl100k_base has no token %d: %v", id, err)) // the build is broken
-		}
-		e.whole[word] = struct{}{}
-	}
-	return e
-})
-
-// vocabulary is the number of tokens of cl100k_base, without the special ones.
-const vocabulary = 100_256
+var cl100k = sync.OnceValue(func() *encoding { return &encoding{ranks: ranks(), seed: maphash.MakeSeed()} })
 
 // maxSpace is the longest run of space, in bytes, that is counted token by token.
-// In a longer run each byte counts as a token, which is never too few. In other runs
-// of mixed space the library may count one token too many.
+// In a longer run each byte counts as a token, which is never too few.
 const maxSpace = 256
 
 // Tokens returns the number of tokens of cl100k_base in text. Special tokens count
@@ -55,7 +36,7 @@ func tokensTo(text string, limit int) int {
 		n := wordLength(text)
 		word := text[:n]
 		text = text[n:]
-		if _, ok := e.whole[word]; ok {
+		if _, ok := e.ranks[word]; ok {
 			count++
 			continue
 		}
@@ -68,18 +49,14 @@ func tokensTo(text string, limit int) int {
 	return count
 }
 
-// parts returns the number of tokens of a word that is not one token. The library
-// merges its pairs, which takes a hundred times as long as to look it up, and pages
-// of one site have many such words in common.
+// parts returns the number of tokens of a word that is not one token. Merging takes a hundred
+// times as long as a look-up, and pages of one site share many such words.
 func (e *encoding) parts(word string) int {
 	slot := &e.known[maphash.String(e.seed, word)%uint64(len(e.known))]
 	if k := slot.Load(); k != nil && k.word == word {
 		return k.tokens
 	}
-	tokens, err := e.codec.Count(word)
-	if err != nil || strings.IndexByte(word, 0x7f) >= 0 { // the library ignores DEL
-		tokens = len(word)
-	}
+	tokens := merged(word, e.ranks)
 	if len(word) <= maxKnown {
 		slot.Store(&knownWord{strings.Clone(word), tokens})
 	}

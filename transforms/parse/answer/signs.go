@@ -1,0 +1,212 @@
+package answer
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// The most prose that a page may have which a sign is believed of.
+const (
+	fewWords  = 300  // where the phrase may stand anywhere
+	someWords = 700  // where it is a title or a heading
+	longWall  = 3000 // where markup or the address shows a vendor: consent pages explain much
+)
+
+// sign is how one vendor's wall is known by markup that has no other use.
+type sign struct {
+	kind   Kind
+	vendor string
+	text   string // in lower case
+	most   int    // the most prose of such a page
+}
+
+// phrase is how a wall is known by what it says to people. pattern is of one whole part of a title or heading, where parts
+// are what stands between dashes, bars and colons.
+type phrase struct {
+	kind    Kind
+	vendor  string
+	pattern string
+	most    int
+}
+
+// byHeader tells what only the header shows.
+func byHeader(r Response) Verdict {
+	for _, s := range headers {
+		value := strings.ToLower(r.header(s.name))
+		if value == "" || !strings.Contains(value, s.value) || s.refused && r.Status < 400 {
+			continue
+		}
+		return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("header %s: %s", strings.ToLower(s.name), value)}
+	}
+	return Verdict{}
+}
+
+var headers = []struct {
+	kind        Kind
+	vendor      string
+	name, value string // the value contains this
+	refused     bool   // only with a status over 399: other answers have the header too
+}{
+	{Challenge, "Cloudflare", "Cf-Mitigated", "challenge", false},
+	{Challenge, "AWS WAF", "X-Amzn-Waf-Action", "", false},
+	{Challenge, "DataDome", "X-Dd-B", "", true},
+	{Challenge, "DataDome", "X-Datadome", "", true},
+	{Challenge, "Sucuri", "X-Sucuri-Block", "", false},
+	{Challenge, "Kasada", "X-Kpsdk-Ct", "", true},
+	{Login, "", "Www-Authenticate", "", true},
+}
+
+// html tells what a page of HTML is, "" for a page.
+func (r Response) html(body []byte) Verdict {
+	p := read(body, r.header("Content-Type"))
+	if p.prose >= longWall {
+		return Verdict{}
+	}
+	if v := r.byAddress(p); v.Kind != "" {
+		return v
+	}
+	for _, s := range marks {
+		if p.prose <= s.most && strings.Contains(p.markup, s.text) {
+			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: "markup " + s.text}
+		}
+	}
+	if v := p.byPhrase(); v.Kind != "" {
+		return v
+	}
+	if p.total == 0 && p.unseen == "" && p.scripts == 0 && p.media == 0 && p.links == 0 && p.title == "" {
+		return Verdict{Kind: Empty, Evidence: "no text, script or picture"}
+	}
+	return Verdict{}
+}
+
+// byAddress tells what the address shows to which a request was redirected.
+func (r Response) byAddress(p page) Verdict {
+	if r.Final == "" || r.Final == r.URL {
+		return Verdict{}
+	}
+	from, fromPath := host(r.URL)
+	to, path := host(r.Final)
+	for _, s := range hosts {
+		same := to == s.text || strings.HasSuffix(to, "."+s.text) || strings.HasSuffix(s.text, ".") && strings.HasPrefix(to, s.text)
+		if same && to != from && p.prose <= s.most {
+			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: "redirected to " + to}
+		}
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		name, _, _ := strings.Cut(part, ".")
+		kind := paths[name]
+		if kind == "" || strings.Contains(fromPath, name) || kind == Login && !p.password && p.prose > fewWords ||
+			kind != Consent && p.prose > someWords {
+			continue
+		}
+		return Verdict{Kind: kind, Evidence: "redirected to " + to + path}
+	}
+	return Verdict{}
+}
+
+// byPhrase tells what title, headings and text show.
+func (p page) byPhrase() Verdict {
+	if p.code {
+		return Verdict{}
+	}
+	places := []struct{ name, text string }{{"title", p.title}}
+	for _, h := range p.headings {
+		places = append(places, struct{ name, text string }{"heading", h})
+	}
+	if len(p.headings) == 0 {
+		places = append(places, struct{ name, text string }{"text", first(p.shown)})
+	}
+	for _, place := range places {
+		for _, part := range parts(place.text) {
+			for _, s := range phrases() {
+				if p.prose <= s.most && s.re.MatchString(part) {
+					return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("%s %q", place.name, place.text)}
+				}
+			}
+		}
+	}
+	for _, s := range says {
+		text := p.shown
+		if s.unseen {
+			text = p.unseen
+		}
+		if p.total <= cmp.Or(s.most, fewWords) && strings.Contains(text, s.text) {
+			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("text %q", s.text)}
+		}
+	}
+	if p.password && p.prose <= fewWords {
+		for _, place := range places {
+			for _, part := range parts(place.text) {
+				if loginTitle().MatchString(part) {
+					return Verdict{Kind: Login, Evidence: fmt.Sprintf("%s %q and a field for a password", place.name, place.text)}
+				}
+			}
+		}
+	}
+	return Verdict{}
+}
+
+// text tells what a plain text or a JSON object is, "" for what it is.
+func (r Response) text(body []byte) Verdict {
+	if len(body) > maxShown {
+		return Verdict{}
+	}
+	text := clean(string(body))
+	if weigh([]byte(text)) > maxSmall {
+		return Verdict{}
+	}
+	for _, s := range bodies {
+		if strings.Contains(text, s.text) {
+			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("text %q", text)}
+		}
+	}
+	for _, part := range parts(first(text)) {
+		for _, s := range phrases() {
+			if s.re.MatchString(part) {
+				return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("text %q", text)}
+			}
+		}
+	}
+	return Verdict{}
+}
+
+// first returns the first sentence of a text.
+func first(text string) string {
+	if at := strings.IndexAny(text, ".!\n。"); at > 0 {
+		text = text[:at]
+	}
+	return text[:min(len(text), maxTitle)]
+}
+
+var separators = regexp.MustCompile(`\s+[|\-–—·•:»«/]+\s+|\s*[|｜»«]\s*|[:：]\s+|\s*[!！。]+\s*|\.\s+`)
+
+// parts returns a title and what stands between its separators, in the form in which patterns are compared.
+func parts(title string) (found []string) {
+	title = clean(title)
+	for i, part := range append([]string{title}, separators.Split(title, -1)...) {
+		part = strings.Trim(part, " .!?:;,-–—()[]\"'*#~|。！？、")
+		if part != "" && (i == 0 || part != found[0]) {
+			found = append(found, part)
+		}
+	}
+	return found
+}
+
+type compiled struct {
+	phrase
+	re *regexp.Regexp
+}
+
+// phrases compiles the patterns when the first page needs them.
+var phrases = sync.OnceValue(func() []compiled {
+	var all []compiled
+	for _, p := range wallPhrases {
+		all = append(all, compiled{p, regexp.MustCompile(`^(?:` + p.pattern + `)$`)})
+	}
+	return all
+})
+
+var loginTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + loginPattern + `)$`) })

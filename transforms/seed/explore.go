@@ -2,9 +2,11 @@ package seed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -203,7 +205,7 @@ func (k kept) addEvidence(ctx context.Context, s store.Store, item *explore.Item
 		if !found {
 			item.Parts = append(item.Parts, explore.Part{Name: "rule", Title: ruleTitle, Note: "The site has a robots.txt, but it is not stored: what could not be written is only in the run's log."})
 		} else {
-			reading := readRobots(file, q, agent)
+			reading := readRobots(file, cmp.Or(r.FinalURL, "https://"+k.metadata.RegistrableDomain+"/robots.txt"), q, agent)
 			if !whole || r.Truncated {
 				reading.Note = "Only the beginning of the file is stored and was read."
 			}
@@ -230,7 +232,7 @@ func (k kept) addEvidence(ctx context.Context, s store.Store, item *explore.Item
 // the site answers that there is none, and nothing if it does not answer.
 func noRobots(r metadata.Robots, q explore.Query, agent string) explore.Part {
 	if r.StatusCode >= 200 && r.StatusCode < 500 {
-		p := readRobots(nil, q, agent)
+		p := readRobots(nil, "", q, agent)
 		p.Note = fmt.Sprintf("There is no robots.txt (status %d), which allows everything.", r.StatusCode)
 		return p
 	}
@@ -288,8 +290,8 @@ const (
 
 const ruleTitle = "What robots.txt allows"
 
-// readRobots is our reading of a robots.txt.
-func readRobots(file []byte, q explore.Query, agent string) explore.Part {
+// readRobots is our reading of the robots.txt at a URL.
+func readRobots(file []byte, at string, q explore.Query, agent string) explore.Part {
 	const all = "/"
 	r := rule{Path: q["path"], Agent: q["agent"]}
 	if r.Path == "" {
@@ -298,7 +300,8 @@ func readRobots(file []byte, q explore.Query, agent string) explore.Part {
 	if r.Agent == "" {
 		r.Agent = agent
 	}
-	parsed := robots.Parse(file)
+	from, _ := url.Parse(at) // of a program that checks its URLs
+	parsed := robots.ParseAt(file, from)
 	line, text, allowed := parsed.Rule(r.Agent, r.Path)
 	r.Allowed, r.Rule = allowed, untrusted.Line(text, maxRule)
 	if line > 0 {

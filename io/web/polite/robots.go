@@ -220,7 +220,8 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 func (c *Client) read(a RobotsAnswer, slow bool) *Rules {
 	r := &Rules{RobotsAnswer: a, File: robots.Parse(nil), Slow: slow, agent: c.Policy.Robots.Agent}
 	if a.Status/100 == 2 {
-		r.File = robots.Parse([]byte(a.Text()))
+		at, _ := url.Parse(cmp.Or(a.FinalURL, a.URL)) // nil only for a kept answer that is damaged
+		r.File = robots.ParseAt([]byte(a.Text()), at)
 		r.Delay, _ = r.File.CrawlDelay(r.agent)
 	}
 	return r

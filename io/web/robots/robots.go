@@ -14,8 +14,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/unicode"
-
-	"github.com/newsfork/seed-engine/io/untrusted"
 )
 
 // File is a parsed robots.txt. It is read-only after Parse and safe for
@@ -57,7 +55,11 @@ const anyAgent = "*"
 
 // Parse reads a robots.txt body of any size. Nothing is an error: invalid lines are
 // ignored, as RFC 9309 section 2.2 demands.
-func Parse(body []byte) *File {
+func Parse(body []byte) *File { return ParseAt(body, nil) }
+
+// ParseAt is Parse for the robots.txt at a URL, against which Sitemap records are
+// resolved that are no absolute URL. nil: such records are invalid.
+func ParseAt(body []byte, at *url.URL) *File {
 	f := &File{rules: newIndex(), delays: newIndex()}
 	seen := make(map[string]bool)
 	text := Text(body)
@@ -97,14 +99,20 @@ func Parse(body []byte) *File {
 				}
 			}
 		case "sitemap":
-			if value == "" || seen[value] {
-				continue
-			}
-			seen[value] = true
-			if absoluteHTTP(value) && len(value) <= untrusted.MaxKey {
-				f.sitemaps = append(f.sitemaps, value)
-			} else {
-				f.invalidSitemaps = append(f.invalidSitemaps, value)
+			for _, value := range splitSitemaps(value) {
+				if len(seen) >= maxResolved {
+					at = nil
+				}
+				address, ok := sitemapAddress(value, at)
+				if seen[address] {
+					continue
+				}
+				seen[address] = true
+				if ok {
+					f.sitemaps = append(f.sitemaps, address)
+				} else {
+					f.invalidSitemaps = append(f.invalidSitemaps, address)
+				}
 			}
 		}
 	}
@@ -178,9 +186,9 @@ func (f *File) CrawlDelay(agent string) (time.Duration, bool) {
 	return longest, found
 }
 
-// Sitemaps returns the values of the Sitemap records that are absolute http or
-// https URLs of at most untrusted.MaxKey bytes, unchanged, in the file's order and
-// without repetitions.
+// Sitemaps returns the http and https URLs of at most untrusted.MaxKey bytes that the
+// Sitemap records name, in the file's order and without repetitions. Absolute URLs are
+// unchanged; others are resolved, see ParseAt.
 func (f *File) Sitemaps() []string { return f.sitemaps }
 
 // InvalidSitemaps returns the other values of Sitemap records, for the log.
@@ -371,6 +379,9 @@ func cutTags(line string) string {
 // isTag reports whether a text from one of < and > to the next is a tag.
 func isTag(s string) bool {
 	name := strings.TrimPrefix(strings.TrimPrefix(s, "<"), "/")
+	if _, _, ok := strings.Cut(name[:min(len(name), len("https://"))], "://"); ok {
+		return false // a URL
+	}
 	return s[0] == '<' && s[len(s)-1] == '>' && (name[0]|0x20) >= 'a' && (name[0]|0x20) <= 'z'
 }
 

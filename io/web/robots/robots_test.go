@@ -3,6 +3,7 @@ package robots_test
 import (
 	"bytes"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -143,6 +144,55 @@ func TestSitemaps(t *testing.T) {
 	}
 	if want := []string{"/rel.xml", "ftp://a.example/x", "http://[fe80::1%25en0]/x", "http://:80/x"}; !slices.Equal(f.InvalidSitemaps(), want) {
 		t.Errorf("invalid sitemaps %q, want %q", f.InvalidSitemaps(), want)
+	}
+}
+
+// Values that are no absolute URL are resolved against the file's URL, and several values
+// of one line are told apart.
+func TestSitemapValues(t *testing.T) {
+	at, _ := url.Parse("https://www.site.com/robots.txt")
+	for value, want := range map[string][]string{
+		"/maps/all.xml":                                    {"https://www.site.com/maps/all.xml"},
+		"maps/all.xml":                                     {"https://www.site.com/maps/all.xml"},
+		"sitemap.xml":                                      {"https://www.site.com/sitemap.xml"},
+		"./sitemap.xml.gz":                                 {"https://www.site.com/sitemap.xml.gz"},
+		"v1.2/sitemap.xml":                                 {"https://www.site.com/v1.2/sitemap.xml"},
+		"//cdn.site.com/s.xml":                             {"https://cdn.site.com/s.xml"},
+		"www.site.com/s.xml":                               {"https://www.site.com/s.xml"},
+		"Other.co.kr/s.xml":                                {"https://Other.co.kr/s.xml"},
+		`"https://site.com/s.xml"`:                         {"https://site.com/s.xml"},
+		"'/s.xml'":                                         {"https://www.site.com/s.xml"},
+		"<https://site.com/s.xml>":                         {"https://site.com/s.xml"},
+		"“https://site.com/s.xml”":                         {"https://site.com/s.xml"},
+		"https://a.com/1.xml https://a.com/2.xml":          {"https://a.com/1.xml", "https://a.com/2.xml"},
+		"https://a.com/1.xml,https://a.com/2.xml":          {"https://a.com/1.xml", "https://a.com/2.xml"},
+		"https://a.com/1.xml, http://a.com/2.xml":          {"https://a.com/1.xml", "http://a.com/2.xml"},
+		"https://a.com/1.xml; \"https://a.com/2.xml\"":     {"https://a.com/1.xml", "https://a.com/2.xml"},
+		"https://a.com/1.xml Sitemap: https://a.com/2.xml": {"https://a.com/1.xml", "https://a.com/2.xml"},
+		"https://a.com/1.xmlSitemap:https://a.com/2.xml":   {"https://a.com/1.xml", "https://a.com/2.xml"},
+		"/1.xml /2.xml":                                    {"https://www.site.com/1.xml", "https://www.site.com/2.xml"},
+		"/1.xml, /2.xml":                                   {"https://www.site.com/1.xml", "https://www.site.com/2.xml"},
+		"https://a.com/?of=https://a.com/2.xml":            {"https://a.com/?of=https://a.com/2.xml"},
+		"https://a.com/?of=1,https://b.com/x":              {"https://a.com/?of=1,https://b.com/x"},
+		"https://a.com/my sitemap.xml":                     {"https://a.com/my sitemap.xml"},
+		"https://a.com/sitemap:1.xml":                      {"https://a.com/sitemap:1.xml"},
+		"ftp://a.com/s.xml":                                nil,
+		"http//a.com/s.xml":                                {"http://a.com/s.xml"},
+		"https:/a.com/s.xml":                               {"https://a.com/s.xml"},
+		"https://":                                         nil,
+		"javascript:alert(1)":                              nil,
+	} {
+		if got := robots.ParseAt([]byte("Sitemap: "+value+"\n"), at).Sitemaps(); !slices.Equal(got, want) {
+			t.Errorf("%s: sitemaps %q, want %q", value, got, want)
+		}
+	}
+	long, _ := url.Parse("https://site.com/" + strings.Repeat("a", 900) + "/robots.txt")
+	var many strings.Builder
+	for n := range 50_000 {
+		fmt.Fprintf(&many, "Sitemap: %d\n", n)
+	}
+	if n := len(robots.ParseAt([]byte(many.String()), long).Sitemaps()); n != 1000 {
+		t.Errorf("%d short records are resolved, want 1000", n)
 	}
 }
 

@@ -38,6 +38,10 @@ func (v *visit) examine(ctx context.Context) error {
 		return err
 	}
 	v.result.Alerts = alerts(v.p.ID(), h, before)
+	if n := len(v.refusing); n > 0 && v.result.State != Stopped {
+		v.result.Alerts = append(v.result.Alerts, fmt.Sprintf("provider %s: a source of its articles refuses the crawler (%s): the others are read; if it stays so, remove it from feeds or sitemapHints",
+			v.p.ID(), strings.Join(v.refusing[:min(n, 3)], ", ")))
+	}
 	switch {
 	case !v.Backfill.IsZero(): // its days say nothing about what the publisher brings now
 		v.result.Alerts = append(v.result.Alerts, v.backfilled()...)

@@ -136,14 +136,14 @@ func (l *listing) sort() {
 // have newer articles than those found. It returns the articles, newest first.
 func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 	var queue []child
-	roots, err := v.roots(ctx)
+	asked := map[string]bool{}
+	roots, err := v.roots(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
 	if len(roots) > maxSitemaps {
 		arrange(roots, v.policy.Zone, v.now())
 	}
-	asked := map[string]bool{}
 	var enough time.Time // the wanted number of articles is at least as new as this; zero: there are fewer
 	most, found := maxSitemaps, newListing(v.Config.MaxArticlesPerProvider+maxMissed)
 	if !v.Backfill.IsZero() {
@@ -162,8 +162,13 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 	}
 	read := 0
 	var aside []child // needless by what is said about their times
-	var lastErr error
+	var firstErr error
 	for len(asked) < most {
+		if len(roots)+len(queue) == 0 && read == 0 {
+			if roots, err = v.roots(ctx, asked); err != nil {
+				return nil, err
+			}
+		}
 		if len(roots)+len(queue) == 0 {
 			if queue, aside = v.doubtful(aside); len(queue) == 0 {
 				break
@@ -190,7 +195,9 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 			return nil, err
 		}
 		if err != nil { // the other sitemaps may be readable
-			lastErr = err
+			if firstErr = cmp.Or(firstErr, err); keepsOut(err) {
+				v.refusing = append(v.refusing, err.Error())
+			}
 			v.log.Warn("sitemap_failed", "url", ledger.Redact(next.address), "error", ledger.Redact(err.Error()))
 			continue
 		}
@@ -202,8 +209,11 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 			slices.SortStableFunc(queue, nearer)
 		}
 	}
-	if read == 0 {
-		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps and feeds can be read: %v", lastErr)}
+	switch {
+	case read == 0 && len(v.refusing) == len(asked):
+		return nil, &errStop{Stopped, v.refusing[0]}
+	case read == 0:
+		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps and feeds can be read: %v", firstErr)}
 	}
 	if left := slices.DeleteFunc(slices.Concat(roots, queue, aside), needless); len(left) > 0 {
 		v.partial = fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", most, len(left), ledger.Redact(left[0].address))

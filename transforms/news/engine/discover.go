@@ -87,7 +87,7 @@ func (v *visit) home(ctx context.Context, d *provider.Draft) (page []byte, err e
 	}
 	r, err := v.get(ctx, polite.Request{URL: at.String(), Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage})
 	switch {
-	case errors.As(err, new(*errStop)) || ctx.Err() != nil:
+	case errors.As(err, new(*errStop)) || errors.As(err, new(*refusedError)) || ctx.Err() != nil:
 		return nil, err
 	case err != nil || r.Status != http.StatusOK || !isPage(r):
 		return nil, nil // sitemaps may be there all the same

@@ -194,8 +194,9 @@ type visit struct {
 	// undated and elsewhen are how many articles a backfill left out: without a date, and of other days.
 	// changed are those of the latter that may be of its days and changed later.
 	undated, elsewhen, changed int
-	misdated, probed           bool   // see belies and doubtful
-	partial                    string // why not all articles were found; "": they were
+	misdated, probed           bool     // see belies and doubtful
+	refusing                   []string // answers of sources that keep the crawler out
+	partial                    string   // why not all articles were found; "": they were
 
 	old     int  // how many of the newest articles are older than the retention
 	expired int  // how many of them were stored and have expired
@@ -286,6 +287,8 @@ func (v *visit) robots(ctx context.Context) (err error) {
 	var no *polite.RobotsError
 	var abandoned *polite.AbandonedError
 	switch {
+	case errors.As(err, &no) && refuses(no.Status):
+		return &errStop{Stopped, (&refusedError{no.URL, no.Status}).Error()}
 	case errors.As(err, &no) && no.Err == nil:
 		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be fetched: status %d", no.Status)}
 	case errors.As(err, &no):
@@ -394,7 +397,10 @@ func (v *visit) page(ctx context.Context, address string) (*web.Response, lost, 
 	}})
 	why := lost{kind: "article_failed"}
 	var failed *web.Error
+	var refused *refusedError
 	switch {
+	case errors.As(err, &refused):
+		err = &errStop{Stopped, refused.Error()}
 	case errors.As(err, &failed):
 		why = lost{string(failed.Kind), true}
 	case err != nil:

@@ -5,6 +5,7 @@ package engine_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,10 @@ func (w *world) serve(host string, pages map[string]string) {
 		page, ok := pages[r.URL.RequestURI()]
 		if !ok {
 			http.NotFound(rw, r)
+			return
+		}
+		if status, err := strconv.Atoi(page); err == nil {
+			http.Error(rw, "no", status)
 			return
 		}
 		if strings.HasPrefix(page, "/") {

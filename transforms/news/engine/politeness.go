@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -22,7 +23,7 @@ func (v *visit) newClient() *polite.Client {
 		Gap:           polite.Range{Min: d / 2, Max: d * 3 / 2},
 		MaxCrawlDelay: v.Polite.Longest(),
 		MaxRetryAfter: v.Polite.Longest(),
-		Abandon:       func(status int) bool { return status == http.StatusForbidden || status == http.StatusTooManyRequests },
+		Abandon:       func(status int) bool { return status == http.StatusTooManyRequests },
 		Retry:         retry,
 		NoDelay:       v.NoDelay,
 		Robots: polite.Robots{Agent: v.UserAgent, Accept: "text/plain", Timeout: cmp.Or(v.Timeout, timeout), MaxBytes: maxRobots, MaxRedirects: 5,
@@ -52,21 +53,45 @@ func brokenOff(r *web.Response) bool {
 }
 
 // withoutRobots allows everything if there is no robots.txt (RFC 9309 section 2.3.1.3),
-// and nothing if it cannot be fetched, also because of too many redirects.
+// and nothing if it cannot be fetched, also because of too many redirects, or is refused.
 func withoutRobots(status int, _ web.Kind) polite.Verdict {
-	if status >= 400 && status < 500 {
+	if status >= 400 && status < 500 && !refuses(status) {
 		return polite.Allow
 	}
 	return polite.Deny
 }
 
-// get sends a request. An *errStop ends the crawl of the provider: after 403, 429, or a pause
-// longer than a run waits.
+// refuses reports whether an answer with this status keeps the crawler out.
+func refuses(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// refusedError says that the site refuses one address. It ends a source alone, and the provider
+// if the address is an article's.
+type refusedError struct {
+	address string
+	status  int
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("it answered %d for %s", e.status, ledger.Redact(e.address))
+}
+
+// keepsOut reports whether an error is an answer that keeps the crawler out.
+func keepsOut(err error) bool {
+	return errors.As(err, new(*refusedError)) || errors.As(err, new(*polite.AbandonedError))
+}
+
+// get sends a request. An *errStop ends the crawl of the provider: after 429, or a pause
+// longer than a run waits. A *refusedError is an answer that refuses.
 func (v *visit) get(ctx context.Context, r polite.Request) (*web.Response, error) {
 	r.Timeout, r.MaxRedirects = cmp.Or(v.Timeout, timeout), 5
 	resp, err := v.client.Get(ctx, r)
 	if err != nil {
 		return nil, v.ended(ctx, err)
+	}
+	if refuses(resp.Status) {
+		return nil, &refusedError{r.URL, resp.Status}
 	}
 	return resp, nil
 }
@@ -79,7 +104,7 @@ func (v *visit) ended(ctx context.Context, err error) error {
 		return ctx.Err()
 	case errors.Is(err, polite.ErrStopped):
 		return &errStop{Cut, err.Error()}
-	case errors.As(err, &abandoned) && abandoned.CrawlDelay > 0 && abandoned.Site != web.Site(v.base):
+	case errors.As(err, &abandoned) && abandoned.Site != web.Site(v.base):
 		return err // of another host, where only this file is
 	case errors.As(err, &abandoned):
 		return &errStop{Stopped, ledger.Redact(abandoned.Error())}

@@ -15,29 +15,31 @@ import (
 // those of all its news, the others those of sections.
 const maxFeeds = 5
 
-// roots returns the feeds, and the first sitemaps: those in robots.txt, or else the hints.
-func (v *visit) roots(ctx context.Context) (out []child, err error) {
+// roots returns the feeds, and the first sitemaps: those in robots.txt, or else the hints, also when
+// nothing could be read of the former.
+func (v *visit) roots(ctx context.Context, asked map[string]bool) (out []child, err error) {
 	named, hints := v.rules.File.Sitemaps(), v.Config.Providers[v.p.ID()].SitemapHints
 	if len(hints) == 0 {
 		hints = v.p.SitemapHints()
 	}
-	for _, address := range v.policy.Feeds {
-		out = append(out, child{address: address})
-	}
-	for _, address := range named {
-		out = append(out, child{address: address, invited: true})
-	}
-	if len(named) == 0 {
-		for _, address := range hints {
-			out = append(out, child{address: address})
+	add := func(addresses []string, invited bool) {
+		for _, address := range addresses {
+			if !asked[address] {
+				out = append(out, child{address: address, invited: invited})
+			}
 		}
+	}
+	add(v.policy.Feeds, false)
+	add(named, true)
+	if len(named) == 0 || len(asked) > 0 {
+		add(hints, false)
 	}
 	if len(out) == 0 && v.policy.Discover {
 		if out, err = v.discover(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if len(out) == 0 {
+	if len(out) == 0 && len(asked) == 0 {
 		return nil, &errStop{Skipped, "robots.txt names no sitemap and there are no sitemapHints and no feeds: add them to the configuration"}
 	}
 	return out, nil

@@ -29,8 +29,8 @@ type Declaration struct {
 	// The publisher's site. robots.txt is read at the root of its host, whatever path
 	// this has, and articles are on this host.
 	BaseURL string `yaml:"baseUrl" jsonschema:"required" pattern:"^https?://"`
-	// Sitemaps to read when robots.txt names none. Without any, and without feeds, the
-	// publisher is skipped and the report says so.
+	// Sitemaps to read when robots.txt names none, or when nothing else can be read. Without
+	// any, and without feeds, the publisher is skipped and the report says so.
 	SitemapHints []string `yaml:"sitemapHints" pattern:"^https?://"`
 	// RSS, Atom and JSON feeds to read as well as the sitemaps. Robots.txt of a feed's host is obeyed.
 	Feeds []string `yaml:"feeds" pattern:"^https?://"`

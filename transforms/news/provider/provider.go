@@ -24,7 +24,7 @@ type Provider interface {
 	ID() string
 	// BaseURL is the address of the host with its robots.txt: https://host.
 	BaseURL() string
-	// SitemapHints are sitemaps to read when robots.txt names none.
+	// SitemapHints are sitemaps to read when robots.txt names none, or when nothing else can be read.
 	SitemapHints() []string
 	// IsArticleURL reports whether an address of a sitemap is an article.
 	IsArticleURL(u *url.URL) bool

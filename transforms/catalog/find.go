@@ -9,7 +9,6 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"github.com/newsfork/seed-engine/transforms/parse/tree"
 )
 
 // page is a parsed page. Its elements are found by class, because most selectors end with
@@ -25,7 +24,7 @@ type page struct {
 }
 
 func parsePage(text string) (*page, error) {
-	root, err := tree.Parse(text)
+	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
 		return nil, err
 	}

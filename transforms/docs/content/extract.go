@@ -13,7 +13,6 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
-	"github.com/newsfork/seed-engine/transforms/parse/tree"
 )
 
 // Extract reads an HTML page. contentType is the Content-Type header, for its
@@ -28,7 +27,7 @@ func Extract(body []byte, contentType string, o Options) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("reading the page: %w", err)
 	}
-	root, err := tree.Parse(text)
+	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
 		return Page{}, errors.Join(ErrTooDeep, fmt.Errorf("parsing the page: %w", err))
 	}

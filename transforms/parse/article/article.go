@@ -20,7 +20,6 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
 	"github.com/newsfork/seed-engine/transforms/parse/language"
 	"github.com/newsfork/seed-engine/transforms/parse/structured"
-	"github.com/newsfork/seed-engine/transforms/parse/tree"
 )
 
 // Article is what was read from a page. An absent field is empty, an absent time zero.
@@ -83,7 +82,7 @@ func Parse(body []byte, contentType string) (*Page, error) {
 		return nil, fmt.Errorf("reading the page: %w", err)
 	}
 	kept, gone := strip(text)
-	root, err := tree.Parse(kept)
+	root, err := html.Parse(strings.NewReader(kept))
 	if err != nil {
 		return nil, errors.Join(ErrTooDeep, fmt.Errorf("parsing the page: %w", err))
 	}

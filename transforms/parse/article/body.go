@@ -10,7 +10,6 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/transforms/parse/structured"
-	"github.com/newsfork/seed-engine/transforms/parse/tree"
 )
 
 // bodyBy is the article's text: by the publisher's selector, else by the page's
@@ -64,7 +63,7 @@ func stripTags(s string) string {
 	if !strings.Contains(s, "</") && !strings.Contains(s, "<br") && !strings.Contains(s, "<p>") {
 		return s
 	}
-	n, err := tree.Parse(s)
+	n, err := html.Parse(strings.NewReader(s))
 	if err != nil {
 		return s
 	}

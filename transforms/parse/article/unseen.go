@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/transforms/parse/structured"
-	"github.com/newsfork/seed-engine/transforms/parse/tree"
+
+	"golang.org/x/net/html"
 )
 
 // shortText is the width of a text that is too short for an article: then the page may be
@@ -15,7 +16,7 @@ const shortText = 250
 // text is the longest text in what strip removed, "" for none.
 func (u unseen) text() (longest string) {
 	for _, m := range u.markup {
-		root, err := tree.Parse(string(m))
+		root, err := html.Parse(strings.NewReader(string(m)))
 		if err != nil { // nested too deep
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
-
 )
 
 // page is a parsed page. Its elements are found by class, because most selectors end with

@@ -20,7 +20,7 @@ const module = "github.com/newsfork/seed-engine"
 // a package that the jobs share.
 func jobFolder(dir string) string {
 	parts := strings.Split(dir, "/")
-	if len(parts) < 2 || parts[0] != "transforms" || parts[1] == "lane" || parts[1] == "parse" {
+	if len(parts) < 2 || parts[0] != "transforms" || slices.Contains([]string{"lane", "parse", "site"}, parts[1]) {
 		return ""
 	}
 	return path.Join(parts[:2]...)

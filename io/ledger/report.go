@@ -57,6 +57,7 @@ type Report struct {
 	DeadLetters Counts         `json:"dead_letters"`         // by kind
 	Alerts      []string       `json:"alerts"`               // texts for a person
 	Complaints  []Complaint    `json:"complaints,omitempty"` // what of Alerts is about one source
+	Sites       []SiteState    `json:"sites,omitempty"`      // the sites that the run judged, without their histories
 	Lanes       []LaneReport   `json:"lanes"`
 	Providers   any            `json:"providers,omitempty"` // the job's own rows, one for each provider
 	Cost        *Cost          `json:"cost,omitempty"`

@@ -81,6 +81,11 @@ func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*le
 	record.State, record.FinishedAt = state, time.Now()
 	total.Add(r.ownCalls())
 	report := ledger.BuildReport(o.Target().Job, record, total, record.FinishedAt, lanes...)
+	sites, err := ledger.Sites(ctx, s, record.Job)
+	if err != nil {
+		return fail(err)
+	}
+	report.AddSites(sites)
 	if r.past != nil {
 		report.Cost = r.cost(report, out.interrupted)
 	}
@@ -111,7 +116,7 @@ func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*le
 		result = err
 	}
 	if result == nil && o.Strict {
-		result = leftOver(o.Target(), total.Counts)
+		result = leftOver(o.Target(), report)
 	}
 	return &report, total, result
 }
@@ -171,11 +176,11 @@ func (r *run) verdict(ctx context.Context, record ledger.Run, e ending) (ledger.
 }
 
 // leftOver returns an error if a complete run left work for a person or for the next run.
-func leftOver(j pipeline.Job, counts ledger.Counts) error {
+func leftOver(j pipeline.Job, r ledger.Report) error {
 	switch {
-	case counts["dead_letters"] > 0:
+	case r.Counts["dead_letters"] > 0:
 		return ErrStrict
-	case j.NotDone != "" && counts[j.NotDone] > 0:
+	case j.NotDone != "" && r.Counts[j.NotDone] > 0, len(r.NotOpen()) > 0:
 		return ErrNotDone
 	}
 	return nil

@@ -130,7 +130,12 @@ func TestStoreIsSyncedBeforeDone(t *testing.T) {
 func TestLeftOver(t *testing.T) {
 	job, ok := pipeline.Named(docs.Job)
 	require.True(t, ok)
-	require.NoError(t, leftOver(job, ledger.Counts{"providers": 2}))
-	require.Equal(t, ErrNotDone, leftOver(job, ledger.Counts{"providers": 2, docs.ProvidersNotDone: 1}))
-	require.Equal(t, ErrStrict, leftOver(job, ledger.Counts{"dead_letters": 1, docs.ProvidersNotDone: 1}))
+	report := func(counts ledger.Counts, sites ...ledger.SiteState) ledger.Report {
+		return ledger.Report{Counts: counts, Sites: sites}
+	}
+	require.NoError(t, leftOver(job, report(ledger.Counts{"providers": 2})))
+	require.Equal(t, ErrNotDone, leftOver(job, report(ledger.Counts{"providers": 2, docs.ProvidersNotDone: 1})))
+	require.Equal(t, ErrStrict, leftOver(job, report(ledger.Counts{"dead_letters": 1, docs.ProvidersNotDone: 1})))
+	require.NoError(t, leftOver(job, report(nil, ledger.SiteState{State: ledger.SiteOpen})))
+	require.Equal(t, ErrNotDone, leftOver(job, report(nil, ledger.SiteState{State: "moved"})))
 }

@@ -7,6 +7,11 @@
 //	v := answer.Classify(answer.Response{Status: r.Status, Header: r.Header, URL: u, Final: r.Final, Body: r.Body, Want: answer.Page})
 //	if v.Kind.Wall() { … v.Evidence, v.Vendor … }
 //
+// docs: a verdict of Soft404 replaces what its stub.go knows of such pages. catalog: an empty list page is the end of a list only if its
+// verdict is Page or JSON. news: Challenge, Consent, Login and Soft404 are no articles; how free an article is, its provider decides. seed:
+// the kinds of robots.txt and of sitemap candidates. For an address that answers with a status over 399 the kind is a wall too: it tells
+// a challenge from a plain refusal, and the status tells 403 from 404.
+//
 // Where a phrase stands decides, and how much other text there is, not the phrase alone: a page about captchas, cookies
 // or the status 404 is a page. A consent banner on a page, a login form in its header and the teaser of an
 // article with a paywall are parts of pages.

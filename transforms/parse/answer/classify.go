@@ -143,7 +143,8 @@ func rules(text string) bool {
 		comments = false
 		key, _, _ := strings.Cut(strings.ToLower(l), ":")
 		switch strings.Join(strings.Fields(strings.ReplaceAll(key, "-", "")), "") {
-		case "useragent", "disallow", "allow", "sitemap", "crawldelay", "host", "noindex", "cleanparam", "requestrate", "visittime", "contentsignal":
+		case "useragent", "disallow", "allow", "sitemap", "crawldelay", "host", "noindex",
+			"cleanparam", "requestrate", "visittime", "contentsignal":
 			return true
 		}
 	}

@@ -38,8 +38,6 @@ type page struct {
 	code     bool // a block of code
 	media    int  // pictures, videos, frames
 	scripts  int
-	whole    bool // the end was reached
-	parsed   bool // it has a tag of HTML
 }
 
 // reader reads a page token by token: a tree would take sixty times its size.
@@ -50,7 +48,6 @@ type reader struct {
 	depth  int    // how many elements of that name are open
 	around int    // how many menus, headers and footers are open
 	link   int
-	form   int
 	script bool
 	head   string // the heading that is open
 	line   strings.Builder
@@ -73,7 +70,6 @@ func read(body []byte, contentType string) page {
 	for r.prose < enough {
 		kind := z.Next()
 		if kind == html.ErrorToken {
-			r.whole = true
 			break
 		}
 		switch kind {
@@ -100,13 +96,11 @@ var hides = map[string]bool{"script": true, "style": true, "noscript": true, "te
 
 // closed lists the elements that need an end tag, so that a hidden one can be told to end.
 var closed = map[string]bool{"div": true, "section": true, "span": true, "form": true, "dialog": true, "aside": true, "article": true,
-	"ul": true, "ol": true, "button": true, "nav": true, "footer": true, "header": true, "main": true, "a": true, "table": true, "h1": true, "h2": true, "h3": true}
+	"ul": true, "ol": true, "button": true, "nav": true, "footer": true, "header": true, "main": true, "a": true, "table": true,
+	"h1": true, "h2": true, "h3": true}
 
-func (r *reader) start(z *html.Tokenizer, selfClosing bool) {
-	raw, more := z.TagName()
-	name := string(raw)
-	r.parsed = true
-	hidden, kind := false, ""
+// attributes adds the attributes of a tag to the markup. It returns whether the element is hidden, and its type.
+func (r *reader) attributes(z *html.Tokenizer, name string, more bool) (hidden bool, kind string) {
 	for more {
 		var key, value []byte
 		key, value, more = z.TagAttr()
@@ -124,6 +118,13 @@ func (r *reader) start(z *html.Tokenizer, selfClosing bool) {
 			r.mark("\n")
 		}
 	}
+	return hidden, kind
+}
+
+func (r *reader) start(z *html.Tokenizer, selfClosing bool) {
+	raw, more := z.TagName()
+	name := string(raw)
+	hidden, kind := r.attributes(z, name, more)
 	r.script = name == "script" && !selfClosing
 	if r.script {
 		r.scripts++
@@ -140,15 +141,11 @@ func (r *reader) start(z *html.Tokenizer, selfClosing bool) {
 		r.link++
 	case "nav", "header", "footer", "aside":
 		r.around++
-	case "form":
-		r.form++
 	case "input":
 		r.password = r.password || kind == "password" && !hidden
 	case "pre":
 		r.code = true
-	case "img", "video", "audio", "picture", "canvas":
-		r.media++
-	case "iframe", "frame":
+	case "img", "video", "audio", "picture", "canvas", "svg", "iframe", "frame", "object", "embed":
 		r.media++
 	case "h1", "h2", "h3":
 		r.close()
@@ -176,8 +173,6 @@ func (r *reader) end(name string) {
 		r.link = 0 // links are never nested
 	case "nav", "header", "footer", "aside":
 		r.around = max(0, r.around-1)
-	case "form":
-		r.form = max(0, r.form-1)
 	case "h1", "h2", "h3":
 		r.close()
 	}

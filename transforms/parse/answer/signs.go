@@ -109,11 +109,11 @@ func (r Response) byAddress(p page) Verdict {
 
 // byPhrase tells what title, headings and text show.
 func (p page) byPhrase() Verdict {
-	if p.code {
+	if p.code || things().MatchString(p.markup) {
 		return Verdict{}
 	}
 	places := []struct{ name, text string }{{"title", p.title}}
-	for _, h := range p.headings {
+	for _, h := range p.headings[:min(len(p.headings), 2)] {
 		places = append(places, struct{ name, text string }{"heading", h})
 	}
 	if len(p.headings) == 0 {
@@ -207,6 +207,12 @@ var phrases = sync.OnceValue(func() []compiled {
 		all = append(all, compiled{p, regexp.MustCompile(`^(?:` + p.pattern + `)$`)})
 	}
 	return all
+})
+
+// things finds the statement of a page that it is about a thing: no wall makes it.
+var things = sync.OnceValue(func() *regexp.Regexp {
+	const kinds = `(?:product|productgroup|[a-z]*article|blogposting|recipe|event|jobposting|itemlist)\b`
+	return regexp.MustCompile(`"@type"\s*:\s*\[?\s*"` + kinds + `|itemtype=https?://schema\.org/` + kinds)
 })
 
 var loginTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + loginPattern + `)$`) })

@@ -21,6 +21,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
+
+	"github.com/newsfork/seed-engine/io/fault"
 )
 
 // Dialect is the kind of database, for queries that cannot be the same on both.
@@ -50,6 +52,9 @@ type DB struct {
 	// prevents the transaction. Set it before the first transaction.
 	Allow func(ctx context.Context, wait bool) error
 
+	// Shortages is told when a call has to wait for our side: see fault.Watch.
+	Shortages fault.Watch
+
 	mu   sync.Mutex
 	done map[string]bool // by Once
 }
@@ -74,7 +79,7 @@ func (d *DB) Once(name string, do func() error) error {
 // QueryContext runs a query again as Tx does. What writes belongs into Tx, and an error
 // that comes after the first rows is the caller's.
 func (d *DB) QueryContext(ctx context.Context, query string, args ...any) (rows *sql.Rows, err error) {
-	err = retry(ctx, retryTime, func() (err error) {
+	err = retry(ctx, retryTime, &d.Shortages, func() (err error) {
 		rows, err = d.DB.QueryContext(ctx, query, args...)
 		return err
 	})
@@ -83,7 +88,7 @@ func (d *DB) QueryContext(ctx context.Context, query string, args ...any) (rows 
 
 // QueryRowContext is QueryContext for one row.
 func (d *DB) QueryRowContext(ctx context.Context, query string, args ...any) (row *sql.Row) {
-	_ = retry(ctx, retryTime, func() error { // the row keeps the error
+	_ = retry(ctx, retryTime, &d.Shortages, func() error { // the row keeps the error
 		row = d.DB.QueryRowContext(ctx, query, args...)
 		return row.Err()
 	})
@@ -92,15 +97,17 @@ func (d *DB) QueryRowContext(ctx context.Context, query string, args ...any) (ro
 
 // ExecContext runs one statement, when Allow permits it, on PostgreSQL in a transaction:
 // so it is made once when a connection is lost.
-func (d *DB) ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error) {
+func (d *DB) ExecContext(ctx context.Context, statement string, args ...any) (result sql.Result, err error) {
 	if d.Dialect == SQLite && !d.isFenced(ctx) {
-		if err := d.allowed(ctx, true); err != nil {
-			return nil, err
-		}
-		return d.DB.ExecContext(ctx, statement, args...)
+		err = retry(ctx, retryTime, &d.Shortages, func() (err error) {
+			if err = d.allowed(ctx, true); err == nil {
+				result, err = d.DB.ExecContext(ctx, statement, args...)
+			}
+			return err
+		})
+		return result, err
 	}
-	var result sql.Result
-	err := d.Tx(ctx, func(tx *sql.Tx) (err error) {
+	err = d.Tx(ctx, func(tx *sql.Tx) (err error) {
 		result, err = tx.ExecContext(ctx, statement, args...)
 		return err
 	})
@@ -227,7 +234,7 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 	pool.SetMaxIdleConns(8)
 	// While SQLite switches a new file to WAL it does not wait for other processes,
 	// whatever the busy timeout is.
-	if err := retry(ctx, openTime, func() error { return pool.PingContext(ctx) }); err != nil {
+	if err := retry(ctx, openTime, nil, func() error { return pool.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening sqlite://%s: %w", rest, err), pool.Close())
 	}
 	d.DB = pool
@@ -270,7 +277,7 @@ func openPostgres(ctx context.Context, dsn string) (*DB, error) {
 	pool := stdlib.OpenDB(*config)
 	pool.SetMaxOpenConns(maxPostgres)
 	pool.SetMaxIdleConns(maxPostgres)
-	if err := retry(ctx, openTime, func() error { return pool.PingContext(ctx) }); err != nil {
+	if err := retry(ctx, openTime, nil, func() error { return pool.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening PostgreSQL at %s: %w", u.Host, redact(err, config.Password)), pool.Close())
 	}
 	return &DB{DB: pool, Dialect: Postgres, Now: time.Now}, nil

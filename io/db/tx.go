@@ -3,19 +3,16 @@ package db
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/newsfork/seed-engine/io/fault"
 )
 
 // retry waits firstWait before its first retry and then twice as long each time, at
@@ -24,18 +21,18 @@ import (
 const (
 	firstWait = 5 * time.Millisecond
 	maxWait   = 500 * time.Millisecond
-	retryTime = time.Minute
+	retryTime = fault.MaxWait
 	openTime  = 3 * time.Second
 )
 
 // Tx runs do in a transaction that is serialisable on both databases, and runs
-// it again after a conflict with another transaction, and after the connection to
-// PostgreSQL was lost: do must start from the beginning each time and have no effect
+// it again after a conflict with another transaction, after the connection to
+// PostgreSQL was lost, and while our side lacks something: do must start from the beginning each time and have no effect
 // outside the database. What was committed is not run again. An error of do
 // rolls everything back. On SQLite one Tx runs at a time: inside do, use only the
 // transaction that it is called with.
 func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
-	return retry(ctx, retryTime, func() error {
+	return retry(ctx, retryTime, &d.Shortages, func() error {
 		for {
 			if err := d.allowed(ctx, true); err != nil {
 				return err
@@ -52,16 +49,25 @@ func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 	})
 }
 
-// retry runs do, and again after growing waits while its error is Contended or lost.
-func retry(ctx context.Context, most time.Duration, do func() error) error {
+// retry runs do, and again after growing waits while its error is Contended or ours. Only
+// Open has nobody to watch: what a person must mend is its error at once.
+func retry(ctx context.Context, most time.Duration, watch *fault.Watch, do func() error) error {
 	start := time.Now()
+	waits := false
 	for wait := firstWait; ; wait = min(2*wait, maxWait) {
 		err := do()
-		if err == nil || !Contended(err) && !lost(err) || ctx.Err() != nil {
+		lack := ours(err)
+		if err == nil || ctx.Err() != nil || fault.Stops(err) || !Contended(err) && (lack == nil || lack.Lasts && watch == nil) {
 			return err
 		}
-		if time.Since(start) > most {
+		switch {
+		case lack != nil && watch != nil && time.Since(start) > most:
+			return watch.GiveUp(lack)
+		case time.Since(start) > most:
 			return fmt.Errorf("giving up after %v of conflicts with other users of the database or of no connection to it; try again later: %w", most, err)
+		case lack != nil && watch != nil && !waits:
+			waits = true
+			watch.Wait(lack)
 		}
 		timer := time.NewTimer(wait/2 + rand.N(wait))
 		select {
@@ -71,6 +77,12 @@ func retry(ctx context.Context, most time.Duration, do func() error) error {
 			return err
 		}
 	}
+}
+
+// ours returns what our side lacks, so that the same call may succeed later.
+func ours(err error) *fault.Shortage {
+	_, lack := fault.Of(fault.Database, err)
+	return lack
 }
 
 // errNotAllowedNow makes Tx roll back, wait for Allow and try again.
@@ -114,7 +126,7 @@ func (d *DB) try(ctx context.Context, do func(*sql.Tx) error) (err error) {
 	if d.allowed(ctx, false) != nil {
 		return errNotAllowedNow
 	}
-	if err := tx.Commit(); lost(err) {
+	if err := tx.Commit(); ours(err) != nil {
 		return d.outcome(ctx, id, fmt.Errorf("committing: %w", err))
 	} else if err != nil {
 		return fmt.Errorf("committing: %w", err)
@@ -131,7 +143,7 @@ func (d *DB) outcome(ctx context.Context, id sql.NullInt64, cause error) error {
 		return cause
 	}
 	var status sql.NullString
-	if err := retry(ctx, retryTime, func() error {
+	if err := retry(ctx, retryTime, &d.Shortages, func() error {
 		err := d.QueryRowContext(ctx, `SELECT txid_status($1)`, id.Int64).Scan(&status)
 		if err == nil && status.String == "in progress" { // the server has not noticed yet
 			return cause
@@ -171,34 +183,10 @@ func Contended(err error) bool {
 	return false
 }
 
-// lost reports whether PostgreSQL could not be reached, does not take connections or
-// ended one: while it restarts, a standby takes over or it has too many connections (its
-// manual, appendix A). No connection and one that broke are errors of the network.
-func lost(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return strings.HasPrefix(pg.Code, "08") || slices.Contains([]string{"53300", "57P01", "57P02", "57P03", "57P05"}, pg.Code)
-	}
-	var op *net.OpError
-	return errors.As(err, &op) || pgconn.SafeToRetry(err) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-}
-
 // Rejected reports whether the database refused the values of a statement: it
 // always refuses these values, and accepts others. So rejected values of one page
-// become a dead letter of that page and do not end the run. These are
-// PostgreSQL's classes data exception, integrity constraint violation and program
-// limit exceeded (its manual, appendix A), SQLite's SQLITE_CONSTRAINT,
-// SQLITE_TOOBIG and SQLITE_MISMATCH (sqlite.org/rescode.html).
+// become a dead letter of that page and do not end the run.
 func Rejected(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "54")
-	}
-	var lite *sqlite.Error
-	if errors.As(err, &lite) {
-		primary := lite.Code() & 0xff
-		return primary == sqlite3.SQLITE_CONSTRAINT || primary == sqlite3.SQLITE_TOOBIG || primary == sqlite3.SQLITE_MISMATCH
-	}
-	return false
+	whose, _ := fault.Of(fault.Database, err)
+	return whose == fault.Theirs
 }

@@ -84,6 +84,8 @@ func asynchronous(ctx context.Context, s store.Store, r Run, c Control) (Run, er
 		return over(Cancelled, t.WrittenAt, nil)
 	case ended && t.Counts[LanesLost] > 0:
 		return over(Failed, t.WrittenAt, errors.New("lanes lost their leases; the same command does their remaining work"))
+	case ended && t.Counts[NotStored] > 0:
+		return over(Failed, t.WrittenAt, ErrNotStored)
 	case ended:
 		if err := r.Purpose.Unmet(ctx, s, r, t.Tally); err != nil {
 			return over(Failed, t.WrittenAt, err)

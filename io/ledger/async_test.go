@@ -31,6 +31,7 @@ func TestAsynchronousRun(t *testing.T) {
 		"come to its end":                    {total: total("x"), after: time.Hour, want: Done},
 		"our network was down":               {total: total(Outage), want: Failed},
 		"a worker stopped it":                {total: total(WorkersStopped), control: cancel, want: Failed},
+		"the store did not take all":         {total: total(NotStored), want: Failed},
 		"kept nothing":                       {total: &Tally{Counts: Counts{"domains_collected": 3}, DeadLetters: Counts{"refused": 1}}, want: Failed},
 		"a lane was lost":                    {total: total(LanesLost), want: Failed},
 		"cancelled, and reported":            {total: total(LanesLost), control: cancel, want: Cancelled},

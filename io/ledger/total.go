@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"path"
@@ -49,7 +50,11 @@ const (
 	OutageTLS      = "outage_tls"      // of those, such that no certificate could be verified
 	LanesLost      = "lanes_lost"      // lanes whose worker could not renew its lease
 	WorkersStopped = "workers_stopped" // processes that stopped the run for a reason of their own
+	NotStored      = "not_stored"      // results that the store or the database did not take
 )
+
+// ErrNotStored ends a run that came to its end and could not keep all of it.
+var ErrNotStored = errors.New("the store did not take all results: the log's event store_failed says which and why; look at the store, and run the same command again, which does only them")
 
 // Minus returns what was added to o to make t, without timings, dead letters and
 // warnings.

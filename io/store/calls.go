@@ -5,11 +5,19 @@ import (
 	"io"
 	"iter"
 	"sync/atomic"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/fault"
 )
 
-// Calls counts calls to a store by kind, for the run report. The zero value is
-// ready; it must not be copied.
+// Calls counts calls to a store by kind, for the run report, and is told what they wait
+// for. The zero value is ready; it must not be copied.
 type Calls struct {
+	Shortages fault.Watch
+
+	hurry                        atomic.Bool
+	didRead, didWrite, didDelete atomic.Int64 // see patient
+
 	list, head, open, put, putIfAbsent, delete atomic.Int64
 	read, written                              atomic.Int64
 }
@@ -27,11 +35,35 @@ func (c *Calls) Snapshot() map[string]int64 {
 	}
 }
 
+// Hurry ends the patience with the store: the run ends because of what it lacks.
+func (c *Calls) Hurry() { c.hurry.Store(true) }
+
 // Bytes returns how many bytes of objects were read and written so far, also by calls
 // that failed later.
 func (c *Calls) Bytes() (read, written int64) { return c.read.Load(), c.written.Load() }
 
-// Counted returns s and counts its calls in c, also those that fail.
+// answered returns the error of a call, marked as that of a patient store if our side
+// lacks something.
+func (c *Calls) answered(kind *atomic.Int64, err error) error {
+	if ours(err) == nil {
+		kind.Store(time.Now().UnixNano())
+		return err
+	}
+	return &patient{err, c, kind}
+}
+
+// callsKey is the key of the Calls in the context of a List, which makes its own retries.
+type callsKey struct{}
+
+func ofList(ctx context.Context, err error) error {
+	if c, ok := ctx.Value(callsKey{}).(*Calls); ok {
+		return c.answered(&c.didRead, err)
+	}
+	return err
+}
+
+// Counted returns s for a run: it counts its calls in c, also those that fail, and Retry
+// is patient with them.
 func Counted(s Store, c *Calls) Store { return &counted{s, c} }
 
 type counted struct {
@@ -43,12 +75,12 @@ func (s *counted) List(ctx context.Context, prefix string) iter.Seq2[Object, err
 	return func(yield func(Object, error) bool) {
 		s.calls.list.Add(1)
 		n := 0
-		for o, err := range s.Store.List(ctx, prefix) {
+		for o, err := range s.Store.List(context.WithValue(ctx, callsKey{}, s.calls), prefix) {
 			if n++; n > pageSize {
 				n = 1
 				s.calls.list.Add(1)
 			}
-			if !yield(o, err) {
+			if !yield(o, s.calls.answered(&s.calls.didRead, err)) {
 				return
 			}
 		}
@@ -57,31 +89,32 @@ func (s *counted) List(ctx context.Context, prefix string) iter.Seq2[Object, err
 
 func (s *counted) Head(ctx context.Context, key string) (Object, error) {
 	s.calls.head.Add(1)
-	return s.Store.Head(ctx, key)
+	o, err := s.Store.Head(ctx, key)
+	return o, s.calls.answered(&s.calls.didRead, err)
 }
 
 func (s *counted) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	s.calls.open.Add(1)
 	body, err := s.Store.Open(ctx, key)
-	if err != nil {
+	if err = s.calls.answered(&s.calls.didRead, err); err != nil {
 		return nil, err
 	}
-	return countedBody{countedReader{body, &s.calls.read}, body}, nil
+	return countedBody{countedReader{body, &s.calls.read}, body, s.calls}, nil
 }
 
 func (s *counted) Put(ctx context.Context, key string, body io.Reader, o PutOptions) error {
 	s.calls.put.Add(1)
-	return s.Store.Put(ctx, key, countedReader{body, &s.calls.written}, o)
+	return s.calls.answered(&s.calls.didWrite, s.Store.Put(ctx, key, countedReader{body, &s.calls.written}, o))
 }
 
 func (s *counted) PutIfAbsent(ctx context.Context, key string, body io.Reader, o PutOptions) error {
 	s.calls.putIfAbsent.Add(1)
-	return s.Store.PutIfAbsent(ctx, key, countedReader{body, &s.calls.written}, o)
+	return s.calls.answered(&s.calls.didWrite, s.Store.PutIfAbsent(ctx, key, countedReader{body, &s.calls.written}, o))
 }
 
 func (s *counted) Delete(ctx context.Context, key string) error {
 	s.calls.delete.Add(1)
-	return s.Store.Delete(ctx, key)
+	return s.calls.answered(&s.calls.didDelete, s.Store.Delete(ctx, key))
 }
 
 // countedReader adds the bytes that are read from it to n.
@@ -100,4 +133,14 @@ func (r countedReader) Read(p []byte) (int, error) {
 type countedBody struct {
 	countedReader
 	io.Closer
+	calls *Calls
+}
+
+// Read implements io.Reader.
+func (b countedBody) Read(p []byte) (int, error) {
+	n, err := b.countedReader.Read(p)
+	if err != nil && err != io.EOF {
+		err = b.calls.answered(&b.calls.didRead, err)
+	}
+	return n, err
 }

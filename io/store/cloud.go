@@ -17,6 +17,8 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 	"gocloud.dev/gcerrors"
+
+	"github.com/newsfork/seed-engine/io/fault"
 )
 
 // cloud is a bucket of gocloud.dev/blob. Of the keys that checkKey accepts, its
@@ -85,7 +87,7 @@ func (c *cloud) page(ctx context.Context, prefix string, token []byte, size int)
 	}
 	err = Retry(ctx, func() error {
 		objects, next, err = c.bucket.Blob.ListPage(ctx, token, size, &blob.ListOptions{Prefix: c.prefix + prefix})
-		return err
+		return ofList(ctx, err)
 	})
 	return objects, next, err
 }
@@ -209,7 +211,7 @@ func (c *cloud) put(ctx context.Context, key string, body io.Reader, o PutOption
 		return fmt.Errorf("writing %q: reading the body: %w", key, src.err)
 	}
 	if err != nil {
-		if ifAbsent && (gcerrors.Code(err) == gcerrors.FailedPrecondition || httpStatus(err) == http.StatusPreconditionFailed) { // s3blob asks the body, which may have been cut off
+		if ifAbsent && (gcerrors.Code(err) == gcerrors.FailedPrecondition || fault.Status(err) == http.StatusPreconditionFailed) { // s3blob asks the body, which may have been cut off
 			return fmt.Errorf("writing %q: %w", key, ErrExist)
 		}
 		return c.keyError("writing", key, err)
@@ -254,7 +256,7 @@ func (c *cloud) keyError(doing, key string, err error) error {
 		return nil
 	}
 	// gcsblob calls a 403 "not found" as well.
-	if gcerrors.Code(err) == gcerrors.NotFound && !c.bucket.Absent(err) && httpStatus(err) != 403 {
+	if gcerrors.Code(err) == gcerrors.NotFound && !c.bucket.Absent(err) && fault.Status(err) != 403 {
 		return fmt.Errorf("%s %q: %w", doing, key, ErrNotExist)
 	}
 	return fmt.Errorf("%s %q: %w", doing, key, err)

@@ -149,7 +149,11 @@ func (d *dir) walk(ctx context.Context, folder, prefix string, yield func(Object
 	if err := ctx.Err(); err != nil {
 		return fail(err)
 	}
-	entries, err := d.entries(folder)
+	var entries []entry
+	err := Retry(ctx, func() (err error) {
+		entries, err = d.entries(folder)
+		return ofList(ctx, err)
+	})
 	if err != nil {
 		return fail(err)
 	}

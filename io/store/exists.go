@@ -16,7 +16,8 @@ func Exists(ctx context.Context, s Store, key string) (bool, error) {
 	switch s := s.(type) {
 	case *counted:
 		s.calls.head.Add(1)
-		return Exists(ctx, s.Store, key)
+		there, err := Exists(ctx, s.Store, key)
+		return there, s.calls.answered(&s.calls.didRead, err)
 	case *guarded:
 		return Exists(ctx, s.Store, key)
 	case exister:

@@ -3,17 +3,12 @@ package store
 import (
 	"context"
 	"errors"
-	"io"
+	"io/fs"
 	"math/rand/v2"
-	"net"
-	"net/http"
-	"net/url"
-	"slices"
-	"syscall"
+	"sync/atomic"
 	"time"
 
-	"gocloud.dev/gcerrors"
-	"google.golang.org/api/googleapi"
+	"github.com/newsfork/seed-engine/io/fault"
 )
 
 const (
@@ -30,87 +25,26 @@ const (
 	maxWait   = 10 * time.Second
 )
 
-// Retryable reports whether the same call can succeed later: after a 5xx,
-// throttling, a timeout, a connection that was reset or could not be made, or a
-// body that broke off. An absent or existing key, a refused permission, any other
-// 4xx and a cancelled context are final. A deadline is retryable; whether it was
+// Retryable reports whether the same call can succeed later, without a person: after a
+// 5xx, throttling, a timeout, a full disk, a connection that was reset or could not be
+// made, or a body that broke off. An absent or existing key, a refused permission, any
+// other 4xx and a cancelled context are final. A deadline is retryable; whether it was
 // the caller's own deadline, only the caller's context says.
 func Retryable(err error) bool {
-	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, ErrKey),
-		errors.Is(err, ErrNotExist), errors.Is(err, ErrExist), errors.Is(err, errors.ErrUnsupported):
-		return false
-	}
-	if status := httpStatus(err); status != 0 {
-		if status == http.StatusBadRequest || status == http.StatusConflict {
-			return transientCode(err)
-		}
-		return status >= 500 && status != http.StatusNotImplemented ||
-			status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
-	}
-	if transientCode(err) || errors.Is(err, errConnectionBroken) || errors.Is(err, errNotAllowedNow) {
-		return true
-	}
-	var send interface{ ConnectionError() bool } // of the AWS SDK
-	var op *net.OpError
-	var u *url.Error
-	var timeout interface{ Timeout() bool }
-	switch {
-	case errors.As(err, &timeout) && timeout.Timeout(), errors.As(err, &send) && send.ConnectionError(), errors.As(err, &op):
-		return true
-	case errors.As(err, &u):
-		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-	}
-	for _, transient := range []error{context.DeadlineExceeded, syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.EINTR, syscall.EAGAIN, syscall.ESTALE} {
-		if errors.Is(err, transient) {
-			return true
-		}
-	}
-	switch gcerrors.Code(err) {
-	case gcerrors.ResourceExhausted, gcerrors.DeadlineExceeded, gcerrors.Internal:
-		return true
-	}
-	return false
+	lack := ours(err)
+	return lack != nil && !lack.Lasts && !fault.Stops(err)
 }
 
-// throttled reports whether a call was refused because there are too many.
-func throttled(err error) bool {
-	if httpStatus(err) == http.StatusTooManyRequests {
-		return true
-	}
-	var api interface{ ErrorCode() string } // of the AWS SDK
-	return errors.As(err, &api) && slices.Contains(throttlingCodes, api.ErrorCode())
-}
-
-// throttlingCodes are S3's (Amazon S3 API Reference, Error responses). ServiceUnavailable
-// is none of them: a server that is down says it too, and whoever waits for a command
-// shall hear of that soon.
-var throttlingCodes = []string{"SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded"}
-
-func httpStatus(err error) int {
-	var aws interface{ HTTPStatusCode() int }
-	var google *googleapi.Error
+// ours returns what our side lacks, so that the same call may succeed later.
+func ours(err error) *fault.Shortage {
 	switch {
-	case errors.As(err, &aws):
-		return aws.HTTPStatusCode()
-	case errors.As(err, &google):
-		return google.Code
+	case errors.Is(err, errConnectionBroken), errors.Is(err, errNotAllowedNow):
+		return &fault.Shortage{Lacks: "the store cannot be reached: look whether it runs, and at the network", Err: err, Some: true}
+	case errors.Is(err, ErrGone):
+		return &fault.Shortage{Lacks: "the store is gone", Err: err, Lasts: true}
 	}
-	return 0
-}
-
-// transientCode reports whether err has an S3 error code that is transient although
-// its status is 400 or 409 (Amazon S3 API Reference, Error responses).
-func transientCode(err error) bool {
-	var api interface{ ErrorCode() string } // of the AWS SDK
-	if !errors.As(err, &api) {
-		return false
-	}
-	switch api.ErrorCode() {
-	case "RequestTimeout", "ConditionalRequestConflict", "OperationAborted", "InternalError", "ServiceUnavailable":
-		return true
-	}
-	return slices.Contains(throttlingCodes, api.ErrorCode())
+	_, lack := fault.Of(fault.Store, err)
+	return lack
 }
 
 // errConnectionBroken marks a failure of the connection while a body was read. By
@@ -119,18 +53,32 @@ var errConnectionBroken = errors.New("the connection broke while reading")
 
 // Retry runs op again, with growing waits, while its error is Retryable and ctx is not
 // done: up to Retries times after failures, and for longer where there are too many
-// calls. It returns the last error. op must start from the beginning each time: a body
-// to Put has to be rewound.
+// calls. On a Patient store it waits for all that our side lacks, for fault.MaxWait. It
+// returns the last error. op must start from the beginning each time: a body to Put has
+// to be rewound.
 func Retry(ctx context.Context, op func() error) error {
+	began := time.Now()
 	wait := firstWait
 	for failed, refused := 0, 0; ; {
 		err := op()
-		if throttled(err) {
+		if fault.Throttled(err) {
 			refused++
 		} else {
 			failed++
 		}
-		if err == nil || failed > Retries || refused > throttledRetries || !Retryable(err) || ctx.Err() != nil {
+		var p *patient
+		lack := ours(err)
+		switch {
+		case lack == nil, ctx.Err() != nil, fault.Stops(err):
+			return err
+		case errors.As(err, &p) && p.waits(lack):
+			if time.Since(began) >= fault.MaxWait {
+				return p.giveUp(err, lack, began)
+			}
+			if failed+refused == 1 {
+				p.calls.Shortages.Wait(lack)
+			}
+		case failed > Retries || refused > throttledRetries || lack.Lasts:
 			return err
 		}
 		timer := time.NewTimer(wait/2 + rand.N(wait))
@@ -142,4 +90,29 @@ func Retry(ctx context.Context, op func() error) error {
 		}
 		wait = min(2*wait, maxWait)
 	}
+}
+
+// patient is an error of a call to a Patient store.
+type patient struct {
+	error
+	calls *Calls
+	kind  *atomic.Int64 // when a call of this kind was last answered, in Unix nanoseconds
+}
+
+func (p *patient) Unwrap() error { return p.error }
+
+// waits reports whether to wait for what is short. What a person must mend is waited for
+// only if it was there before: else the store's address or its rights are wrong. A file
+// that may not be written says nothing about others.
+func (p *patient) waits(lack *fault.Shortage) bool {
+	return !p.calls.hurry.Load() && (!lack.Lasts || p.kind.Load() > 0 && !errors.Is(p.error, fs.ErrPermission))
+}
+
+// giveUp ends a wait that was in vain. If other calls were answered meanwhile, err is that
+// key's own; otherwise the run must stop.
+func (p *patient) giveUp(err error, lack *fault.Shortage, began time.Time) error {
+	if lack.Some && p.kind.Load() > began.UnixNano() {
+		return err
+	}
+	return p.calls.Shortages.GiveUp(&fault.Shortage{Lacks: lack.Lacks, Err: err})
 }

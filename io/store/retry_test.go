@@ -39,7 +39,7 @@ func TestRetryable(t *testing.T) {
 		{context.Canceled, false}, {context.DeadlineExceeded, true},
 		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true}, {syscall.EPIPE, true}, {os.ErrDeadlineExceeded, true},
 		{io.ErrUnexpectedEOF, false}, {fmt.Errorf("%w: %w", errConnectionBroken, io.ErrUnexpectedEOF), true},
-		{syscall.ENOSPC, false}, {errors.New("bad JSON"), false},
+		{syscall.ENOSPC, true}, {syscall.EROFS, false}, {errors.New("bad JSON"), false},
 	} {
 		require.Equal(t, c.want, Retryable(c.err), "%v", c.err)
 	}

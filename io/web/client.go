@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
+
+	"github.com/newsfork/seed-engine/io/fault"
 )
 
 // Defaults for the zero fields of Config and Request.
@@ -137,9 +139,11 @@ type Client struct {
 	// must not block, once the connection is open. If it returns an error, the
 	// request is not sent. Set it before the first request.
 	Allow func(ctx context.Context, wait bool) error
-	// Short, when set, is called if no request could be sent for a minute because this machine
-	// lacks something. It ends the requests' contexts.
-	Short func(*ShortageError)
+	// Shortages is told when a request cannot be sent because this machine lacks something.
+	// Its Short ends the requests' contexts.
+	Shortages fault.Watch
+	// Lowered, when set, is called when a shortage lowers the number of requests in flight.
+	Lowered func(from, to int, why string)
 
 	cfg       Config
 	guard     guard
@@ -205,7 +209,7 @@ func New(cfg Config) (*Client, error) {
 	c.guard.nat64 = &nat64{lookup: func(ctx context.Context, network, host string) ([]netip.Addr, error) {
 		return c.lookup(ctx, network, host)
 	}}
-	c.slots.limit = min(cfg.Concurrency, maxRequests(maxFiles()))
+	c.slots.limit = min(cfg.Concurrency, MaxRequests())
 	c.idle.limit = maxIdleConns(c.slots.limit, maxFiles())
 	if env := httpproxy.FromEnvironment(); cfg.ConnectTo == "" && (env.HTTPProxy != "" || env.HTTPSProxy != "") {
 		c.proxy = env.ProxyFunc()
@@ -356,7 +360,7 @@ func (c *Client) Close() { c.idle.resize(0) }
 // SetLimits changes the number of requests in flight (at least 1) and the requests
 // started a second (0: no limit). Requests in flight are not interrupted.
 func (c *Client) SetLimits(concurrency int, rate float64) {
-	concurrency = min(max(1, concurrency), maxRequests(maxFiles()))
+	concurrency = min(max(1, concurrency), MaxRequests())
 	c.slots.resize(concurrency)
 	c.idle.resize(maxIdleConns(concurrency, maxFiles()))
 	c.pace.set(rate)
@@ -411,7 +415,7 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 
 // Try fetches r.URL. Its error is an *Error, except that it wraps ctx.Err() when ctx
 // is done, the error of Client.Allow or r.Turn when that prevented the request, or a
-// *ShortageError when this machine could not send it.
+// *fault.Shortage when this machine could not send it.
 // The caller decides whether it counts as a failure, see Failed.
 func (c *Client) Try(ctx context.Context, r Request) (*Response, error) {
 	if r.Timeout <= 0 {

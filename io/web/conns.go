@@ -139,6 +139,7 @@ func (c *Client) connection(ctx context.Context, v *Conns, u, via *url.URL, at *
 		return nil, err
 	}
 	c.connected.Store(time.Now().UnixNano())
+	c.slots.raise()
 	return &conn{clientConn: made, raw: r.conn, to: to}, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/traces"
 )
 
@@ -64,7 +65,7 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 			if errors.As(err, &no) {
 				return nil, fmt.Errorf("fetching %s: %w", u, no.error)
 			}
-			var lack *ShortageError
+			var lack *fault.Shortage
 			if errors.As(err, &lack) {
 				return nil, fmt.Errorf("fetching %s: %w", u, lack)
 			}

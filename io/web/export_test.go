@@ -42,3 +42,13 @@ func SetFailing(c *Client, fails func() error, t http.RoundTripper) {
 
 // SetConnected makes a client believe that a connection was made just now.
 func SetConnected(c *Client) { c.connected.Store(time.Now().UnixNano()) }
+
+// Slots is how many requests may be in flight now.
+func Slots(c *Client) int {
+	c.slots.mu.Lock()
+	defer c.slots.mu.Unlock()
+	return c.slots.now()
+}
+
+// RaiseSlots is what a connection does that could be made.
+func RaiseSlots(c *Client) { c.slots.raise() }

@@ -14,13 +14,42 @@ import (
 type slots struct {
 	mu      sync.Mutex
 	limit   int
+	halved  int
+	changed time.Time // when it was halved or doubled
 	used    int
 	waiting list.List // of chan struct{}, closed when the waiter has its slot
 }
 
+// slotsChange is the least time between two changes of slots by a shortage and its end.
+const slotsChange = 5 * time.Second
+
+// now is how many slots there are now.
+func (s *slots) now() int { return max(1, s.limit>>s.halved) }
+
+// lower halves the slots, unless they have just changed.
+func (s *slots) lower() (from, to int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from = s.now()
+	if from > 1 && time.Since(s.changed) >= slotsChange {
+		s.halved, s.changed = s.halved+1, time.Now()
+	}
+	return from, s.now()
+}
+
+// raise doubles slots that were halved, unless they have just changed.
+func (s *slots) raise() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.halved > 0 && time.Since(s.changed) >= slotsChange {
+		s.halved, s.changed = s.halved-1, time.Now()
+		s.give()
+	}
+}
+
 func (s *slots) acquire(ctx context.Context) error {
 	s.mu.Lock()
-	if s.used < s.limit && s.waiting.Len() == 0 {
+	if s.used < s.now() && s.waiting.Len() == 0 {
 		s.used++
 		s.mu.Unlock()
 		return nil
@@ -61,7 +90,7 @@ func (s *slots) resize(limit int) {
 }
 
 func (s *slots) give() {
-	for s.used < s.limit && s.waiting.Len() > 0 {
+	for s.used < s.now() && s.waiting.Len() > 0 {
 		close(s.waiting.Remove(s.waiting.Front()).(chan struct{}))
 		s.used++
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/web"
 )
 
@@ -50,7 +52,7 @@ func TestShortage(t *testing.T) {
 				}
 				return nil
 			})
-			c.Short = func(lack *web.ShortageError) { t.Errorf("stopped by %v", lack) }
+			c.Shortages.Short = func(lack *fault.Shortage) { t.Errorf("stopped by %v", lack) }
 			web.SetConnected(c)
 			_, err := c.Try(t.Context(), web.Request{URL: "http://a.example/"})
 			require.NoError(t, err)
@@ -77,7 +79,7 @@ func TestShortage(t *testing.T) {
 	for name, failure := range theirs {
 		t.Run(name, func(t *testing.T) {
 			c := shortClient(t, func() error { return failure })
-			c.Short = func(lack *web.ShortageError) { t.Errorf("stopped by %v", lack) }
+			c.Shortages.Short = func(lack *fault.Shortage) { t.Errorf("stopped by %v", lack) }
 			_, err := c.Try(t.Context(), web.Request{URL: "http://a.example/"})
 			var failed *web.Error
 			require.ErrorAs(t, err, &failed)
@@ -114,7 +116,7 @@ func shortFor(t *testing.T, failure error, lasts time.Duration) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	c.Short = func(lack *web.ShortageError) { told = append(told, lack); cancel() }
+	c.Shortages.Short = func(lack *fault.Shortage) { told = append(told, lack); cancel() }
 	resp, err := c.Try(ctx, web.Request{URL: "http://a.example/"})
 	if lasts < time.Minute {
 		require.NoError(t, err)
@@ -127,4 +129,41 @@ func shortFor(t *testing.T, failure error, lasts time.Duration) {
 	assert.False(t, errors.As(err, new(*web.Error)), "a kind would become a fact about the site")
 	assert.Len(t, told, 1)
 	assert.Less(t, time.Since(began), 70*time.Second)
+}
+
+// A shortage of all requests halves how many are in flight, not more often than every five
+// seconds; connections that can be made again double it up to the limit.
+func TestShortageLowersConcurrency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		c := shortClient(t, func() error {
+			if time.Since(began) < 20*time.Second {
+				return dialed(net.IPv4(8, 8, 8, 8), syscall.EMFILE)
+			}
+			return nil
+		})
+		c.SetLimits(8, 0)
+		var lowered [][2]int
+		c.Lowered = func(from, to int, _ string) { lowered = append(lowered, [2]int{from, to}) }
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				_, err := c.Try(t.Context(), web.Request{URL: "http://a.example/"})
+				assert.NoError(t, err)
+			})
+		}
+		time.Sleep(10 * time.Second)
+		all.Go(func() {
+			_, err := c.Try(t.Context(), web.Request{URL: "http://b.example/"})
+			assert.NoError(t, err)
+		})
+		all.Wait()
+		assert.Equal(t, [][2]int{{8, 4}, {4, 2}}, lowered)
+		require.Equal(t, 4, web.Slots(c), "the requests' own connections have doubled it once")
+		for range 2 {
+			time.Sleep(6 * time.Second)
+			web.RaiseSlots(c)
+		}
+		require.Equal(t, 8, web.Slots(c))
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
@@ -40,9 +41,17 @@ func (r *run) leaseKept(ctx context.Context, interrupted bool) error {
 // conclude writes the run's last state and its report.
 func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*ledger.Report, ledger.Tally, error) {
 	s, o := r.store, r.o
-	cause := r.leaseKept(ctx, out.interrupted)
-	if w, ok := lane.Find(record.RunID); ok && cause == nil {
-		cause = w.Cause()
+	var stopped error
+	if w, ok := lane.Find(record.RunID); ok {
+		stopped = w.Cause()
+	}
+	short := fault.Stops(stopped) // it has been waited for already
+	if short {
+		r.calls.Hurry()
+	}
+	cause := r.leaseKept(ctx, out.interrupted || short)
+	if cause == nil || short {
+		cause = stopped
 	}
 	// When the store is gone, the run's end cannot be written there, but the user gets the report.
 	fail := func(err error) (*ledger.Report, ledger.Tally, error) {
@@ -163,6 +172,8 @@ func (r *run) verdict(ctx context.Context, record ledger.Run, e ending) (ledger.
 		return ledger.Failed, errCutShort
 	case e.total.Counts[ledger.LanesLost] > 0:
 		return ledger.Failed, errLanesLost
+	case e.total.Counts[ledger.NotStored] > 0:
+		return ledger.Failed, fmt.Errorf("%d results are missing: %w", e.total.Counts[ledger.NotStored], ledger.ErrNotStored)
 	}
 	if err := r.o.Target().Purpose.Unmet(ctx, r.store, record, e.total); err != nil {
 		return ledger.Failed, err

@@ -36,10 +36,17 @@ func TestFailedRunSaysWhy(t *testing.T) {
 		{"r1", "the pipeline stopped: the runner said token=REDACTED no", outcome{err: errors.New("the runner said token=abc\n  no")}},
 		{"r2", ErrInterrupted.Error(), outcome{interrupted: true}},
 		{"r3", errCutShort.Error(), outcome{}},
+		{"r4", "29 results are missing: " + ledger.ErrNotStored.Error(), outcome{}},
 	} {
 		record := ledger.Run{RunID: c.id, Job: "seed", Runner: "direct", StartedAt: time.Now()}
 		if err := ledger.Start(t.Context(), s, record); err != nil {
 			t.Fatal(err)
+		}
+		if c.id == "r4" { // 71 others were stored
+			total := ledger.Tally{Counts: ledger.Counts{ledger.NotStored: 29, "domains_collected": 71}}
+			if err := ledger.WriteTotal(t.Context(), s, c.id, total); err != nil {
+				t.Fatal(err)
+			}
 		}
 		r, _, err := x.conclude(t.Context(), record, c.out)
 		if err == nil || r.Error != c.want || !r.State.Over() || r.State == ledger.Done {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -350,6 +351,10 @@ func (s *stage) commitEach(ctx context.Context, results []result) error {
 func (e *engine) retryOrEnd(ctx context.Context, s *stage, r *result) bool {
 	if errors.Is(r.err, errStopped) || ctx.Err() != nil {
 		return false // stopped: the task stays in the journal
+	}
+	if fault.Stops(r.err) {
+		e.fail(ctx, fmt.Errorf("%s: %w", s.name, r.err))
+		return false
 	}
 	var f *failure
 	if !errors.As(r.err, &f) {

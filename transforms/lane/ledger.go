@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
@@ -48,6 +49,21 @@ func (w *Worker) DeadLetter(ctx context.Context, d ledger.DeadLetter) error {
 		w.deadLetters.ids[d.ID()] = true
 	}
 	return nil
+}
+
+// NotStored counts a result that our side did not take, so that the run is not called
+// done. It reports whether the run stops for it, so that nothing more is to be recorded.
+func (w *Worker) NotStored(err error) bool {
+	if whose, _ := fault.Of(fault.Store, err); whose != fault.Ours {
+		return false
+	}
+	w.mu.Lock()
+	w.untaken.Count(ledger.NotStored, 1)
+	w.mu.Unlock()
+	if fault.Stops(err) {
+		w.Stop(err)
+	}
+	return w.ctx.Err() != nil
 }
 
 // Resolve removes the dead letter of an input after a success.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -58,6 +59,7 @@ type Worker struct {
 	noMore   context.CancelFunc
 	paused   atomic.Bool
 	cause    atomic.Pointer[error]
+	waited   atomic.Int64 // when waitsFor has logged, in Unix nanoseconds
 	endLog   func() error // of a process that keeps a part of the run's log
 	users    int          // number of DoFns that use it, guarded by the lock of workers
 
@@ -127,7 +129,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	w.lease = runLeases.of[cfg.RunID]
 	runLeases.Unlock()
 	w.Store = store.Guarded(store.Counted(s, w.calls), w.allowed)
-	client.Allow, client.Short = w.allowed, func(lack *web.ShortageError) { w.Stop(lack) }
+	client.Allow, client.Lowered = w.allowed, w.lowered
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if cfg.Leases { // this process may have been started for a run that has ended
 		if err := w.Obey(ctx); err != nil {
@@ -144,8 +146,13 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 		}
 	}
 	w.Log = RunLogger(cfg)
+	client.Shortages = fault.Watch{Waits: w.waitsFor, Short: func(lack *fault.Shortage) { w.Stop(lack) }}
+	w.calls.Shortages = client.Shortages
 	if alone != nil {
 		w.Log.Warn("turns_not_shared", "error", alone.Error(), "why", "other processes of this machine do not know when this one asks a site; name a file with --turns, or say --turns=off")
+	}
+	if most := web.MaxRequests(); cfg.Web.Concurrency > most {
+		w.lowered(cfg.Web.Concurrency, most, "this process may open too few files: raise `ulimit -n`")
 	}
 	TakeLibraryLines(w.Log)
 	workers.open[cfg.RunID] = w
@@ -215,7 +222,7 @@ func (w *Worker) DB(ctx context.Context, dsn string, migrate func(context.Contex
 	if err := migrate(ctx, d); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the worker's database: %w", err), d.Close())
 	}
-	d.Allow = w.allowed
+	d.Allow, d.Shortages = w.allowed, w.calls.Shortages
 	w.sql.open = d
 	return d, nil
 }
@@ -265,13 +272,28 @@ func (w *Worker) Stop(cause error) {
 			w.mu.Unlock()
 		}
 		w.noMore()
-		if errors.Is(cause, lease.ErrLost) || errors.As(cause, new(*web.ShortageError)) {
+		if errors.Is(cause, lease.ErrLost) || fault.Stops(cause) {
 			w.cancel()
 			return
 		}
 		time.AfterFunc(w.cfg.Grace, w.cancel)
 	})
 }
+
+// lowered logs that fewer requests are sent at once.
+func (w *Worker) lowered(from, to int, why string) {
+	w.Log.Warn("concurrency_lowered", "from", from, "to", to, "why", why)
+}
+
+// waitsFor logs what work waits for, not again within shortageEvery.
+func (w *Worker) waitsFor(lack *fault.Shortage) {
+	now := time.Now().UnixNano()
+	if last := w.waited.Load(); now-last >= int64(shortageEvery) && w.waited.CompareAndSwap(last, now) {
+		w.Log.Warn("shortage", "lacks", ledger.Redact(lack.Error()), "waits_s", fault.MaxWait.Seconds())
+	}
+}
+
+const shortageEvery = 10 * time.Second
 
 // Cause returns the error that stopped the worker, nil if there was none.
 func (w *Worker) Cause() error {

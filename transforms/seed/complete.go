@@ -79,7 +79,7 @@ func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]
 	if err != nil {
 		fn.Worker.Log.Error("success_write_failed", "key", f.Key+hive.Success, "error", err.Error())
 	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotExist) { // a file that was removed meanwhile needs no dead letter
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotExist) && !fn.Worker.NotStored(err) { // a file that was removed meanwhile needs no dead letter
 		d := fileDeadLetter(fn.Config, f.Key, "store_failed", true, nil, err)
 		d.Stage = "complete"
 		if err := fn.Worker.DeadLetter(ctx, d); err != nil {
@@ -115,6 +115,7 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 	if !outage && cfg.Layout.Packs() {
 		if err := packLate(ctx, w, cfg, undecided); err != nil {
 			w.Log.Error("success_write_failed", "key", late, "error", ledger.Redact(err.Error()))
+			w.NotStored(err)
 			packed = false
 		}
 	}
@@ -141,6 +142,7 @@ func (fn *outageFn) mark(ctx context.Context, domains []UnmarkedDomain) (marked 
 	for _, d := range domains {
 		if err := markDone(ctx, w, fn.Config, d.Key, d.ID, d.Host); err != nil {
 			w.Log.Error("success_write_failed", "key", d.Key+hive.Success, "error", ledger.Redact(err.Error()))
+			w.NotStored(err)
 			continue
 		}
 		marked++

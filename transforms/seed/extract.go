@@ -77,6 +77,10 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		log.Error("file_processing_failed", "error", ledger.Redact(err.Error()))
 		out.void()
 		workEnded(fn.Config.Lane.RunID, f.Key)
+		if fn.Worker.NotStored(err) {
+			fn.Worker.Emit(emitTally, tally(map[string]int64{}))
+			return nil
+		}
 		counts = map[string]int64{"files_bad": 1}
 		if err := fn.Worker.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
 			return err

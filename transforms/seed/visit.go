@@ -269,6 +269,9 @@ func (l *laneRun) storeFailed(ctx context.Context, r *result, q *request, err er
 		return // the stop interrupted it: the request stays open, and is not a failure
 	}
 	w.Log.Error("store_failed", "domain_id", q.id, "error", ledger.Redact(err.Error()))
+	if w.NotStored(err) {
+		return
+	}
 	d := requestDeadLetter(l.fn.Config, *q, r.host.name)
 	d.Kind, d.Stage, d.Error, d.Retryable = "store_failed", "store", err.Error(), true
 	l.deadLetter(ctx, d)

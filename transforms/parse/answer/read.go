@@ -35,6 +35,8 @@ type page struct {
 	total    int      // weight of all text that is shown
 	links    int
 	password bool // a field for a password
+	fields   int  // to fill in
+	buttons  int
 	code     bool // a block of code
 	media    int  // pictures, videos, frames
 	scripts  int
@@ -141,7 +143,17 @@ func (r *reader) start(z *html.Tokenizer, selfClosing bool) {
 		r.link++
 	case "nav", "header", "footer", "aside":
 		r.around++
+	case "button":
+		r.buttons++
+	case "textarea":
+		r.fields++
 	case "input":
+		switch {
+		case kind == "submit" || kind == "button":
+			r.buttons++
+		case kind != "hidden" && kind != "checkbox" && !hidden:
+			r.fields++
+		}
 		r.password = r.password || kind == "password" && !hidden
 	case "pre":
 		r.code = true

@@ -6,12 +6,13 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // The most prose that a page may have which a sign is believed of.
 const (
 	fewWords  = 300  // where the phrase may stand anywhere
-	someWords = 700  // where it is a title or a heading
+	someWords = 650  // where it is a title or a heading
 	longWall  = 3000 // where markup or the address shows a vendor: consent pages explain much
 )
 
@@ -55,6 +56,8 @@ var headers = []struct {
 	{Challenge, "DataDome", "X-Dd-B", "", true},
 	{Challenge, "DataDome", "X-Datadome", "", true},
 	{Challenge, "Sucuri", "X-Sucuri-Block", "", false},
+	{Challenge, "Vercel", "X-Vercel-Mitigated", "", false},
+	{Challenge, "SiteGround", "Sg-Captcha", "challenge", false},
 	{Challenge, "Kasada", "X-Kpsdk-Ct", "", true},
 	{Login, "", "Www-Authenticate", "", true},
 }
@@ -107,24 +110,33 @@ func (r Response) byAddress(p page) Verdict {
 	return Verdict{}
 }
 
+// place is a text of a page that says what the page is.
+type place struct{ name, text string }
+
+// places returns the title, the first headings, and of a short page all that it shows.
+func (p page) places() []place {
+	all := []place{{"title", p.title}}
+	for _, h := range p.headings[:min(len(p.headings), 2)] {
+		all = append(all, place{"heading", h})
+	}
+	if p.total <= fewWords {
+		all = append(all, place{"text", strings.ToValidUTF8(p.shown[:min(len(p.shown), maxTitle)], "")})
+	} else if len(p.headings) == 0 {
+		all = append(all, place{"text", first(p.shown)})
+	}
+	return all
+}
+
 // byPhrase tells what title, headings and text show.
 func (p page) byPhrase() Verdict {
 	if p.code || things().MatchString(p.markup) {
 		return Verdict{}
 	}
-	places := []struct{ name, text string }{{"title", p.title}}
-	for _, h := range p.headings[:min(len(p.headings), 2)] {
-		places = append(places, struct{ name, text string }{"heading", h})
-	}
-	if len(p.headings) == 0 {
-		places = append(places, struct{ name, text string }{"text", first(p.shown)})
-	}
+	places := p.places()
 	for _, place := range places {
 		for _, part := range parts(place.text) {
-			for _, s := range phrases() {
-				if p.prose <= s.most && s.re.MatchString(part) {
-					return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("%s %q", place.name, place.text)}
-				}
+			if v := p.said(place, part); v.Kind != "" {
+				return v
 			}
 		}
 	}
@@ -137,16 +149,35 @@ func (p page) byPhrase() Verdict {
 			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("text %q", s.text)}
 		}
 	}
-	if p.password && p.prose <= fewWords {
-		for _, place := range places {
-			for _, part := range parts(place.text) {
-				if loginTitle().MatchString(part) {
-					return Verdict{Kind: Login, Evidence: fmt.Sprintf("%s %q and a field for a password", place.name, place.text)}
-				}
-			}
+	for _, s := range captchas {
+		if p.prose <= s.most && p.bare() && strings.Contains(p.markup, s.text) {
+			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: "nothing but a test, markup " + s.text}
 		}
 	}
 	return Verdict{}
+}
+
+// said tells what one part of a title, heading or short text shows.
+func (p page) said(at place, part string) Verdict {
+	v := Verdict{Evidence: fmt.Sprintf("%s %q", at.name, at.text)}
+	for _, s := range phrases() {
+		if p.prose <= s.most && s.re.MatchString(part) {
+			v.Kind, v.Vendor = s.kind, s.vendor
+			return v
+		}
+	}
+	switch {
+	case p.prose <= fewWords && utf8.RuneCountInString(part) <= maxSentence && missing().MatchString(part):
+		v.Kind = Soft404
+	case at.name == "text":
+	case p.password && p.prose <= fewWords && loginTitle().MatchString(part):
+		v.Kind = Login
+		v.Evidence += " and a field for a password"
+	case p.buttons > 0 && p.links <= 12 && p.prose <= 2*someWords && aboutConsent().MatchString(part) && accepts().MatchString(p.shown):
+		v.Kind = Consent
+		v.Evidence += " and a button to accept"
+	}
+	return v
 }
 
 // text tells what a plain text or a JSON object is, "" for what it is.
@@ -169,6 +200,9 @@ func (r Response) text(body []byte) Verdict {
 				return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("text %q", text)}
 			}
 		}
+		if missing().MatchString(part) {
+			return Verdict{Kind: Soft404, Evidence: fmt.Sprintf("text %q", text)}
+		}
 	}
 	return Verdict{}
 }
@@ -178,16 +212,19 @@ func first(text string) string {
 	if at := strings.IndexAny(text, ".!\n。"); at > 0 {
 		text = text[:at]
 	}
-	return text[:min(len(text), maxTitle)]
+	return strings.ToValidUTF8(text[:min(len(text), maxTitle)], "")
 }
 
 var separators = regexp.MustCompile(`\s+[|\-–—·•:»«/]+\s+|\s*[|｜»«]\s*|[:：]\s+|\s*[!！。]+\s*|\.\s+`)
+
+// codes is a status at the end of a title.
+var codes = regexp.MustCompile(`\s*\((?:error )?\d{3}\)[.!]*$`)
 
 // parts returns a title and what stands between its separators, in the form in which patterns are compared.
 func parts(title string) (found []string) {
 	title = clean(title)
 	for i, part := range append([]string{title}, separators.Split(title, -1)...) {
-		part = strings.Trim(part, " .!?:;,-–—()[]\"'*#~|。！？、")
+		part = strings.Trim(codes.ReplaceAllString(part, ""), " .!?:;,-–—()[]\"'*#~|。！？、")
 		if part != "" && (i == 0 || part != found[0]) {
 			found = append(found, part)
 		}

@@ -95,6 +95,7 @@ type Lease struct {
 	ttl   time.Duration
 
 	previous Holder     // the last holder before us
+	tookOver bool       // which did not release it
 	renewing sync.Mutex // one Renew or Release at a time
 
 	mu            sync.Mutex
@@ -154,7 +155,7 @@ func (q request) tryAcquire(ctx context.Context, name string) (*Lease, error) {
 			if newest.alive(p.now(), self, q.proc) && !q.isGone(ctx, newest.Holder) && !q.silent(name, epoch, newest) {
 				return nil, &InUseError{Name: name, Holder: newest.Holder, AcquiredAt: newest.AcquiredAt, ExpiresAt: newest.ExpiresAt, Epoch: epoch, TTL: newest.TTL}
 			}
-			l.previous = newest.Holder
+			l.previous, l.tookOver = newest.Holder, !newest.Released
 		}
 		now := p.now()
 		body := l.body
@@ -189,6 +190,9 @@ func (l *Lease) maxUnsure() time.Duration { return 10 * l.ttl }
 
 // Previous is the last holder before us; empty when the lease is new.
 func (l *Lease) Previous() Holder { return l.previous }
+
+// TookOver reports whether that holder did not release it: its process died, or lost the lease.
+func (l *Lease) TookOver() bool { return l.tookOver }
 
 // Name is the lease's name.
 func (l *Lease) Name() string { return l.name }

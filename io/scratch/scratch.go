@@ -1,27 +1,34 @@
 // Package scratch makes folders for temporary files that do not stay for ever: the folder
-// of a process that was killed is removed when another process makes one.
+// of a process that was killed is removed by a later process.
 package scratch
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// lockName is the file of a folder that its process keeps locked. The lock ends with the
-// process, however that ends.
-const lockName = ".in-use"
+const (
+	// lockName is the file of a folder that its process keeps locked. The lock ends with the
+	// process, however that ends. By its name a folder is known to be of this program.
+	lockName = ".seed-engine-in-use"
+	// unfinished begins the name of a folder whose file is not locked yet.
+	unfinished = ".seed-engine-new-"
+	// Records begin the names of folders that outlive their process for maxRecords, unless Ended removes them.
+	Records    = "records-"
+	maxRecords = 30 * 24 * time.Hour
+)
 
-// Dir makes a folder in the system's folder for temporary files, and removes those of the
-// same prefix whose process has ended. remove removes the folder. Where files cannot be
-// locked, no later process removes the folder.
+// Dir makes a folder in the system's folder for temporary files, and calls Sweep. remove removes the
+// folder. Where files cannot be locked, no later process removes the folder.
 func Dir(prefix string) (dir string, remove func() error, err error) {
-	sweep(prefix)
+	Sweep(time.Now())
 	// The folder gets its final name when its file is locked: no other process sees it unlocked.
-	const unfinished = ".new-"
 	made, err := os.MkdirTemp("", unfinished+prefix)
 	if err != nil {
 		return "", nil, err
@@ -43,9 +50,36 @@ func Dir(prefix string) (dir string, remove func() error, err error) {
 	return dir, func() error { return errors.Join(os.RemoveAll(dir), lock.Close()) }, nil
 }
 
-// sweep removes the folders of processes that have ended. A folder that cannot be opened
+// Sweep removes the folders of processes that have ended. A folder that cannot be opened
 // or removed, such as another user's, stays.
-func sweep(prefix string) {
+func Sweep(now time.Time) {
+	Ended("", func(dir string) bool {
+		i, err := os.Stat(dir)
+		return !strings.HasPrefix(filepath.Base(dir), Records) || err == nil && now.Sub(i.ModTime()) > maxRecords || blank(dir)
+	})
+	made, _ := filepath.Glob(filepath.Join(os.TempDir(), unfinished+"*")) // an error: the temporary folder's name is no pattern
+	for _, dir := range made {
+		if i, err := os.Stat(dir); err == nil && now.Sub(i.ModTime()) > time.Hour {
+			_ = os.RemoveAll(dir) // what stays is tried again by the next process
+		}
+	}
+}
+
+// blank reports whether a folder's files have no text.
+func blank(dir string) bool {
+	files, err := filepath.Glob(filepath.Join(dir, "[^.]*"))
+	for _, name := range files {
+		text, rerr := os.ReadFile(name)
+		if rerr != nil || len(bytes.TrimSpace(text)) > 0 {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// Ended calls use for each folder with the prefix whose process has ended, and removes the folder if use
+// returns true.
+func Ended(prefix string, use func(dir string) bool) {
 	locks, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*", lockName))
 	if err != nil {
 		return // the temporary folder's name is no pattern
@@ -55,7 +89,7 @@ func sweep(prefix string) {
 		if err != nil {
 			continue
 		}
-		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && use(filepath.Dir(name)) {
 			_ = os.RemoveAll(filepath.Dir(name))
 		}
 		_ = lock.Close()

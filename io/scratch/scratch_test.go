@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -39,14 +40,19 @@ func names(t *testing.T) (names []string) {
 	return names
 }
 
-// What a killed process left is removed by the next one; the folder of a living process
-// stays, and so does what looks like one but has another name or no lock.
+// What a killed process left is removed by the next one, whatever its name; the folder of a living
+// process stays, and so does what has no lock of this program. Records stay until they are old.
 func TestSweep(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	require.NoError(t, os.MkdirAll(filepath.Join(tmp, "run-unlocked", "x"), 0o700))
 	require.NoError(t, os.Mkdir(filepath.Join(tmp, "other-1"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(tmp, "other-1", lockName), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(tmp, "other-1", ".in-use"), nil, 0o600))
+	for name, line := range map[string]string{"said": "something", "blank": "   \n"} {
+		require.NoError(t, os.Mkdir(filepath.Join(tmp, Records+name), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(tmp, Records+name, lockName), nil, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(tmp, Records+name, "process"), []byte(line), 0o600))
+	}
 	living, remove, err := Dir("run-")
 	require.NoError(t, err)
 
@@ -54,12 +60,14 @@ func TestSweep(t *testing.T) {
 	killed.Env = append(os.Environ(), makeIn+"="+tmp)
 	out, err := killed.CombinedOutput()
 	require.EqualError(t, err, "signal: killed", "%s", out)
-	require.Len(t, names(t), 4)
+	require.Len(t, names(t), 5)
 
-	_, removeSecond, err := Dir("run-")
+	_, removeSecond, err := Dir("other-")
 	require.NoError(t, err)
 	require.NoError(t, removeSecond())
-	require.ElementsMatch(t, []string{filepath.Base(living), "run-unlocked", "other-1"}, names(t))
+	require.ElementsMatch(t, []string{filepath.Base(living), "run-unlocked", "other-1", Records + "said"}, names(t))
 	require.NoError(t, remove())
+	require.ElementsMatch(t, []string{"run-unlocked", "other-1", Records + "said"}, names(t))
+	Sweep(time.Now().Add(maxRecords + time.Hour))
 	require.ElementsMatch(t, []string{"run-unlocked", "other-1"}, names(t))
 }

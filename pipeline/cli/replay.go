@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -46,7 +47,7 @@ func replay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, ru
 		if reopen == nil {
 			reopen = unmark
 		}
-		if err := reopen(ctx, options[i].RunOptions, s, letters[i]); err != nil {
+		if err := errors.Join(ledger.ForgetDeaths(ctx, s, letters[i]), reopen(ctx, options[i].RunOptions, s, letters[i])); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintf(stdout, "opened the inputs of %d dead letters; the next run of --job=%s does them again\n", n, j.Name); err != nil {

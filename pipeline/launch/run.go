@@ -17,6 +17,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/scratch"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -74,6 +75,7 @@ type run struct {
 func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *run, err error) {
 	r = &run{o: o, job: o.Job, id: ledger.NewRunID(time.Now()), signals: make(chan os.Signal, 2), stderr: stderr, lostLease: make(chan struct{})}
 	r.store = store.Counted(s, &r.calls)
+	scratch.Sweep(time.Now())
 	if id := os.Getenv(RunIDVariable); id != "" {
 		r.id = id
 	}

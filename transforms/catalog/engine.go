@@ -11,6 +11,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/fault"
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -82,6 +83,8 @@ type engine struct {
 	journal journal
 	// deadLetter writes a dead letter for a task that is not tried again, before the journal ends it.
 	deadLetter func(ctx context.Context, e entry, stage string, f *failure) error
+	// unit is lane.Worker.Unit for a task.
+	unit func(ctx context.Context, e entry) (within context.Context, end func(), err error)
 	// backoff returns how long a task waits after that many tries.
 	backoff func(tries int) time.Duration
 	now     func() time.Time
@@ -100,7 +103,8 @@ const maxFeed = 256
 
 // newEngine makes an engine with these stages and this length of queues.
 func newEngine(plan []*stage, length int, state *SharedState, j journal) *engine {
-	e := &engine{stages: plan, state: state, journal: j, wake: make(chan struct{}, 1), now: time.Now}
+	e := &engine{stages: plan, state: state, journal: j, wake: make(chan struct{}, 1), now: time.Now,
+		unit: func(ctx context.Context, _ entry) (context.Context, func(), error) { return ctx, func() {}, nil }}
 	for _, s := range plan {
 		s.queue = make(chan Task, max(length, 1))
 		s.size = max(s.size, 1)
@@ -271,6 +275,12 @@ func (e *engine) one(ctx context.Context, s *stage, t Task) (r result) {
 			r.found, r.err = nil, &failure{kind: "panic", final: true, err: &lane.PanicError{Value: v, Stack: debug.Stack()}}
 		}
 	}()
+	ctx, end, err := e.unit(ctx, t.entry())
+	if err != nil {
+		r.err = &failure{kind: ledger.Died, final: true, err: err}
+		return r
+	}
+	defer end()
 	r.found, r.err = s.work(ctx, t)
 	return r
 }

@@ -135,6 +135,9 @@ func (v *visit) run(ctx context.Context) error {
 func (v *visit) work(ctx context.Context) (complete bool, err error) {
 	e := newEngine(v.plan(), v.cfg.QueueLength, v.state, v.journal)
 	e.deadLetter, e.now = v.deadLetter, v.clock
+	e.unit = func(ctx context.Context, of entry) (context.Context, func(), error) {
+		return v.w.Unit(ctx, v.deadLetterOf(of).Input)
+	}
 	e.backoff = func(tries int) time.Duration { // called once before each retry
 		v.w.Web.Retried()
 		return v.backoff(tries)

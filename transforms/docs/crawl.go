@@ -278,6 +278,11 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 		return fmt.Errorf("reading the address of %s: %w", p.key, err)
 	}
 	ch.at = u
+	ctx, endUnit, err := c.w.Unit(ctx, c.deadLetter(p, "", "").Input)
+	if err != nil {
+		return c.lost(ctx, ch, 0, c.deadLetter(p, ledger.Died, err.Error()))
+	}
+	defer endUnit()
 	if c.offers.files[p.key] == nil { // otherwise the site is asked for nothing
 		r, err := c.robots(ctx, u)
 		if c.failsPageOnly(u, err) {
@@ -521,10 +526,16 @@ func (c *crawl) later(ctx context.Context, ch *chain, a polite.Attempt, wait tim
 // fail ends a page that could not be fetched. It writes a dead letter if the page may
 // be available later.
 func (c *crawl) fail(ctx context.Context, ch *chain, status int, reason string) error {
+	return c.lost(ctx, ch, status, c.deadLetter(ch.page, "page_failed", reason))
+}
+
+// lost is fail with a dead letter of another kind.
+func (c *crawl) lost(ctx context.Context, ch *chain, status int, letter ledger.DeadLetter) error {
+	reason := letter.Error
 	c.w.Log.Warn("page_failed", "provider", c.policy.ProviderID, "url", ch.at.String(), "reason", ledger.Redact(reason))
 	again := status == 0 || status/100 == 2 || status == http.StatusTooManyRequests || status >= 500
 	if again {
-		if err := c.w.DeadLetter(ctx, c.deadLetter(ch.page, "page_failed", reason)); err != nil {
+		if err := c.w.DeadLetter(ctx, letter); err != nil {
 			return err
 		}
 	}

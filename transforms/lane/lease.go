@@ -115,6 +115,9 @@ func (w *Worker) acquire(ctx context.Context, p lease.Place, ttl time.Duration, 
 	if err != nil || l == nil {
 		return nil, func() {}, lease.Holder{}, err
 	}
+	if l.TookOver() {
+		w.learnDeaths(true)
+	}
 	logEvent := ledger.LogLeaseEvent(w.Log)
 	within, free := l.Keep(ctx, func(e lease.Event) {
 		logEvent(e)

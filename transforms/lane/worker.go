@@ -68,6 +68,7 @@ type Worker struct {
 	turn        sync.Mutex   // see Bundle.InTurn
 	visits      atomic.Int64 // of all bundles, begun and not merged
 	shares      shares
+	begun       begun
 	servers     servers
 	deadLetters deadLetters
 	sql         struct {
@@ -154,6 +155,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	if most := web.MaxRequests(); cfg.Web.Concurrency > most {
 		w.lowered(cfg.Web.Concurrency, most, "this process may open too few files: raise `ulimit -n`")
 	}
+	w.learnDeaths(w.lease != nil && w.lease.TookOver())
 	TakeLibraryLines(w.Log)
 	workers.open[cfg.RunID] = w
 	go w.watch()
@@ -190,6 +192,7 @@ func (w *Worker) close() error {
 	w.cancel()
 	w.shares.beats.Wait()
 	w.releaseServers()
+	w.begun.close()
 	w.Web.Close()
 	w.sql.Lock()
 	defer w.sql.Unlock()

@@ -15,8 +15,10 @@ func fileDeadLetter(cfg Config, key, kind string, retryable bool, indices []int,
 // caller adds kind, file, index and error.
 func domainDeadLetter(cfg Config, key, id, name string) ledger.DeadLetter {
 	return ledger.DeadLetter{Job: Job, RunID: cfg.Lane.RunID,
-		Input: ledger.Input{DomainID: id, Key: key, URL: "https://" + name + "/"}}
+		Input: ledger.Input{DomainID: id, Key: key, URL: homeOf(name)}}
 }
+
+func homeOf(name string) string { return "https://" + name + "/" }
 
 func requestDeadLetter(cfg Config, q request, name string) ledger.DeadLetter {
 	d := domainDeadLetter(cfg, metadataKey(q.in, name), q.id, name)

@@ -184,9 +184,15 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	if todo == 0 {
 		return r
 	}
+	within, end, err := w.Unit(ctx, ledger.Input{URL: homeOf(h.name)})
+	if err != nil {
+		l.died(ctx, &r, err)
+		return r
+	}
+	defer end()
 	begin := time.Now()
 	c := collector{cfg: cfg, w: w, found: l.table.found[h.name]}
-	got, err := c.collect(ctx, h.name, r.requests)
+	got, err := c.collect(within, h.name, r.requests)
 	if err != nil { // nothing is stored or marked
 		r.cut = true
 		return r
@@ -275,6 +281,21 @@ func (l *laneRun) storeFailed(ctx context.Context, r *result, q *request, err er
 	d := requestDeadLetter(l.fn.Config, *q, r.host.name)
 	d.Kind, d.Stage, d.Error, d.Retryable = "store_failed", "store", err.Error(), true
 	l.deadLetter(ctx, d)
+}
+
+// died gives up a host at which processes died.
+func (l *laneRun) died(ctx context.Context, r *result, err error) {
+	for i := range r.requests {
+		q := &r.requests[i]
+		if q.state != unfinished {
+			continue
+		}
+		d := requestDeadLetter(l.fn.Config, *q, r.host.name)
+		d.Kind, d.Stage, d.Error = ledger.Died, "visit", err.Error()
+		if l.deadLetter(ctx, d) {
+			q.state = deadLettered
+		}
+	}
 }
 
 // deadLetter reports whether a dead letter was written. If the store refuses even that,

@@ -67,6 +67,8 @@ type Engine struct {
 	Control polite.Control
 	// DeadLetter writes a dead letter; Resolve removes it after a success.
 	DeadLetter, Resolve func(context.Context, ledger.DeadLetter) error
+	// Unit is lane.Worker.Unit.
+	Unit func(context.Context, ledger.Input) (within context.Context, end func(), err error)
 	// Count is called with the counts since its last call, while a provider is crawled.
 	Count func(ledger.Tally)
 	// Pacer makes the pauses between requests to a host, for all providers. Its
@@ -303,6 +305,12 @@ func (v *visit) robots(ctx context.Context) (err error) {
 func (v *visit) article(ctx context.Context, c candidate) error {
 	address := c.url.String()
 	letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Fetch", Input: ledger.Input{URL: address, Source: v.p.ID()}}
+	ctx, end, err := v.Unit(ctx, letter.Input)
+	if err != nil {
+		letter.Kind = ledger.Died
+		return v.failed(ctx, letter, err)
+	}
+	defer end()
 	r, why, err := v.page(ctx, address)
 	letter.Kind, letter.Retryable = why.kind, why.retryable
 	var stop *errStop

@@ -94,6 +94,7 @@ func (w *world) engine() *engine.Engine {
 			return nil
 		},
 		Resolve: func(context.Context, ledger.DeadLetter) error { return nil },
+		Unit:    func(ctx context.Context, _ ledger.Input) (context.Context, func(), error) { return ctx, func() {}, nil },
 		Count: func(t ledger.Tally) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

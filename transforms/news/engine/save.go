@@ -292,7 +292,15 @@ func (v *visit) reparse(ctx context.Context) error {
 			continue
 		}
 		letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{URL: e.URL, Source: v.p.ID()}}
-		if err := v.save(ctx, e, letter); err != nil {
+		within, end, err := v.Unit(ctx, letter.Input)
+		if err != nil {
+			letter.Kind = ledger.Died
+			err = v.failed(ctx, letter, err)
+		} else {
+			err = v.save(within, e, letter)
+		}
+		end()
+		if err != nil {
 			return err
 		}
 		v.count()

@@ -1,0 +1,81 @@
+//go:build e2e
+
+package docs
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+)
+
+// A page whose parsing needs more memory than there is kills two runs. The third one has a dead letter for
+// it and reads the other pages, the fourth does not request it, and after a replay it is tried again.
+func TestKillerPage(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	w := rig.StartWeb(t, webtest.Options{})
+	killer := strings.Repeat("<b><i>x</i></b>", 5_000_000/16)
+	w.Handle("killer.example", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "text/html")
+		text := "<p>A page about one thing, which is long enough to be read as the content of a page.</p>"
+		switch r.URL.Path {
+		case "/robots.txt":
+			rw.WriteHeader(http.StatusNotFound)
+			return
+		case "/docs/":
+			text += `<a href="/docs/a">a</a><a href="/docs/b">b</a><a href="/docs/c">c</a>`
+		case "/docs/b":
+			text = killer
+		}
+		_, _ = rw.Write([]byte("<html><head><title>T " + r.URL.Path + "</title></head><body><main><h1>T " + r.URL.Path + "</h1>" + text + "</main></body></html>"))
+	}))
+	dir := t.TempDir()
+	const policy = `provider_id: killer
+name: Killer
+category: "Vector database"
+channel: context7
+tos: allowed
+tos_checked: 2026-01-01
+seed_urls: ["https://killer.example/docs/"]
+allowed_path_patterns: ["/docs/**"]
+max_depth: 3
+max_pages: 10
+request_delay_ms: 1000
+sitemap_url: null
+spa_rendering: false
+`
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "killer.yaml"), []byte(policy), 0o600))
+	bucket, dsn := t.TempDir(), "sqlite://"+filepath.Join(t.TempDir(), "db")
+	run := func() int {
+		cmd := exec.Command("prlimit", "--data=330000000", rig.Program, "--job=docs", "--fallback", "--runner=direct", "--policies="+dir, "--store="+bucket, "--db="+dsn,
+			"--connect-to="+w.Addr(), "--progress=off", "--log-level=info", "--lease-ttl=3s")
+		cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+w.CA)
+		c := rig.Start(t, cmd)
+		return c.Wait(t, 3*time.Minute)
+	}
+	require.Equal(t, 2, run())
+	require.Equal(t, 2, run())
+	require.Equal(t, 0, run())
+	var kinds []string
+	for d, err := range ledger.ListDeadLetters(t.Context(), rig.Open(t, bucket), "docs", "") {
+		require.NoError(t, err)
+		kinds = append(kinds, d.Kind+" "+d.Input.URL)
+	}
+	require.Equal(t, []string{ledger.Died + " https://killer.example/docs/b"}, kinds)
+	w.ResetLog()
+	require.Equal(t, 0, run())
+	for _, r := range w.Requests() {
+		require.NotEqual(t, "/docs/b", r.Path)
+	}
+	require.NoError(t, exec.Command(rig.Program, "dead-letters", "replay", "--job=docs", "--store="+bucket, "--db="+dsn).Run())
+	require.Equal(t, 2, run(), "it is tried again")
+}

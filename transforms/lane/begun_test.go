@@ -1,0 +1,91 @@
+package lane
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
+)
+
+// A unit at which processes died is read alone, then refused. One of several that was read at the time of a
+// death is read alone and cleared. A replay forgets.
+func TestUnitsAtWhichProcessesDied(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	bucket, process := t.TempDir(), 0
+	open := func() *Worker {
+		t.Helper()
+		run := "died-" + filepath.Base(t.TempDir())
+		w, err := Open(t.Context(), Config{Job: "docs", RunID: run, Store: bucket})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, Close(run)) })
+		return w
+	}
+	input := func(name string) ledger.Input { return ledger.Input{Source: "s", URL: "https://a.example/" + name} }
+	begin := func(w *Worker, name string) (end, done func()) {
+		t.Helper()
+		ctx, done, err := w.Unit(t.Context(), input(name))
+		require.NoError(t, err)
+		end, err = budget.Begin(ctx, 100)
+		require.NoError(t, err)
+		return end, done
+	}
+	// dies leaves what a killed process leaves on its machine: its local file, which nobody has locked.
+	dies := func(w *Worker) {
+		t.Helper()
+		text, err := os.ReadFile(w.begun.file.Name())
+		require.NoError(t, err)
+		process++
+		dir := filepath.Join(os.TempDir(), w.journal()+"dead")
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, strings.Repeat("p", process)), text, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, ".seed-engine-in-use"), nil, 0o600))
+	}
+	deaths := func(w *Worker, name string) ledger.Deaths { return w.begun.deaths[ledger.Unit("docs", input(name))] }
+
+	w := open()
+	endBad, _ := begin(w, "bad")
+	endGood, _ := begin(w, "good")
+	endDone, doneDone := begin(w, "done")
+	endDone()
+	doneDone()
+	dies(w)
+	endBad()
+	endGood()
+
+	w = open()
+	require.Equal(t, ledger.Deaths{Count: 1}, deaths(w, "bad"))
+	require.Equal(t, ledger.Deaths{Count: 1}, deaths(w, "good"))
+	require.Equal(t, ledger.Deaths{}, deaths(w, "done"))
+	endGood, doneGood := begin(w, "good")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := budget.Begin(ended, 1)
+	require.ErrorIs(t, err, context.Canceled, "a suspect is read while nothing else is")
+	endGood()
+	doneGood()
+	require.Equal(t, ledger.Deaths{}, deaths(w, "good"))
+	endBad, _ = begin(w, "bad")
+	dies(w)
+	endBad()
+
+	w = open()
+	require.Equal(t, ledger.Deaths{Count: 2, Alone: true}, deaths(w, "bad"))
+	require.Equal(t, ledger.Deaths{}, deaths(w, "good"))
+	_, _, err = w.Unit(t.Context(), input("bad"))
+	var died *DiedError
+	require.ErrorAs(t, err, &died)
+	require.Equal(t, &DiedError{Deaths: 2}, died)
+
+	s, err := store.Open(t.Context(), bucket)
+	require.NoError(t, err)
+	require.NoError(t, ledger.ForgetDeaths(t.Context(), s, []ledger.DeadLetter{{Job: "docs", Kind: ledger.Died, Input: input("bad")}}))
+	w = open()
+	require.Equal(t, ledger.Deaths{}, deaths(w, "bad"))
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/site"
 )
 
 // Headers of a request for a page.
@@ -71,6 +72,8 @@ type crawl struct {
 	moved     func(key string, from, to Status)
 	tally     func(ledger.Tally) // is called after each page with its counts
 	renderer  *browser.Browser   // for a policy with spa_rendering
+	judge     *site.Judge
+	held      []func(context.Context) error // conclusions about single pages that wait until the site is known to be open
 
 	offers     offered
 	twinMisses int // one after another
@@ -177,7 +180,10 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 	if err == nil && c.part.fresh {
 		err = c.seed(ctx)
 	}
-	for err == nil {
+	if err == nil {
+		err = c.beginJudging(ctx)
+	}
+	for err == nil && !c.refused() {
 		var p *page
 		if p, err = c.next(ctx); err == nil && (p == nil || p.depth > 0) && !c.offers.placesTried {
 			if err = c.tryPlaces(ctx); err == nil {
@@ -201,12 +207,17 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 	if err == nil || errors.Is(err, errMaxPages) {
 		err = cmp.Or(c.endReplacing("", func(p replacing) error { return p.end() }), err)
 	}
-	if err == nil {
+	verdict, err := c.conclude(ctx, err)
+	if err == nil && (verdict.State == site.Open || verdict.State == site.Down) {
 		err = c.checkSeeds(ctx)
 	}
 	state, reason := Done, ""
 	var abandoned *polite.AbandonedError
 	switch {
+	case err == nil && verdict.State == site.Down:
+		state, reason = Unreachable, verdict.String()
+	case err == nil && verdict.State != site.Open:
+		state, reason = State(verdict.State), verdict.String()
 	case err == nil:
 	case errors.Is(err, errMaxPages):
 		reason = reasonMaxPages
@@ -411,6 +422,9 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	if resp != nil {
 		c.answered(ch, resp)
 	}
+	if ch.way.file == nil && ch.way.twin == nil {
+		c.judgeAnswer(ch, resp, failure)
+	}
 	c.part.stats.asked(string(ch.way.source))
 	if resp != nil && ch.way.file != nil {
 		if err := c.receiveFile(ctx, ch, resp); err != nil || abandoned == nil {
@@ -458,12 +472,15 @@ func (c *crawl) receive(ctx context.Context, ch *chain, resp *web.Response) erro
 	case resp.Status/100 == 2:
 		return c.index(ctx, ch, resp)
 	case resp.Status == http.StatusUnauthorized:
-		return c.end(ctx, ch, ending{status: Skipped, http: resp.Status, reason: "behind a login", gone: true})
+		c.hold(ch, ending{status: Skipped, http: resp.Status, reason: "behind a login", gone: true})
+		return nil
 	case resp.Status == http.StatusForbidden:
 		c.w.Log.Warn("page_forbidden", "provider", c.policy.ProviderID, "url", ch.at.String())
-		return c.end(ctx, ch, ending{status: Failed, http: resp.Status, reason: "403: never requested again", gone: true, forbid: true})
+		c.hold(ch, ending{status: Failed, http: resp.Status, reason: "403: never requested again", forbid: true})
+		return nil
 	case missing(resp) && (ch.now.contentHash != "" || ch.now.gone):
-		return c.end(ctx, ch, ending{status: Deleted, http: resp.Status, reason: status, gone: true})
+		c.hold(ch, ending{status: Deleted, http: resp.Status, reason: status, gone: true})
+		return nil
 	}
 	return c.fail(ctx, ch, resp.Status, status)
 }

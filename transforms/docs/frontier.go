@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -18,6 +19,9 @@ import (
 // link is a page that may be visited: its key, its address, and the address of its
 // Markdown where a list names that.
 type link struct{ key, address, twin string }
+
+// sphinxSource matches the sources of pages that Sphinx publishes next to them.
+var sphinxSource = regexp.MustCompile(`/_sources/.*\.(?:txt|rst|md|ipynb)$`)
 
 // link returns the page to which an href leads, and why it is not visited, "" if it
 // is. A seed need not match an allowed pattern.
@@ -39,6 +43,9 @@ func (c *crawl) link(base *url.URL, href string, seed bool) (l link, why string)
 	}
 	if host := canonical.Host(u); host != c.host {
 		return l, "another host: " + host
+	}
+	if !seed && sphinxSource.MatchString(u.Path) {
+		return l, "the source of a page that Sphinx made"
 	}
 	if c.offers.filesOnly && c.offers.files[key] == nil {
 		return l, "the repository does not have it"
@@ -129,6 +136,24 @@ func (c *crawl) load(ctx context.Context) error {
 		c.loadCopies(ctx), c.loadNotices(ctx)); err != nil {
 		return fmt.Errorf("reading the frontier of %s: %w", c.policy.ProviderID, err)
 	}
+	return c.liftLost(ctx)
+}
+
+// liftLost lets a provider be requested again whose seeds are all forbidden: its site refused
+// for a while, which an earlier version took for a refusal of each page.
+func (c *crawl) liftLost(ctx context.Context) error {
+	for _, raw := range c.policy.SeedURLs {
+		if l, why := c.link(nil, raw, true); why != "" || !c.forbidden[l.key] {
+			return nil
+		}
+	}
+	if len(c.forbidden) == 0 {
+		return nil
+	}
+	if _, err := Unblock(ctx, c.db, c.policy.ProviderID, ""); err != nil {
+		return err
+	}
+	clear(c.forbidden)
 	return nil
 }
 
@@ -202,13 +227,18 @@ func (c *crawl) next(ctx context.Context) (*page, error) {
 	return p, nil
 }
 
+// forbiddenKept is the session, counted from the one that got a 403 for a page, in which the
+// page's text is removed.
+const forbiddenKept = 3
+
 // recheck queues one page of an earlier crawl to which no link led in this one, so
 // that a page is found to be gone even if all links to it are gone too. Pages that
 // the policy no longer allows are dropped without a request.
 func (c *crawl) recheck(ctx context.Context) (*page, error) {
 	for {
 		p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM pages
-			WHERE provider = $1 AND session <> $2 AND content_hash <> '' ORDER BY depth, seq, key LIMIT 1`, c.policy.ProviderID, c.part.session))
+			WHERE provider = $1 AND session <> $2 AND content_hash <> '' AND NOT EXISTS (SELECT 1 FROM blocked_urls b WHERE b.provider = pages.provider AND b.key = pages.key
+				AND (SELECT COUNT(*) FROM docs_sessions s WHERE s.started_at >= b.blocked_at) < $3) ORDER BY depth, seq, key LIMIT 1`, c.policy.ProviderID, c.part.session, forbiddenKept))
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return nil, nil

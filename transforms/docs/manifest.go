@@ -30,7 +30,7 @@ type Manifest struct {
 type ProviderHandOff struct {
 	// Id of the provider.
 	Provider string `json:"provider"`
-	// done, open, out_of_budget, held or unreachable.
+	// done, open, out_of_budget, held or unreachable, or of a site that is not open: blocked, moved, closed or thin.
 	State State `json:"state"`
 	// Why it has this state; absent: none was needed.
 	Reason string `json:"reason,omitempty"`

@@ -96,6 +96,9 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 	if _, err := index.RemoveProvider(ctx, d, provider); err != nil {
 		return p, err
 	}
+	if err := ledger.RemoveSite(ctx, s, Job, provider); err != nil {
+		return p, err
+	}
 	if err := d.Tx(ctx, func(tx *sql.Tx) error {
 		for _, at := range origins {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM docs_robots WHERE origin = $1`, at); err != nil {
@@ -286,6 +289,16 @@ func Enable(ctx context.Context, d *db.DB, provider string) (bool, error) {
 		return false, fmt.Errorf("enabling %s: %w", provider, err)
 	}
 	return n > 0, nil
+}
+
+// Unblock lets pages of a provider be requested again that answered 403: the page with this
+// URL, or all of them for "". It returns how many.
+func Unblock(ctx context.Context, d *db.DB, provider, address string) (int64, error) {
+	n, err := changed(d.ExecContext(ctx, `DELETE FROM blocked_urls WHERE provider = $1 AND ($2 = '' OR address = $2 OR key = $2)`, provider, address))
+	if err != nil {
+		return 0, fmt.Errorf("lifting the blocks of %s: %w", provider, err)
+	}
+	return n, nil
 }
 
 // PageChange is a change of a page that a session found.

@@ -267,7 +267,7 @@ func (r ProviderReport) alerts(s Stats, limits alert.Thresholds) (out []Alert) {
 	row := alert.Row{Provider: r.Provider, State: string(r.State), Reason: r.Reason, TotalPages: r.TotalPages, PreviousPages: r.PreviousPages, Requests: s.Requests,
 		SuccessRate: &r.SuccessRate, ErrorRate: r.ErrorRate, RetryRate: r.RetryRate, EmptyRate: r.EmptyRate, AvgResponseMS: r.AvgResponseMS}
 	for _, f := range limits.JudgeRow(row) {
-		if f.Raised {
+		if f.Raised && !r.State.notOpen() { // the run's report has one alert for such a site
 			out = append(out, alertOf(r.Name, f))
 		}
 	}

@@ -495,7 +495,7 @@ func TestDeadLettersEnd(t *testing.T) {
 	}
 }
 
-// A page that answered 403 is never requested again.
+// A page that answered 403 is never requested again. Its text stays for three sessions, and a person can lift the block.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -507,13 +507,23 @@ func TestForbidden(t *testing.T) {
 		w.set("/docs/a", status(403))
 		w.run()
 		require.Equal(t, []string{"https://docs.example.com/docs/a 403"}, w.strings(`SELECT key || ' ' || http_status FROM blocked_urls`))
-		require.Equal(t, row{Status: Failed, Reason: "403: never requested again", Depth: 1, HTTP: 403}, w.row("/docs/a"))
-		require.Equal(t, []int64{1, 1}, []int64{w.crawl.part.stats.Blocked, w.crawl.part.stats.Deleted})
+		require.Equal(t, row{Status: Failed, Reason: "403: never requested again", Depth: 1, HTTP: 403, Content: true}, w.row("/docs/a"))
+		require.Equal(t, []int64{1, 0}, []int64{w.crawl.part.stats.Blocked, w.crawl.part.stats.Deleted})
 		w.paths()
-		w.newSession()
 		w.set("/docs/a", doc("a"))
+		for _, deleted := range []int64{0, 0, 1} { // the text stays for three sessions
+			w.newSession()
+			w.run()
+			require.Equal(t, deleted, w.crawl.part.stats.Deleted)
+			require.Equal(t, []string{"/docs"}, w.paths())
+		}
+		n, err := Unblock(t.Context(), d, w.policy.ProviderID, "https://docs.example.com/docs/a")
+		require.NoError(t, err)
+		require.EqualValues(t, 1, n)
+		w.newSession()
 		w.run()
-		require.Equal(t, []string{"/docs"}, w.paths())
+		require.Equal(t, []string{"/docs", "/docs/a"}, w.paths())
+		require.True(t, w.row("/docs/a").Content)
 	})
 }
 

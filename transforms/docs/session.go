@@ -173,9 +173,9 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 			return nil
 		}
 		p.fresh = p.queued == 0
-		if p.state == Unreachable { // its seeds may have failed; they are requested again
-			if _, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1, retries = 0 WHERE provider = $2 AND session = $3 AND depth = 0 AND status = $4`,
-				Queued, provider, session, Failed); err != nil {
+		if p.state == Unreachable || p.state.notOpen() { // its seeds may have failed; they are requested again
+			if _, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1, retries = 0 WHERE provider = $2 AND session = $3 AND depth = 0 AND status IN ($4, $5)`,
+				Queued, provider, session, Failed, Skipped); err != nil {
 				return err
 			}
 		}

@@ -351,11 +351,11 @@ func (fn *reportFn) count(outcomes map[string]Outcome) ledger.Tally {
 	tally := ledger.Tally{Counts: map[string]int64{}}
 	var unreachable []string
 	for _, o := range outcomes {
-		switch State(o.State) {
-		case Unreachable:
+		switch state := State(o.State); {
+		case state == Unreachable:
 			unreachable = append(unreachable, o.Provider+": "+o.Reason)
 			tally.Count(ProvidersNotDone, 1)
-		case Held, OutOfBudget:
+		case state == Held, state == OutOfBudget, state.notOpen():
 			tally.Count(ProvidersNotDone, 1)
 		}
 	}

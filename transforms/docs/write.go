@@ -67,6 +67,15 @@ type ending struct {
 	onward     []link // pages to which this page redirects or of which it is a copy; they have its depth
 }
 
+// copied reports whether a page that redirects to p is a copy of it, although the redirect is
+// for a while: both have the same text, or an earlier session has stored p.
+func (e ending) copied(p, left *page) bool {
+	if e.read == nil {
+		return e.status == NotModified && p.depth > 0
+	}
+	return e.read.hash == left.contentHash || p.contentHash != "" && p.depth > 0
+}
+
 // count adds the page to the counts.
 func (e ending) count(s *Stats, kind string) {
 	switch {
@@ -129,7 +138,7 @@ func (c *crawl) end(ctx context.Context, ch *chain, e ending) error {
 func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	p := ch.now
 	for _, left := range append(ch.passed, ch.page) {
-		if left == p || left.contentHash == "" || !left.moved && e.http != http.StatusNotFound && e.http != http.StatusGone {
+		if left == p || left.contentHash == "" || !left.moved && e.http != http.StatusNotFound && e.http != http.StatusGone && !e.copied(p, left) {
 			continue
 		}
 		// It redirects to a page that has the content now, or that is gone.

@@ -97,6 +97,8 @@ const (
 	tail = 10
 	// minKnown is the fewest known URLs by which a site is judged against its seeds.
 	minKnown = 3
+	// minGone is the fewest things that must be gone for a site to be thin.
+	minGone = 4
 	// thinRuns is how many runs in a row a site is thin until what it shows is believed.
 	thinRuns = 3
 )
@@ -134,7 +136,7 @@ func (j *Judge) Add(a Answer) {
 	case a.Role == Robots || c == other:
 	case c == good:
 		j.bad, j.unsure = 0, false
-	case c == gone && a.Role == New: // any site has broken links
+	case c == gone: // any site has broken links, and loses pages
 	default:
 		j.bad++
 		j.unsure = true
@@ -152,7 +154,7 @@ func (j *Judge) Listed(now, before int) {
 // that no more requests should be sent to it. A thin site is read to its end.
 func (j *Judge) Stop() bool {
 	seeds, known := j.count(Seed), j.count(Known)
-	if seeds.all() < j.about.Seeds || seeds[good] == 0 && known.all() < min(firstKnown, j.about.Known) {
+	if seeds.all() < j.about.Seeds || known.all() < min(firstKnown, j.about.Known) {
 		return false
 	}
 	s := j.state()
@@ -218,6 +220,8 @@ func (j *Judge) state() State {
 	switch {
 	case seeds.all()+known.all() == 0 && j.count(Robots).worst() != good:
 		return stateOf(j.count(Robots).worst())
+	case seeds.worst() == gone && known.all() == 0 && j.about.Known == 0: // nothing was there
+		return Open
 	case seeds[good] == 0 && seeds.worst() != good && (!mostKnown || j.again && j.unsure):
 		return stateOf(seeds.worst())
 	case said >= minKnown && known[good] == 0 && seeds.all() == 0:
@@ -237,8 +241,8 @@ func (j *Judge) state() State {
 // thin reports Thin where much of what is known is gone, or lists show much less, until
 // several runs in a row have said so.
 func (j *Judge) thin(said, missing int) State {
-	less := missing >= minKnown && float64(missing) > thinShare*float64(said)
-	less = less || j.shown[1]-j.shown[0] >= minKnown && float64(j.shown[1]-j.shown[0]) > thinShare*float64(j.shown[1])
+	less := missing >= minGone && float64(missing) > thinShare*float64(said)
+	less = less || j.shown[1]-j.shown[0] >= minGone && float64(j.shown[1]-j.shown[0]) > thinShare*float64(j.shown[1])
 	if !less || j.about.Before.State == Thin && j.about.Before.Runs >= thinRuns-1 {
 		return Open
 	}

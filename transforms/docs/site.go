@@ -1,0 +1,137 @@
+package docs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
+	"github.com/newsfork/seed-engine/transforms/site"
+)
+
+// The states of a provider's part whose site is not the one that was known. Nothing stored
+// of it is removed, and the next session asks again.
+const (
+	SiteBlocked State = State(site.Blocked)
+	SiteMoved   State = State(site.Moved)
+	SiteClosed  State = State(site.Closed)
+	SiteThin    State = State(site.Thin)
+)
+
+// notOpen reports whether a part ended because its site is not open.
+func (s State) notOpen() bool {
+	return s == SiteBlocked || s == SiteMoved || s == SiteClosed || s == SiteThin
+}
+
+// beginJudging begins to judge the provider's site by the answers of this run.
+func (c *crawl) beginJudging(ctx context.Context) error {
+	about := site.About{Name: c.host, SeedKey: "seed_urls", ScopeKey: "allowed_path_patterns"}
+	err := c.db.QueryRowContext(ctx, `SELECT COALESCE(SUM(CASE WHEN depth = 0 AND session = $1 AND status = $2 THEN 1 ELSE 0 END), 0),
+		COALESCE(SUM(CASE WHEN content_hash <> '' THEN 1 ELSE 0 END), 0) FROM pages WHERE provider = $3`,
+		c.part.session, Queued, c.policy.ProviderID).Scan(&about.Seeds, &about.Known)
+	if err != nil {
+		return fmt.Errorf("counting the pages of %s: %w", c.policy.ProviderID, err)
+	}
+	if about.Before, err = c.w.Site(ctx, c.policy.ProviderID); err != nil {
+		return err
+	}
+	c.judge = site.Begin(about)
+	return nil
+}
+
+// judgeAnswer adds the final answer for a page to the judgement, a nil response for a failure.
+func (c *crawl) judgeAnswer(ch *chain, resp *web.Response, failure *web.Error) {
+	a := site.Answer{Role: site.New, URL: ch.at.String()}
+	switch {
+	case ch.page.depth == 0:
+		a.Role, a.URL = site.Seed, ch.page.address
+	case ch.page.contentHash != "" || ch.now.contentHash != "":
+		a.Role, a.URL = site.Known, ch.page.address
+	}
+	if failure != nil {
+		a.Failure = string(failure.Kind)
+	}
+	if resp != nil {
+		a.Status = resp.Status
+		a.Verdict = answer.Classify(answer.Response{Status: resp.Status, Header: resp.Header, URL: ch.at.String(), Body: resp.Body})
+		if isRedirect(resp) {
+			to, err := ch.at.Parse(resp.Header.Get("Location"))
+			if err != nil {
+				return
+			}
+			if _, why := c.link(ch.at, to.String(), false); why == "" {
+				return // its target is judged
+			}
+			a.To = to.String()
+		}
+	}
+	c.judge.Add(a)
+}
+
+// refused reports whether no more requests should be sent. A site that is down is read to
+// its end: each page has retries of its own.
+func (c *crawl) refused() bool { return c.judge.Stop() && c.judge.Verdict().State != site.Down }
+
+// hold keeps a conclusion about a page until the site is known to be open. If it is not, or
+// after a kill, the page is requested again.
+func (c *crawl) hold(ch *chain, e ending) {
+	c.seen[ch.now.key], c.seen[ch.page.key] = true, true
+	c.held = append(c.held, func(ctx context.Context) error { return c.end(ctx, ch, e) })
+}
+
+// conclude judges the site at the end of the part, and applies what was held if it is open. If
+// refusals came last, it requests a seed once more. A part that a later run continues is not
+// judged: ended is why. The error is nil if the site is not open.
+func (c *crawl) conclude(ctx context.Context, ended error) (v site.Verdict, err error) {
+	whole := ended == nil || errors.Is(ended, errMaxPages) || errors.Is(ended, errSessionMax)
+	if c.judge == nil || !whole && (!ends(ended) || errors.Is(ended, errUnreachable)) {
+		return v, ended
+	}
+	if whole && len(c.held) > 0 && c.judge.Doubtful() {
+		if err := c.askSeed(ctx, c.policy.SeedURLs[0]); err != nil {
+			return v, err
+		}
+	}
+	if v = c.judge.Verdict(); v.State == site.Down && c.checkSeeds(ctx) == nil { // single pages fail
+		v = site.Verdict{State: site.Open}
+	}
+	if whole {
+		if err := c.w.KeepSite(ctx, c.policy.ProviderID, v); err != nil {
+			return v, err
+		}
+	}
+	switch {
+	case v.State != site.Open && whole:
+		return v, nil
+	case v.State != site.Open:
+		return v, ended
+	}
+	for _, end := range c.held {
+		if err := end(context.WithoutCancel(ctx)); err != nil {
+			return v, err
+		}
+	}
+	c.held = nil
+	return v, ended
+}
+
+// askSeed requests a seed once more, only to judge the site.
+func (c *crawl) askSeed(ctx context.Context, seed string) error {
+	u, err := url.Parse(seed)
+	if err != nil {
+		return fmt.Errorf("reading the seed %s: %w", seed, err)
+	}
+	resp, err := c.client.Get(ctx, polite.Request{URL: u.String(), Accept: accept, Timeout: c.timeout, MaxBytes: maxPage, MaxRedirects: -1})
+	var failure *web.Error
+	if errors.As(err, &failure) {
+		err = nil
+	} else if resp == nil {
+		return unreachable(err)
+	}
+	p := &page{address: seed}
+	c.judgeAnswer(&chain{page: p, now: p, at: u}, resp, failure)
+	return nil
+}

@@ -1,0 +1,189 @@
+package docs
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// TestSiteNotOpen has a site that refuses, moves, closes or shows half of its pages for a
+// session, and is open again in the next one: nothing is lost.
+func TestSiteNotOpen(t *testing.T) {
+	t.Parallel()
+	pages := []string{"/docs", "/docs/a", "/docs/b", "/docs/c", "/docs/d", "/docs/e", "/docs/f", "/docs/g"}
+	away := func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "https://developer.example.com"+r.URL.Path, http.StatusMovedPermanently)
+	}
+	for name, c := range map[string]struct {
+		answer   http.HandlerFunc
+		from     int // the first page that answers so
+		state    State
+		reason   string
+		requests int
+	}{
+		"403 for all":   {status(403), 0, SiteBlocked, "docs.example.com refuses (403 for 1 of 1 seeds, 5 of 5 known URLs)", 6},
+		"403 for pages": {status(403), 1, SiteBlocked, "docs.example.com refuses (403 for 5 of 5 known URLs)", 6},
+		"moved":         {away, 0, SiteMoved, "docs.example.com moved to developer.example.com: change seed_urls", 6},
+		"404 for all":   {status(404), 0, SiteClosed, "docs.example.com has nothing that was there (404 for 1 of 1 seeds, 5 of 5 known URLs)", 6},
+		"half of it":    {status(404), 4, SiteThin, "docs.example.com shows much less than it did: 4 of 7 known URLs are gone", 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w := newWorld(t, d)
+				open := func() {
+					w.set("/docs", doc("seed", pages[1:]...))
+					for _, p := range pages[1:] {
+						w.set(p, doc(p))
+					}
+				}
+				open()
+				w.run()
+				before := w.stored()
+				w.paths()
+				for range 2 {
+					w.newSession()
+					for _, p := range pages[c.from:] {
+						w.set(p, c.answer)
+					}
+					state, reason := w.run()
+					require.Equal(t, c.state, state, reason)
+					require.Contains(t, reason, c.reason)
+					require.Len(t, w.paths(), c.requests)
+					require.Equal(t, before, w.stored())
+					require.Empty(t, w.strings(`SELECT key FROM blocked_urls`))
+				}
+				w.newSession()
+				open()
+				state, reason := w.run()
+				require.Equal(t, Done, state, reason)
+				require.Len(t, w.paths(), len(pages))
+				require.Equal(t, before, w.stored())
+			})
+		})
+	}
+}
+
+// TestLostProvider has a provider whose pages an earlier version forbade for ever because its
+// site refused for a week.
+func TestLostProvider(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		for _, key := range []string{"/docs", "/docs/a"} {
+			_, err := d.ExecContext(t.Context(), `INSERT INTO blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $2, 403, 1)`, w.policy.ProviderID, "https://docs.example.com"+key)
+			require.NoError(t, err)
+		}
+		w.set("/docs", doc("seed", "/docs/a"))
+		w.set("/docs/a", doc("a"))
+		state, reason := w.run()
+		require.Equal(t, Done, state, reason)
+		require.Equal(t, []string{"/docs", "/docs/a"}, w.paths())
+		require.Empty(t, w.strings(`SELECT key FROM blocked_urls`))
+	})
+}
+
+// TestSphinxSources does not request the sources that Sphinx publishes next to its pages.
+func TestSphinxSources(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", doc("seed", "/docs/_sources/index.rst.txt", "/docs/sources.txt"))
+		w.set("/docs/sources.txt", doc("sources"))
+		w.run()
+		require.Equal(t, []string{"/docs", "/docs/sources.txt"}, w.paths())
+	})
+}
+
+// TestYear follows a site for 52 weekly sessions. It refuses, moves, closes, hides pages, shows a
+// consent page and gets a new version; after each it is whole again, and what is really gone goes.
+func TestYear(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+		away := func(rw http.ResponseWriter, r *http.Request) {
+			http.Redirect(rw, r, "https://developer.example.com"+r.URL.Path, http.StatusFound)
+		}
+		consent := html(`<html><head><title>Before you continue</title></head><body><form action="https://consent.example.com/save"><h1>Before you continue</h1><p>We use cookies. Accept all cookies to continue to the site.</p><button>Accept all</button><button>Reject all</button></form></body></html>`)
+		site := func(base string, from int) { // all pages from one on, those before answer 404
+			var links []string
+			for i, n := range names {
+				if w.set("/docs/"+base+n, status(404)); i >= from {
+					w.set("/docs/"+base+n, doc(n))
+					links = append(links, "/docs/"+base+n)
+				}
+			}
+			w.set("/docs", doc("seed", links...))
+		}
+		all := func(h http.HandlerFunc) {
+			w.set("/docs", h)
+			for _, n := range names {
+				w.set("/docs/"+n, h)
+			}
+		}
+		want := map[int]State{5: SiteBlocked, 10: SiteMoved, 11: SiteMoved, 16: SiteClosed, 20: SiteThin, 24: SiteBlocked, 30: SiteThin, 31: SiteThin}
+		var whole string
+		for week := range 52 {
+			switch {
+			case week == 5:
+				all(status(403))
+			case week == 10, week == 11:
+				all(away)
+			case week == 16:
+				all(status(404))
+			case week == 20, week >= 30 && week < 40:
+				site("", 4)
+			case week == 24:
+				all(consent)
+			case week == 40: // a new version, redirects for a while
+				site("v2/", 4)
+				for _, n := range names[4:] {
+					w.set("/docs/"+n, status(302, "Location", "/docs/v2/"+n))
+				}
+			case week < 30:
+				site("", 0)
+			}
+			state, reason := w.run()
+			expected := Done
+			if s, bad := want[week]; bad {
+				expected = s
+			}
+			require.Equal(t, expected, state, "week %d: %s", week, reason)
+			require.LessOrEqual(t, len(w.paths()), 2*len(names)+2, week)
+			switch {
+			case week == 0:
+				whole = w.stored()
+			case week < 32 && want[week] == SiteThin: // the seed lists fewer pages
+				require.Len(t, w.strings(`SELECT DISTINCT key FROM chunks`), 9, week)
+			case week < 32:
+				require.Equal(t, whole, w.stored(), week)
+			case week >= 32:
+				require.Len(t, w.strings(`SELECT DISTINCT key FROM chunks`), 5, week)
+			}
+			w.time.Advance(7 * 24 * time.Hour)
+			w.newSession()
+		}
+		require.Equal(t, []string{"https://docs.example.com/docs", "https://docs.example.com/docs/v2/e", "https://docs.example.com/docs/v2/f", "https://docs.example.com/docs/v2/g", "https://docs.example.com/docs/v2/h"},
+			w.strings(`SELECT DISTINCT key FROM chunks ORDER BY key`))
+		require.Empty(t, w.strings(`SELECT key FROM blocked_urls`))
+		s, err := store.Open(t.Context(), w.dir)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, s.Close()) }()
+		st, err := ledger.ReadSite(t.Context(), s, Job, w.policy.ProviderID)
+		require.NoError(t, err)
+		var was []string
+		for _, c := range st.History {
+			was = append(was, c.State)
+		}
+		require.Equal(t, "open", st.State)
+		require.Equal(t, []string{"thin", "open", "blocked", "open", "thin", "open", "closed", "open", "moved", "open", "blocked", "open"}, was)
+	})
+}

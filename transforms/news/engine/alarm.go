@@ -32,12 +32,17 @@ func (v *visit) examine(ctx context.Context) error {
 	if v.Reparse { // old pages say nothing about the publisher's present pages
 		return nil
 	}
+	if v.ahead > 0 {
+		v.limit(fmt.Sprintf("%d articles have a date of publication that is ahead of now: it was left out", v.ahead))
+	}
 	h := v.result.Health
 	before, err := raw.Note(ctx, v.DB, v.p.ID(), v.RunID, h, v.now())
 	if err != nil {
 		return err
 	}
-	v.result.Alerts = alerts(v.p.ID(), h, before)
+	if v.result.State != Stopped { // then what its pages lack says nothing about them
+		v.result.Alerts = alerts(v.p.ID(), h, before)
+	}
 	if n := len(v.refusing); n > 0 && v.result.State != Stopped {
 		v.result.Alerts = append(v.result.Alerts, fmt.Sprintf("provider %s: a source of its articles refuses the crawler (%s): the others are read; if it stays so, remove it from feeds or sitemapHints",
 			v.p.ID(), strings.Join(v.refusing[:min(n, 3)], ", ")))
@@ -75,6 +80,8 @@ func (v *visit) backfilled() (out []string) {
 func (v *visit) missing(y raw.Yield) string {
 	id := v.p.ID()
 	switch {
+	case v.result.State == Stopped: // which is an alert
+		return ""
 	case barrenRuns.Broken(float64(y.Barren)):
 		return fmt.Sprintf("provider %s: no article in %d runs in a row: %s", id, y.Barren, v.why())
 	case y.Barren > 0 && v.result.State == Ran && y.NewAt.IsZero():

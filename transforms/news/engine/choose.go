@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
@@ -359,7 +360,7 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 
 // getSitemap requests a sitemap or a feed. Relative addresses in it are relative to base.
 func (v *visit) getSitemap(ctx context.Context, c child) (r *web.Response, base *url.URL, err error) {
-	r, err = v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml,application/feed+json", MaxBytes: maxSitemap, Invited: c.invited})
+	r, _, err = v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml,application/feed+json", MaxBytes: maxSitemap, Invited: c.invited}, answer.Sitemap)
 	if err != nil {
 		return nil, nil, err
 	}

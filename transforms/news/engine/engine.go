@@ -24,6 +24,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 )
 
 const (
@@ -202,6 +203,7 @@ type visit struct {
 
 	old     int  // how many of the newest articles are older than the retention
 	expired int  // how many of them were stored and have expired
+	ahead   int  // how many pages have a date of publication that is ahead of now
 	stored  bool // at least one of them is stored
 }
 
@@ -290,13 +292,18 @@ func (v *visit) robots(ctx context.Context) (err error) {
 	var abandoned *polite.AbandonedError
 	switch {
 	case errors.As(err, &no) && refuses(no.Status):
-		return &errStop{Stopped, (&refusedError{no.URL, no.Status}).Error()}
+		return &errStop{Stopped, (&refusedError{address: no.URL, status: no.Status}).Error()}
 	case errors.As(err, &no) && no.Err == nil:
 		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be fetched: status %d", no.Status)}
 	case errors.As(err, &no):
 		return &errStop{Skipped, no.Error()}
 	case errors.As(err, &abandoned) && abandoned.CrawlDelay > 0:
 		return &errStop{Skipped, fmt.Sprintf("robots.txt asks for %v between two requests, more than --max-crawl-delay (%v)", abandoned.CrawlDelay, v.Polite.Longest())}
+	}
+	if err == nil && v.rules.Status == http.StatusOK {
+		if _, wall := judge(&web.Response{Status: v.rules.Status, Header: v.rules.Header, FinalURL: v.rules.FinalURL, Body: v.rules.Body}, v.rules.URL, answer.Robots); wall != nil {
+			return &errStop{Stopped, wall.Error()}
+		}
 	}
 	return v.ended(ctx, err)
 }
@@ -397,12 +404,12 @@ type lost struct {
 
 // page fetches the page of an article.
 func (v *visit) page(ctx context.Context, address string) (*web.Response, lost, error) {
-	r, err := v.get(ctx, polite.Request{URL: address, Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage, Scope: func(u *url.URL) error {
+	r, wall, err := v.get(ctx, polite.Request{URL: address, Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage, Scope: func(u *url.URL) error {
 		if !provider.Hosts(v.p.BaseURL(), u) || v.rules.Check(u) != nil {
 			return errors.New("it redirects to an address that may not be requested")
 		}
 		return nil
-	}})
+	}}, answer.Page)
 	why := lost{kind: "article_failed"}
 	var failed *web.Error
 	var refused *refusedError
@@ -418,6 +425,8 @@ func (v *visit) page(ctx context.Context, address string) (*web.Response, lost, 
 		err, why = errors.New("the answer ends early"), lost{string(web.KindReset), true}
 	case !isPage(r):
 		err, why = fmt.Errorf("it is no page but %.60q", r.Header.Get("Content-Type")), lost{kind: "not_html"}
+	case inPlace(wall):
+		err, why = errors.New(shown(wall)), lost{kind: string(wall.Kind)}
 	case r.FinalURL != address:
 		if err = v.isArticle(address, r.FinalURL); err != nil {
 			why.kind = "not_an_article"

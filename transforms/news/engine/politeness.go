@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 )
 
 // newClient makes the client for all requests of a provider's crawl. A pause is random,
@@ -66,15 +68,40 @@ func refuses(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// refusedError says that the site refuses one address. It ends a source alone, and the provider
-// if the address is an article's.
+// refusedError says that the site refuses one address, or that a wall before the whole site
+// answers. It ends a source alone, and the provider if the address is an article's.
 type refusedError struct {
 	address string
 	status  int
+	wall    answer.Verdict
 }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("it answered %d for %s", e.status, ledger.Redact(e.address))
+	said := fmt.Sprintf("it answered %d for %s", e.status, ledger.Redact(e.address))
+	if e.wall.Kind == "" || e.wall.Kind == answer.ErrorPage {
+		return said
+	}
+	return fmt.Sprintf("%s: %s", said, shown(e.wall))
+}
+
+// shown tells a person what answered.
+func shown(w answer.Verdict) string {
+	return fmt.Sprintf("%s in place of what is there (%s)", strings.TrimSpace(w.Vendor+" "+string(w.Kind)), w.Evidence)
+}
+
+// inPlace reports whether a wall is in place of one page.
+func inPlace(w answer.Verdict) bool {
+	return w.Kind == answer.Login || w.Kind == answer.Soft404 || w.Kind == answer.ErrorPage
+}
+
+// judge tells what answered, and returns a *refusedError if it keeps the crawler out.
+func judge(r *web.Response, address string, want answer.Kind) (answer.Verdict, error) {
+	w := answer.Classify(answer.Response{Status: r.Status, Header: r.Header, URL: address, Final: r.FinalURL, Body: r.Body, Want: want})
+	closed := w.Kind == answer.Challenge || r.Status == http.StatusOK && (w.Kind == answer.Consent || w.Kind == answer.Parked || w.Kind == answer.Maintenance)
+	if closed || refuses(r.Status) {
+		return w, &refusedError{address, r.Status, w}
+	}
+	return w, nil
 }
 
 // keepsOut reports whether an error is an answer that keeps the crawler out.
@@ -84,16 +111,17 @@ func keepsOut(err error) bool {
 
 // get sends a request. An *errStop ends the crawl of the provider: after 429, or a pause
 // longer than a run waits. A *refusedError is an answer that refuses.
-func (v *visit) get(ctx context.Context, r polite.Request) (*web.Response, error) {
+func (v *visit) get(ctx context.Context, r polite.Request, want answer.Kind) (*web.Response, answer.Verdict, error) {
 	r.Timeout, r.MaxRedirects = cmp.Or(v.Timeout, timeout), 5
 	resp, err := v.client.Get(ctx, r)
 	if err != nil {
-		return nil, v.ended(ctx, err)
+		return nil, answer.Verdict{}, v.ended(ctx, err)
 	}
-	if refuses(resp.Status) {
-		return nil, &refusedError{r.URL, resp.Status}
+	wall, err := judge(resp, r.URL, want)
+	if err != nil {
+		return nil, wall, err
 	}
-	return resp, nil
+	return resp, wall, nil
 }
 
 // ended makes an *errStop of an error that ends the provider.

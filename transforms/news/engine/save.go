@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"runtime/debug"
 	"slices"
@@ -13,8 +14,10 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
@@ -42,6 +45,7 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 		letter.Stage, letter.Kind, letter.Retryable = "Parse", "parse_failed", false
 		return errors.Join(v.keep(ctx, asked, e), v.failed(ctx, letter, err)) // for a better parser
 	}
+	v.believe(&a)
 	h := &v.result.Health
 	for _, f := range []struct {
 		has bool
@@ -54,6 +58,10 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	a.Title, a.Language = cmp.Or(a.Title, e.News.Title), cmp.Or(a.Language, e.News.Language)
 	a = clean(a, u)
 	a.Published = publishedAt(a.Published, e.News.PublicationDate, u, v.policy.Zone)
+	if past := a.Published; v.Backfill.IsZero() && !v.Reparse && e.SitemapAt.IsZero() && !past.IsZero() && past.Before(v.now().Add(-v.Config.Retention())) {
+		v.old++
+		return raw.Alias(ctx, v.DB, raw.Row{Source: v.p.ID(), FetchedAt: e.FetchedAt}, asked, "")
+	}
 	limits := raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
 	canonical, copied, err := v.identity(ctx, u, a, limits)
 	if err != nil {
@@ -297,7 +305,7 @@ func (v *visit) reparse(ctx context.Context) error {
 			letter.Kind = ledger.Died
 			err = v.failed(ctx, letter, err)
 		} else {
-			err = v.save(within, e, letter)
+			err = v.reread(within, e, letter)
 		}
 		end()
 		if err != nil {
@@ -311,6 +319,16 @@ func (v *visit) reparse(ctx context.Context) error {
 	return nil
 }
 
+// reread reads a stored page again, unless it is a wall.
+func (v *visit) reread(ctx context.Context, e raw.Evidence, letter ledger.DeadLetter) error {
+	wall, closed := judge(&web.Response{Status: http.StatusOK, Header: e.Header, FinalURL: e.URL, Body: e.HTML}, e.URL, answer.Page)
+	if closed != nil || inPlace(wall) {
+		letter.Kind = string(wall.Kind)
+		return v.failed(ctx, letter, errors.New(shown(wall)))
+	}
+	return v.save(ctx, e, letter)
+}
+
 // fetchedSince reports whether a newer page than the evidence was read, which was not kept.
 func (v *visit) fetchedSince(ctx context.Context, e raw.Evidence) (bool, error) {
 	_, asked, err := v.addresses(e)
@@ -319,6 +337,17 @@ func (v *visit) fetchedSince(ctx context.Context, e raw.Evidence) (bool, error) 
 	}
 	known, err := raw.Lookup(ctx, v.DB, v.p.ID(), asked)
 	return known.FetchedAt.After(e.FetchedAt), err
+}
+
+// believe removes a page's times that are ahead of now. The article would stay the newest for years.
+func (v *visit) believe(a *provider.Article) {
+	if a.Published.After(v.now().Add(ahead)) {
+		a.Published = time.Time{}
+		v.ahead++
+	}
+	if a.Modified.After(v.now().Add(ahead)) {
+		a.Modified = time.Time{}
+	}
 }
 
 // publishedAt is when an article came out: what its page says, else what the sitemap does, else

@@ -8,6 +8,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/feed"
 )
 
@@ -49,7 +50,7 @@ func (v *visit) roots(ctx context.Context, asked map[string]bool) (out []child, 
 // address of a sitemap.
 func (v *visit) discover(ctx context.Context) (out []child, err error) {
 	home := v.base.JoinPath("/")
-	r, err := v.get(ctx, polite.Request{URL: home.String(), Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage})
+	r, _, err := v.get(ctx, polite.Request{URL: home.String(), Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage}, answer.Page)
 	var stop *errStop
 	switch {
 	case errors.As(err, &stop) || ctx.Err() != nil:

@@ -276,14 +276,16 @@ func Readdress(ctx context.Context, d *db.DB, id, canonical string) error {
 	return nil
 }
 
-// Refuse records that the site refused a request. A stored version of the
-// article stays.
+// Refuse records that the site refused a request. A stored version of the article stays. A refusal
+// counts once more only if the site has answered for another article since: a site that refuses
+// everything says nothing about one article.
 func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time) error {
 	at := micros(r.SitemapAt)
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at, refusals) VALUES ($1, $2, 'refused', $3, $4, 1)
 			ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + 1, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END
-			WHERE news_urls.state <> 'purged'`, r.Source, Hash(r.Canonical), at, db.Micros(now))
+			WHERE news_urls.state <> 'purged' AND EXISTS (SELECT 1 FROM news_urls AS other WHERE other.source = news_urls.source AND other.state IN ('stored', 'empty', 'paywalled') AND other.fetched_at > news_urls.fetched_at)`,
+			r.Source, Hash(r.Canonical), at, db.Micros(now))
 		return err
 	})
 	if err != nil {

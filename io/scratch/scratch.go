@@ -29,7 +29,7 @@ const (
 func Dir(prefix string) (dir string, remove func() error, err error) {
 	Sweep(time.Now())
 	// The folder gets its final name when its file is locked: no other process sees it unlocked.
-	made, err := os.MkdirTemp("", unfinished+prefix)
+	made, err := os.MkdirTemp(place(prefix), unfinished+prefix)
 	if err != nil {
 		return "", nil, err
 	}
@@ -48,6 +48,19 @@ func Dir(prefix string) (dir string, remove func() error, err error) {
 		return "", nil, errors.Join(err, os.RemoveAll(made))
 	}
 	return dir, func() error { return errors.Join(os.RemoveAll(dir), lock.Close()) }, nil
+}
+
+// place is where the folders with the prefix are. Records are not in the folder that a run has made for its
+// process's temporary files, and which is removed with it.
+func place(prefix string) string {
+	dir := os.TempDir()
+	for strings.HasPrefix(prefix, Records) {
+		if _, err := os.Stat(filepath.Join(dir, lockName)); err != nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
 
 // Sweep removes the folders of processes that have ended. A folder that cannot be opened
@@ -80,7 +93,7 @@ func blank(dir string) bool {
 // Ended calls use for each folder with the prefix whose process has ended, and removes the folder if use
 // returns true.
 func Ended(prefix string, use func(dir string) bool) {
-	locks, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*", lockName))
+	locks, err := filepath.Glob(filepath.Join(place(prefix), prefix+"*", lockName))
 	if err != nil {
 		return // the temporary folder's name is no pattern
 	}

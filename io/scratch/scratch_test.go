@@ -1,6 +1,7 @@
 package scratch
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,4 +71,20 @@ func TestSweep(t *testing.T) {
 	require.ElementsMatch(t, []string{"run-unlocked", "other-1", Records + "said"}, names(t))
 	Sweep(time.Now().Add(maxRecords + time.Hour))
 	require.ElementsMatch(t, []string{"run-unlocked", "other-1"}, names(t))
+}
+
+// Records outlive the folder that is a process's own for temporary files.
+func TestRecordsOutliveTheirProcess(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	own, remove, err := Dir("run-")
+	require.NoError(t, err)
+	t.Setenv("TMPDIR", own)
+	inner, removeInner, err := Dir("browser-")
+	require.NoError(t, err)
+	require.Equal(t, own, filepath.Dir(inner))
+	kept, removeKept, err := Dir(Records + "a-")
+	require.NoError(t, err)
+	require.Equal(t, tmp, filepath.Dir(kept))
+	require.NoError(t, errors.Join(removeKept(), removeInner(), remove()))
 }

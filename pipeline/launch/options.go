@@ -63,7 +63,11 @@ func (o *Options) LaneConfig() lane.Config {
 	if abs, err := filepath.Abs(at); err == nil && at != "" && !strings.Contains(at, "://") {
 		at = abs // workers have a working directory of their own
 	}
-	return lane.Config{Job: o.Job, Build: lane.Build(), Store: at, Slots: o.Slots(), Web: o.WebConfig(), Polite: o.PoliteConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
+	build := ""
+	if o.Remote() { // elsewhere only this process is the worker
+		build = lane.Build(o.Runner == "dataflow")
+	}
+	return lane.Config{Job: o.Job, Build: build, Store: at, Slots: o.Slots(), Web: o.WebConfig(), Polite: o.PoliteConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
 		Leases: o.leases(), LeaseTTL: o.LeaseTTL}
 }
 

@@ -1,28 +1,68 @@
 package lane
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
+	"os"
 	"runtime/debug"
+	"strings"
+	"sync"
 )
 
-var ownBuild = Build()
+// unstamped begins the name of a build whose commit is unknown, as with go run or changes that are not committed.
+const unstamped = "sha256:"
 
-// Build returns the commit from which this program was built, or "" if it is unknown, as with go run.
-func Build() string {
+var ownBuild = sync.OnceValue(func() string {
+	commit, changed := "", false
 	if b, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range b.Settings {
-			if s.Key == "vcs.revision" {
-				return s.Value
+			switch s.Key {
+			case "vcs.revision":
+				commit = s.Value
+			case "vcs.modified":
+				changed = s.Value == "true"
 			}
 		}
+	}
+	if commit != "" && !changed {
+		return commit
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	f, err := os.Open(self)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }() // only read
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return ""
+	}
+	return unstamped + hex.EncodeToString(h.Sum(nil)[:8])
+})
+
+// Build names the build of this program for its workers elsewhere: its commit, or else the hash of its file. ""
+// where it is unknown, or where same says that the workers have another file of the same build.
+func Build(same bool) string {
+	if b := ownBuild(); !same || !strings.HasPrefix(b, unstamped) {
+		return b
 	}
 	return ""
 }
 
-// checkBuild refuses a worker of another commit than its launcher: their stages and configurations may differ.
+// checkBuild refuses a worker of another build than its launcher: their stages and configurations may differ.
+// A worker without a commit may have its launcher's.
 func (c Config) checkBuild() error {
-	if c.Build == "" || ownBuild == "" || c.Build == ownBuild {
+	if c.Build == "" {
 		return nil
 	}
-	return fmt.Errorf("the launcher was built from commit %s and this worker from %s: start both from the same build", c.Build, ownBuild)
+	own := ownBuild()
+	if c.Build == own || own == "" || strings.HasPrefix(own, unstamped) && !strings.HasPrefix(c.Build, unstamped) {
+		return nil
+	}
+	return fmt.Errorf("the launcher is build %s and this worker is build %s (commits, or hashes of programs without one): start both from the same build", c.Build, own)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/github"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/site"
 )
@@ -204,7 +205,7 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 		}
 		err = c.visit(ctx, p)
 	}
-	if err == nil || errors.Is(err, errMaxPages) {
+	if (err == nil || errors.Is(err, errMaxPages)) && !c.refused() {
 		err = cmp.Or(c.endReplacing("", func(p replacing) error { return p.end() }), err)
 	}
 	verdict, err := c.conclude(ctx, err)
@@ -264,6 +265,7 @@ type chain struct {
 	passed []*page // pages that redirected to the next one
 	status Status
 	way    way
+	answer answer.Verdict // the last one
 }
 
 func (c *crawl) move(ch *chain, to Status) error {
@@ -469,6 +471,9 @@ func (c *crawl) receive(ctx context.Context, ch *chain, resp *web.Response) erro
 		return c.end(ctx, ch, ending{status: TooLarge, http: resp.Status, reason: "longer than 5 MB"})
 	case brokenOff(resp):
 		return c.fail(ctx, ch, 0, "the answer ends early")
+	case resp.Status/100 == 2 && ch.replaced():
+		c.hold(ch, ending{status: Failed, http: resp.Status, reason: "no page but " + string(ch.answer.Kind) + ": " + ch.answer.Evidence})
+		return nil
 	case resp.Status/100 == 2:
 		return c.index(ctx, ch, resp)
 	case resp.Status == http.StatusUnauthorized:

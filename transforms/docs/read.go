@@ -66,6 +66,10 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	skip := func(reason string) error {
 		skipped.reason = reason
 		c.w.Log.Info("page_skipped", "provider", c.policy.ProviderID, "url", ch.at.String(), "reason", reason)
+		if skipped.gone && len(skipped.onward) == 0 && ch.answer.Kind.Wall() {
+			c.hold(ch, skipped)
+			return nil
+		}
 		return c.end(ctx, ch, skipped)
 	}
 	contentType := ch.way.media(resp.Header.Get("Content-Type"))

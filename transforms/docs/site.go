@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
@@ -57,6 +58,7 @@ func (c *crawl) judgeAnswer(ch *chain, resp *web.Response, failure *web.Error) {
 	if resp != nil {
 		a.Status = resp.Status
 		a.Verdict = answer.Classify(answer.Response{Status: resp.Status, Header: resp.Header, URL: ch.at.String(), Body: resp.Body})
+		ch.answer = a.Verdict
 		if isRedirect(resp) {
 			to, err := ch.at.Parse(resp.Header.Get("Location"))
 			if err != nil {
@@ -73,7 +75,15 @@ func (c *crawl) judgeAnswer(ch *chain, resp *web.Response, failure *web.Error) {
 
 // refused reports whether no more requests should be sent. A site that is down is read to
 // its end: each page has retries of its own.
-func (c *crawl) refused() bool { return c.judge.Stop() && c.judge.Verdict().State != site.Down }
+func (c *crawl) refused() bool {
+	return c.judge != nil && c.judge.Stop() && c.judge.Verdict().State != site.Down
+}
+
+// replaced reports whether a site shows something in place of all its pages. What is stored
+// stays. Notices, logins and soft 404s are found when the page is read.
+func (ch *chain) replaced() bool {
+	return slices.Contains([]answer.Kind{answer.Challenge, answer.Consent, answer.Parked}, ch.answer.Kind)
+}
 
 // hold keeps a conclusion about a page until the site is known to be open. If it is not, or
 // after a kill, the page is requested again.

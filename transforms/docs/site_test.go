@@ -32,6 +32,8 @@ func TestSiteNotOpen(t *testing.T) {
 		"403 for pages": {status(403), 1, SiteBlocked, "docs.example.com refuses (403 for 5 of 5 known URLs)", 6},
 		"moved":         {away, 0, SiteMoved, "docs.example.com moved to developer.example.com: change seed_urls", 6},
 		"404 for all":   {status(404), 0, SiteClosed, "docs.example.com has nothing that was there (404 for 1 of 1 seeds, 5 of 5 known URLs)", 6},
+		"soft 404":      {html(`<html><head><title>404 - Page not found</title></head><body><main><h1>Page not found</h1><p>The page you are looking for does not exist.</p></main></body></html>`), 0, SiteClosed, "docs.example.com has nothing that was there (soft 404 for 1 of 1 seeds, 5 of 5 known URLs)", 6},
+		"a challenge":   {html(`<html><head><title>Just a moment...</title></head><body><h1>docs.example.com</h1><h2>Verifying you are human. This may take a few seconds.</h2><div id="challenge-error-text">Enable JavaScript and cookies to continue</div><script src="/cdn-cgi/challenge-platform/h/g/orchestrate/chl_page/v1"></script></body></html>`), 0, SiteBlocked, "docs.example.com answers with a challenge for bots (Cloudflare)", 6},
 		"half of it":    {status(404), 4, SiteThin, "docs.example.com shows much less than it did: 4 of 7 known URLs are gone", 8},
 	} {
 		t.Run(name, func(t *testing.T) {

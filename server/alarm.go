@@ -29,10 +29,12 @@ type alertState struct {
 	// Seen are the ended runs that were judged, with the times of their ends. Runs that
 	// ended until Floor were all judged and are not listed. The server may see runs
 	// out of the order in which they ended.
-	Seen  map[string]time.Time `json:"seen"`
-	Floor time.Time            `json:"floor"`
-	Began time.Time            `json:"began,omitzero"` // when a server first judged runs
-	Ticks map[string]time.Time `json:"ticks"`          // the last judged tick of each schedule
+	Seen map[string]time.Time `json:"seen"`
+	// Reminded is when one message last repeated the alerts about sources of one cause.
+	Reminded map[string]time.Time `json:"reminded,omitempty"`
+	Floor    time.Time            `json:"floor"`
+	Began    time.Time            `json:"began,omitzero"` // when a server first judged runs
+	Ticks    map[string]time.Time `json:"ticks"`          // the last judged tick of each schedule
 	// Channels have what is to be sent, by the channel's name.
 	Channels map[string]*outbox `json:"channels,omitempty"`
 	Outbox   []string           `json:"outbox,omitempty"` // texts for Slack that an earlier version left
@@ -133,6 +135,7 @@ func (a *alarm) tick(ctx context.Context, runs []*entry, now time.Time) (changed
 	changed = a.judgeFreshness(runs, now) || changed
 	ticked, err := a.judgeTicks(ctx, now)
 	told := a.tellUntold(now)
+	told = a.remind(now) || told
 	err = errors.Join(err, a.save(ctx))
 	sent, serr := a.send(ctx, now)
 	return changed || ticked || told || sent, errors.Join(err, serr)
@@ -180,6 +183,42 @@ func (a *alarm) tellUntold(now time.Time) (changed bool) {
 		b.Untold = false
 		a.state.Firing[key], a.dirty, changed = b, true, true
 		a.announce("alert_raised", "ALERT", b, now)
+	}
+	return changed
+}
+
+// remindEvery is how often alerts about sources are repeated while they last.
+const remindEvery = 7 * 24 * time.Hour
+
+// remind repeats the alerts that some providers, publishers or sites are not open, all of one
+// cause in one message.
+func (a *alarm) remind(now time.Time) (changed bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last, texts := map[string]time.Time{}, map[string][]string{}
+	for _, key := range slices.Sorted(maps.Keys(a.state.Firing)) {
+		b := a.state.Firing[key]
+		if b.Rule != "provider" || b.Untold || a.silent(b, now) {
+			continue
+		}
+		cause, why, _ := strings.Cut(b.Text, ": ")
+		if t, had := last[cause]; !had || b.Since.Before(t) {
+			last[cause] = b.Since
+		}
+		texts[cause] = append(texts[cause], b.Who()+": "+why)
+	}
+	for _, cause := range slices.Sorted(maps.Keys(texts)) {
+		if t := a.state.Reminded[cause]; t.After(last[cause]) {
+			last[cause] = t
+		}
+		if now.Sub(last[cause]) < remindEvery {
+			continue
+		}
+		if a.state.Reminded == nil {
+			a.state.Reminded = map[string]time.Time{}
+		}
+		a.state.Reminded[cause], a.dirty, changed = now.UTC(), true, true
+		a.enqueueLocked(notice{Type: "report", Text: "[STILL] " + cause + ", for a week or more: " + strings.Join(texts[cause], "; ")}, now)
 	}
 	return changed
 }

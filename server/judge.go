@@ -153,6 +153,9 @@ func judgeReport(r ledger.Report, find func(rule, provider string, broken bool, 
 	if rows != nil {
 		return
 	}
+	for _, st := range r.Sites {
+		find("provider", st.Site, st.State != ledger.SiteOpen, "it was "+st.State+": "+st.Text())
+	}
 	if len(r.Complaints) == 0 {
 		for _, text := range r.Alerts {
 			find("quality", "", true, text)

@@ -757,6 +757,42 @@ func TestAlertsBySelection(t *testing.T) {
 	assert.Contains(t, s.told(), "[OVER] seed (schedule never-ok), run failed: there is no such schedule any more")
 }
 
+// TestRemind repeats once a week, in one message, that providers of one cause are not open.
+func TestRemind(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	at := time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
+	at = turn(w, at, time.Minute, 20*time.Second)
+	rows := func(state string) (out []map[string]any) {
+		for _, id := range []string{"a", "b"} {
+			out = append(out, map[string]any{"provider": id, "state": state, "reason": id + ".test refuses"})
+		}
+		return out
+	}
+	w.ends("20260302-093000-000-aaaaaaaa", "docs", ledger.Done, nil, at, ledger.Tally{}, rows("blocked"))
+	at = turn(w, at.Add(time.Minute), 2*time.Minute, 20*time.Second)
+	require.Equal(t, []string{"[ALERT] docs / a, provider: it was blocked: a.test refuses", "[ALERT] docs / b, provider: it was blocked: b.test refuses"}, s.told())
+	still := []string{"[STILL] it was blocked, for a week or more: docs / a: a.test refuses; docs / b: b.test refuses"}
+	reminders := func() (out []string) {
+		for _, text := range s.told() { // between them are reports of days and weeks
+			if strings.HasPrefix(text, "[STILL]") {
+				out = append(out, text)
+			}
+		}
+		return out
+	}
+	for range 2 {
+		at = turn(w, at.Add(6*24*time.Hour), time.Minute, 20*time.Second)
+		require.Empty(t, reminders())
+		at = turn(w, at.Add(24*time.Hour), time.Minute, 20*time.Second)
+		require.Equal(t, still, reminders())
+	}
+	w.ends("20260317-093000-000-aaaaaaaa", "docs", ledger.Done, nil, at, ledger.Tally{}, rows("done"))
+	at = turn(w, at.Add(time.Minute), 2*time.Minute, 20*time.Second)
+	turn(w, at.Add(8*24*time.Hour), time.Minute, 20*time.Second)
+	require.Empty(t, reminders())
+}
+
 // TestLateAndMissing raises alerts for ticks that were skipped because a run was still
 // active, and for jobs without a run that was done for too long, also of the command
 // line.

@@ -47,15 +47,44 @@ func (t *FileTracker) Due(open []File, now time.Time, n int) []File {
 		if !now.Before(s.next) && len(due) < n {
 			due = append(due, f)
 			s.tries++
-			s.next = now.Add(t.between(s.tries))
-			if t.AwaitEnd {
-				s.next = now.Add(max(t.between(s.tries), minAwait))
-			}
+			s.next = now.Add(t.pause(s.tries))
 		}
 		seen[f.Key] = s
 	}
 	t.files, t.began = seen, true
 	return due
+}
+
+// resume makes a new tracker of one that another process had at its last poll. When a file was written says
+// when it was due: after one poll, and then after a pause that doubles each time.
+func (t *FileTracker) resume(open []File, written []time.Time, last time.Time) {
+	t.files, t.began = make(map[string]trackedFile, len(open)), true
+	for i, f := range open {
+		s := trackedFile{etag: f.ETag, tries: 1, next: written[i]}
+		switch {
+		case written[i].After(last): // Due sees it for the first time
+			continue
+		case written[i].After(last.Add(-t.Interval)):
+			s.tries = 0
+		default:
+			for pause := t.pause(s.tries); !s.next.After(last); pause = t.pause(s.tries) {
+				if pause >= maxPause && last.Sub(s.next) > pause {
+					s.next = s.next.Add(last.Sub(s.next).Truncate(pause)) // a file may be open for years
+				}
+				s.next = s.next.Add(pause)
+				s.tries++
+			}
+		}
+		t.files[f.Key] = s
+	}
+}
+
+// pause is how long a file that is due waits until it is due again.
+func (t *FileTracker) pause(tries int) time.Duration {
+	if t.AwaitEnd {
+		return max(t.between(tries), minAwait)
+	}
+	return t.between(tries)
 }
 
 func (t *FileTracker) between(tries int) time.Duration {

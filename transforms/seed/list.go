@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
@@ -33,12 +34,13 @@ type File struct {
 
 // Listing is what a run finds in the bucket.
 type Listing struct {
-	Files    []File   // open ones, by partition, then sequence number
-	Listed   int64    // raw files that match the filters
-	Ignored  int64    // objects that are no raw files
-	Skipped  int64    // raw files that have their .success
-	Done     []string // the keys of those with their .success
-	NearMiss []string // keys of objects that only look like raw files
+	Files    []File      // open ones, by partition, then sequence number
+	written  []time.Time // when each of Files was
+	Listed   int64       // raw files that match the filters
+	Ignored  int64       // objects that are no raw files
+	Skipped  int64       // raw files that have their .success
+	Done     []string    // the keys of those with their .success
+	NearMiss []string    // keys of objects that only look like raw files
 }
 
 // ListRaw lists the raw files that match the filters. It keeps a page of the
@@ -93,6 +95,7 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 			continue
 		}
 		l.Files = append(l.Files, File{Key: m.raw.Key, ETag: m.o.ETag, Size: m.o.Size})
+		l.written = append(l.written, m.o.ModTime)
 	}
 	return l, nil
 }

@@ -47,19 +47,24 @@ const (
 	pollWindow = time.Millisecond
 	// maxStopWait is the longest time between two checks whether the run stops.
 	maxStopWait = 2 * time.Second
+	// minAway is the shortest pause between two calls. A call without a poll moves the time of the last poll by a millisecond.
+	minAway = 100 * time.Millisecond
+	// maxAway is how long after the last poll the lister is resumed. Later it begins with all open files.
+	maxAway = 24 * time.Hour
 	// maxPollFiles is the maximum number of files that one poll emits.
 	maxPollFiles = 1000
 )
 
-// lister is the state of a stream's lister. It belongs to the process, because a runner
-// may resume the lister in another instance of its DoFn. A process in which the lister is
-// resumed for the first time begins with all open files, as a job does.
+// lister is what a process knows of a stream's lister, which a runner may resume in another instance of its
+// DoFn or in another process. The restriction has the time of the last poll; what is due then follows from
+// the store (see FileTracker.resume), so that a process to which the lister is new needs no other.
 type lister struct {
 	sync.Mutex
 	FileTracker
 	next time.Time // when it polls again
 	turn int       // number of the latest call; an older call belongs to a job that was restarted, and may not emit
-	call int64     // number of the latest call by the restriction, which counts the calls of all processes
+	call int64     // the position in the restriction that the latest call claimed last
+	last time.Time // the last poll of another process; zero: it is known, or there was none
 	over time.Time // the watermark: later polls are not before it
 
 	began time.Time // when the job began or was restarted
@@ -100,7 +105,8 @@ type pollFn struct {
 	MaxCall time.Duration // the longest time that a call lasts while no file is due
 }
 
-// CreateInitialRestriction returns the numbers of the polls: there is no last one.
+// CreateInitialRestriction returns the times of all polls, in milliseconds: there is no last one. A call that
+// does not poll claims the position at which it begins, and each poll its time.
 func (fn *pollFn) CreateInitialRestriction([]byte) offsetrange.Restriction {
 	return offsetrange.Restriction{Start: 0, End: math.MaxInt64}
 }
@@ -147,12 +153,15 @@ func (fn *pollFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 	l := listerOf(fn.Config.Lane.RunID)
 	l.Lock()
 	defer l.Unlock()
-	if r.Start > 0 && (l.began.IsZero() || r.Start != l.call+1) {
+	if r.Start > 0 && (l.began.IsZero() || r.Start > l.call+1) {
 		// Another process polled last. Its watermark may be a second ahead (see poll), and what is before it is dropped.
 		l.over = time.Now().Truncate(time.Second).Add(time.Second)
 	}
 	if r.Start == 0 || l.began.IsZero() { // the job begins, was restarted or is new to this process: work in progress is lost
 		l.FileTracker, l.next, l.began = FileTracker{Interval: fn.Every, AwaitEnd: true}, time.Time{}, time.Now()
+		if last := time.UnixMilli(r.Start); r.Start > 0 && time.Since(last) < maxAway {
+			l.last, l.next = last, last.Add(fn.Every)
+		}
 	}
 	l.call = r.Start
 	l.turn++
@@ -169,6 +178,9 @@ func (fn *pollFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 				return sdf.StopProcessing(), err
 			}
 			l.next = now.Add(l.Pause())
+			if at := now.UnixMilli(); at > l.call && rt.TryClaim(at) {
+				l.call = at
+			}
 		}
 		if s := now.Truncate(time.Second); l.over.Before(s) {
 			l.over = s
@@ -176,7 +188,7 @@ func (fn *pollFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 		we.UpdateWatermark(l.over)
 		if found > 0 || !now.Before(until) {
 			// Flink advances the watermark only between two calls that are a second apart.
-			return sdf.ResumeProcessingIn(max(min(time.Until(l.next), maxStopWait), min(fn.MaxCall, time.Second))), nil
+			return sdf.ResumeProcessingIn(max(min(time.Until(l.next), maxStopWait), min(fn.MaxCall, time.Second), minAway)), nil
 		}
 		fn.wait(ctx, l, min(time.Until(l.next), time.Until(until)))
 	}
@@ -211,6 +223,10 @@ func (fn *pollFn) poll(ctx context.Context, l *lister, now time.Time, emit func(
 		}
 		fn.Worker.Log.Error("listing_failed", "error", ledger.Redact(err.Error()))
 		return 0, nil
+	}
+	if !l.last.IsZero() {
+		l.resume(listing.Files, listing.written, l.last)
+		l.last = time.Time{}
 	}
 	due := l.Due(listing.Files, now, maxPollFiles)
 	if len(due) == 0 {

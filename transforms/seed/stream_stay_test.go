@@ -155,6 +155,61 @@ func TestListerResumedElsewhere(t *testing.T) {
 	})
 }
 
+// A runner may resume the lister in a fresh process at each call. An open file is emitted once and then after
+// pauses, as in one process; a file that comes later within two polls.
+func TestListerResumedInFreshProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Lane: lane.Config{Job: Job, RunID: "fresh", Store: "mem://lister-fresh"}}
+		w, err := lane.Open(t.Context(), cfg.Lane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := lane.Close(cfg.Lane.RunID); err != nil {
+				t.Error(err)
+			}
+		}()
+		put := func(name string) {
+			t.Helper()
+			if err := w.Store.Put(t.Context(), "datasets/country=sg/category=news/date=2026-02-02/"+name, strings.NewReader("{}"), store.PutOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put("raw_0001.json")
+		time.Sleep(time.Hour)
+		fn := &pollFn{doFn: doFn{Config: cfg, DoFn: lane.DoFn{Worker: w}}, Every: time.Minute}
+		began, rest, emitted := time.Now(), fn.CreateInitialRestriction(nil), map[string][]int{}
+		was := listers.of
+		defer func() { listers.of = was }()
+		for added := false; time.Since(began) < 9*time.Minute; {
+			if !added && time.Since(began) > 3*time.Minute+30*time.Second {
+				added = true
+				put("raw_0002.json")
+			}
+			listers.Lock()
+			listers.of = map[string]*lister{}
+			listers.Unlock()
+			tracker := fn.CreateTracker(rest)
+			again, err := fn.ProcessElement(t.Context(), fn.CreateWatermarkEstimator(), tracker, nil, func(_ beam.EventTime, f File) {
+				name := f.Key[strings.LastIndex(f.Key, "/")+1:]
+				emitted[name] = append(emitted[name], int(time.Since(began).Minutes()))
+			}, func(beam.EventTime, ledger.Tally) {})
+			if err != nil || !again.ShouldResume() {
+				t.Fatalf("a call ends the lister: %v", err)
+			}
+			_, residual, err := tracker.TrySplit(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest = residual.(offsetrange.Restriction)
+			time.Sleep(max(again.ResumeDelay(), time.Millisecond))
+		}
+		if len(emitted["raw_0001.json"]) != 1 || len(emitted["raw_0002.json"]) != 1 || emitted["raw_0002.json"][0] > 5 {
+			t.Errorf("files are emitted in minutes %v, want each once, the second one by minute 5", emitted)
+		}
+	})
+}
+
 // Two parts of the lister would have a watermark each, and what the one finds
 // would be late by that of the other.
 func TestOneLister(t *testing.T) {

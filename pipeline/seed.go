@@ -47,7 +47,7 @@ func SeedStream(s beam.Scope, cfg seed.Config, every, maxCall time.Duration) {
 
 // seedOptions are the seed job's own flags.
 type seedOptions struct {
-	Until                     string
+	Until, Hosts              string
 	FollowIndex               bool
 	MaxChildSitemaps          int
 	Feeds, Homepage, Parallel bool
@@ -84,7 +84,7 @@ func seedJob() Job {
 		Shared:   slices.Concat(crawling, partitioned, []string{"force", "watch", "streaming"}, costed),
 		OfOneRun: []string{"until", "estimate"},
 		Preview:  "--until=list or --until=extract",
-		NotEmpty: map[string]string{"until": "use list or extract, or leave it out", "layout": "use objects, packed or both"},
+		NotEmpty: map[string]string{"until": "use list or extract, or leave it out", "layout": "use objects, packed or both", "hosts": "use all or strict"},
 		Define:   o.define, Check: o.check, Instead: o.instead, Accept: o.accept,
 		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
 		Config: func(c RunOptions, l lane.Config, forceID string) any {
@@ -138,6 +138,7 @@ func (o *seedOptions) watch() *Watch {
 
 func (o *seedOptions) define(f *flag.FlagSet) {
 	f.StringVar(&o.Until, "until", "", "list or extract: print what would be done up to this stage, and change nothing")
+	f.StringVar(&o.Hosts, "hosts", "all", "all: where https://DOMAIN fails by DNS, connect, TLS or time-out, request www., then http://; strict: https://DOMAIN alone")
 	f.BoolVar(&o.FollowIndex, "follow-index", false, "read the children of a sitemap index")
 	f.IntVar(&o.MaxChildSitemaps, "max-child-sitemaps", 50, "children read of one sitemap index")
 	f.BoolVar(&o.Feeds, "feeds", false, "look for RSS and Atom feeds")
@@ -155,6 +156,8 @@ func (o *seedOptions) check(c *RunOptions) error {
 		return usage.Errorf("--until=%s: use list or extract", o.Until)
 	case !slices.Contains([]seed.Layout{seed.Objects, seed.Packed, seed.Both}, seed.Layout(o.Layout)):
 		return usage.Errorf("--layout=%s: use objects, packed or both", o.Layout)
+	case o.Hosts != "all" && o.Hosts != "strict":
+		return usage.Errorf("--hosts=%s: use all or strict", o.Hosts)
 	case o.SegmentAge <= 0:
 		return usage.Errorf("--segment-age=%s: use more than 0, such as 30s", o.SegmentAge)
 	case c.Streaming && o.Layout != string(seed.Objects):
@@ -179,7 +182,7 @@ func (o *seedOptions) config(c RunOptions) seed.Config {
 	return seed.Config{
 		Layout: seed.Layout(o.Layout), SegmentAge: o.SegmentAge, Lanes: c.Lanes, Country: c.Country, Category: c.Category, Date: c.Date, OutageThreshold: o.OutageThreshold,
 		Lane: lane.Config{LogFormat: c.LogFormat, LogLevel: c.Level()},
-		Collect: seed.Collect{FollowIndex: o.FollowIndex, MaxChildSitemaps: o.MaxChildSitemaps,
+		Collect: seed.Collect{StrictHosts: o.Hosts == "strict", FollowIndex: o.FollowIndex, MaxChildSitemaps: o.MaxChildSitemaps,
 			Feeds: o.Feeds, Homepage: o.Homepage, ParallelFetch: o.Parallel, RobotsCache: o.RobotsCache, Web: simulated},
 	}
 }

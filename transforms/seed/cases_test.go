@@ -55,6 +55,27 @@ func TestSharedCases(t *testing.T) {
 				t.Errorf("sitemap %+v, want one URL in the relative one", m.Sitemap)
 			}
 		},
+		"www-only": func(t *testing.T, m metadata.Domain) {
+			if !m.Robots.Exists || m.Robots.Kind != "robots" || m.HostUsed != "www.wwwonly.com" || m.Robots.FinalURL != "https://www.wwwonly.com/robots.txt" {
+				t.Errorf("host_used %q, robots %+v, want those of www.", m.HostUsed, m.Robots)
+			}
+			if m.Sitemap.URLCount == nil || *m.Sitemap.URLCount != 1 || m.Sitemap.URL != "https://www.wwwonly.com/sitemap.xml" || !m.Sitemap.Parsed {
+				t.Errorf("sitemap %+v, want that of www.", m.Sitemap)
+			}
+		},
+		"soft404-sitemap": func(t *testing.T, m metadata.Domain) {
+			if s := m.Sitemap; !s.Exists || s.StatusCode != 200 || s.Parsed || s.Kind != "challenge" || s.ContentType != "text/html" || s.LastStatus != 200 {
+				t.Errorf("sitemap %+v, want a challenge in HTML", s)
+			}
+			if r := m.Robots; !r.Exists || r.Kind != "challenge" || r.ContentType != "text/html" {
+				t.Errorf("robots %+v, want a challenge in HTML", r)
+			}
+		},
+		"blocked-sitemap": func(t *testing.T, m metadata.Domain) {
+			if s := m.Sitemap; s.Exists || s.StatusCode != 404 || s.LastStatus != 403 || s.Error != "http_403" || s.Kind != "challenge" {
+				t.Errorf("sitemap %+v, want 404 for 403", s)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("../../../shared/cases/round3/seed", name+".json"))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
@@ -31,6 +33,8 @@ const (
 	maxSitemap    = 10 << 20
 	maxCandidates = 20
 	maxRedirects  = 5
+
+	maxContentType = 100
 
 	maxLogged = 500 // bytes of a site's text in a log line
 
@@ -63,6 +67,8 @@ type collector struct {
 	name   string
 	found  found // where its name leads
 	client *polite.Client
+	origin *url.URL // of the requests to the domain
+	asking bool     // which host answers, so nothing is tried twice
 	rules  *robots.File
 
 	mu        sync.Mutex
@@ -72,7 +78,7 @@ type collector struct {
 // collect fetches a domain's robots.txt and sitemap. Its only error is that of the
 // context: whatever a site does is a finding.
 func (c *collector) collect(ctx context.Context, name string, requests []request) (findings, error) {
-	c.name = name
+	c.name, c.origin = name, apex(name)
 	c.client = c.newClient()
 	if !c.found.at.IsZero() {
 		c.client.Know(name, c.found.Addresses, c.found.at.Add(maxFoundAge))
@@ -90,7 +96,9 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 
 	early, endEarly := c.sitemapEarly(ctx)
 	defer endEarly()
-	c.collectRobots(ctx, &f, log)
+	if c.collectRobots(ctx, &f, log, endEarly) {
+		early = nil
+	}
 	best := c.collectSitemap(ctx, early, &f, log)
 	if c.cfg.Collect.Homepage || c.cfg.Collect.Feeds {
 		c.homepageAndFeeds(ctx, &f, best)
@@ -122,15 +130,27 @@ func (c *collector) sitemapEarly(ctx context.Context) (early chan exchange, end 
 	}
 }
 
-func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Logger) {
+// collectRobots reports whether another host than the domain's own answered.
+func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Logger, endEarly func()) (moved bool) {
 	r := c.robots(ctx)
+	if !c.cfg.Collect.StrictHosts && slices.Contains(outageBy, r.kind) && ctx.Err() == nil {
+		endEarly()
+		if other, ok := c.otherHost(r, func() exchange { return c.robots(ctx) }); ok && ctx.Err() == nil {
+			r, moved = other, true
+		}
+	}
+	if r.status > 0 {
+		f.metadata.HostUsed = c.origin.Host
+	}
 	if c.abandonedFor(r.url) == "" {
 		f.network = r.kind
 	}
 	f.metadata.Robots = c.robotsMetadata(r)
 	if f.metadata.Robots.Exists {
 		f.evidence["robots.txt"] = r
-		f.sum.Count("robots_found", 1)
+		if f.metadata.Robots.Kind == string(answer.Robots) {
+			f.sum.Count("robots_found", 1)
+		}
 		f.metadata.Robots.SitemapURLs = c.rules.Sitemaps()
 	}
 	for _, bad := range c.rules.InvalidSitemaps() {
@@ -144,6 +164,7 @@ func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Lo
 		seconds := d.Seconds()
 		f.metadata.Robots.CrawlDelay = &seconds
 	}
+	return moved
 }
 
 func (c *collector) collectSitemap(ctx context.Context, early chan exchange, f *findings, log *slog.Logger) exchange {
@@ -154,6 +175,8 @@ func (c *collector) collectSitemap(ctx context.Context, early chan exchange, f *
 	f.metadata.Sitemap = c.sitemapMetadata(best)
 	if f.metadata.Sitemap.Exists {
 		f.evidence["sitemap.xml"] = best
+	}
+	if best.parsed {
 		f.sum.Count("sitemaps_found", 1)
 	}
 	if c.cfg.Collect.FollowIndex && best.parsed && best.result.Kind == sitemap.Index {
@@ -178,6 +201,9 @@ type exchange struct {
 
 	parsed bool
 	result sitemap.Result
+
+	last int    // status of the answer that this 404 stands for
+	what string // that answer is
 }
 
 // outcome returns the status and the failure as they are written to the metadata. The
@@ -207,11 +233,30 @@ func (c *collector) robotsMetadata(f exchange) metadata.Robots {
 	if m.Exists {
 		m.FetchedAt = metadata.Timestamp(f.at)
 	}
-	if f.final != "" && f.final != f.url && untrusted.Key(f.final) == nil {
+	if f.final != "" && f.final != apex(c.name).String()+"/robots.txt" && untrusted.Key(f.final) == nil {
 		m.FinalURL = f.final
 	}
 	m.ResponseMS = f.milliseconds()
+	m.LastStatus, m.ContentType = f.status, f.contentType()
+	m.Kind = f.is(answer.Robots)
 	return m
+}
+
+// is tells what the answer is, "" for no answer.
+func (f exchange) is(want answer.Kind) string {
+	if f.status == 0 || f.kind != "" {
+		return ""
+	}
+	return string(answer.Classify(answer.Response{Status: f.status, Header: f.header, URL: f.url, Final: f.final, Body: f.body, Want: want}).Kind)
+}
+
+// contentType returns the media type that the answer states, if it states one.
+func (f exchange) contentType() string {
+	t, _, err := mime.ParseMediaType(f.header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return untrusted.Line(t, maxContentType)
 }
 
 // candidates returns the sitemap addresses of a domain in the order in which they are
@@ -233,7 +278,7 @@ func (c *collector) candidates(named []string) []string {
 		add(u)
 	}
 	for _, p := range usualSitemaps {
-		if u := "https://" + c.name + p; c.rules.Allowed(c.cfg.Lane.Web.UserAgent, u) {
+		if u := c.origin.String() + p; c.rules.Allowed(c.cfg.Lane.Web.UserAgent, u) {
 			add(u)
 		}
 	}
@@ -250,13 +295,12 @@ func address(at string) string {
 
 func (c *collector) findSitemap(ctx context.Context, early chan exchange, named []string, network web.Kind) exchange {
 	all := c.candidates(named)
-	first := exchange{url: "https://" + c.name + usualSitemaps[0]}
+	first := exchange{url: c.origin.String() + usualSitemaps[0]}
 	if len(all) > 0 {
 		first.url = all[0]
 	}
-	var evidence, parallel *exchange
+	var evidence, parallel, telling *exchange
 	var kind web.Kind
-	answered := false
 	for _, at := range all {
 		if ctx.Err() != nil {
 			break
@@ -267,7 +311,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan exchange, named 
 			continue // a host that does not answer gets no further request
 		}
 		if why := c.abandonedFor(at); why != "" {
-			kind, answered = cmp.Or(kind, why), true // by that
+			kind = cmp.Or(kind, why)
 			continue
 		}
 		if early != nil && own && parallel == nil {
@@ -281,7 +325,9 @@ func (c *collector) findSitemap(ctx context.Context, early chan exchange, named 
 		} else {
 			f = c.sitemap(ctx, at, false)
 		}
-		answered = answered || f.status != 0
+		if f.status != 0 && f.kind == "" && (telling == nil || telling.none()) {
+			telling = &f
+		}
 		switch {
 		case f.parsed:
 			return f
@@ -295,23 +341,34 @@ func (c *collector) findSitemap(ctx context.Context, early chan exchange, named 
 		return *evidence
 	}
 	if len(all) == 0 {
-		kind, answered = disallowed, network == ""
+		kind = disallowed
 	}
-	if answered {
-		first.status = 404 // whatever the answers were; without any answer there is no status
+	first.status, first.kind = http.StatusNotFound, kind
+	if telling == nil {
+		return first
 	}
-	first.kind = kind
+	if first.last = telling.status; telling.none() {
+		return first
+	}
+	first.kind = cmp.Or(kind, web.Kind(metadata.StatusOutside(telling.status)))
+	first.header, first.what = telling.header, telling.what
+	if telling.final != telling.url {
+		first.final = telling.final
+	}
 	return first
 }
 
+// none reports whether the answer says that nothing is there.
+func (f exchange) none() bool { return f.status == http.StatusNotFound || f.status == http.StatusGone }
+
 func (c *collector) sameHost(at string) bool {
-	return site(at) == site("https://"+c.name)
+	return site(at) == web.Site(c.origin)
 }
 
 func (c *collector) sitemap(ctx context.Context, at string, parallel bool) exchange {
 	f := c.get(ctx, polite.Request{URL: at, Accept: acceptSitemap, Timeout: sitemapTimeout, MaxBytes: maxSitemap, MaxRedirects: maxRedirects, Invited: true, Parallel: parallel})
 	if !f.ok() {
-		f.body = nil
+		f.what, f.body = f.is(answer.Sitemap), nil
 		return f
 	}
 	size := len(f.body)
@@ -342,7 +399,14 @@ func (c *collector) sitemapMetadata(f exchange) metadata.Sitemap {
 		m.FetchedAt = metadata.Timestamp(f.at)
 	}
 	m.ResponseMS = f.milliseconds()
-	if f.parsed {
+	m.LastStatus, m.ContentType, m.Kind = f.last, f.contentType(), f.what
+	if f.final != "" && f.final != f.url && untrusted.Key(f.final) == nil {
+		m.FinalURL = f.final
+	}
+	if f.ok() {
+		m.LastStatus, m.Kind = f.status, f.is(answer.Sitemap)
+	}
+	if m.Parsed = f.parsed; f.parsed {
 		m.Kind = string(f.result.Kind)
 		n := int64(f.result.Count)
 		m.URLCount = &n

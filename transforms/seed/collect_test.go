@@ -92,11 +92,11 @@ func TestCollect(t *testing.T) {
 	}
 	// A dead host costs one robots.txt and one retry; a certificate does not get better.
 	tests = append(tests,
-		want{kind: webtest.KindReset, robotsError: "reset", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "reset", asked: []string{"/robots.txt", "/robots.txt"}},
-		want{kind: webtest.KindTLSWrongName, robotsError: "tls", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "tls", asked: []string{""}},
-		want{kind: webtest.KindTLSRefused, robotsError: "reset", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "reset", asked: []string{"", ""}},
-		want{kind: webtest.KindNoSuchHost, robotsError: "dns", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "dns", asked: []string{}},
-		want{kind: webtest.KindRefused, robotsError: "connect", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "connect", asked: []string{}},
+		want{kind: webtest.KindReset, robotsError: "reset", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "reset", asked: []string{"/robots.txt", "/robots.txt"}},
+		want{kind: webtest.KindTLSWrongName, robotsError: "tls", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "tls", asked: []string{""}},
+		want{kind: webtest.KindTLSRefused, robotsError: "reset", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "reset", asked: []string{"", ""}},
+		want{kind: webtest.KindNoSuchHost, robotsError: "dns", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "dns", asked: []string{}},
+		want{kind: webtest.KindRefused, robotsError: "connect", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "connect", asked: []string{}},
 		// Its name leads astray the first time only: what the guard says is no verdict on the host.
 		want{kind: webtest.KindRebind, robotsError: "blocked", sitemap: 200, at: "/sitemap.xml", form: "urlset", count: -1, asked: []string{"/sitemap.xml"}},
 
@@ -109,7 +109,7 @@ func TestCollect(t *testing.T) {
 		want{kind: webtest.KindNoSitemap, status: 200, sitemap: 404, at: "/sitemap.xml", count: -2,
 			asked: []string{"/robots.txt", "/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}},
 		// None parses: the first 2xx is evidence, without a count.
-		want{kind: webtest.KindSoft404, status: 200, sitemap: 200, at: "/sitemap.xml", count: -2,
+		want{kind: webtest.KindSoft404, status: 200, sitemap: 200, at: "/sitemap.xml", form: "soft_404", count: -2,
 			asked: []string{"/robots.txt", "/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}},
 		want{kind: webtest.KindManySitemaps, status: 200, sitemap: 404, at: "/sitemap-1.xml", count: -2, check: func(t *testing.T, m metadata.Domain) {
 			if n := len(m.Robots.SitemapURLs); n != 30 {
@@ -137,7 +137,7 @@ func TestCollect(t *testing.T) {
 				t.Errorf("crawl_delay %v, want 60", m.Robots.CrawlDelay)
 			}
 		}},
-		want{kind: webtest.KindAlways503, status: 503, sitemap: 404, at: "/sitemap.xml", count: -2,
+		want{kind: webtest.KindAlways503, status: 503, sitemap: 404, at: "/sitemap.xml", count: -2, form: "maintenance", sitemapErr: "http_503",
 			asked: []string{"/robots.txt", "/robots.txt", "/sitemap.xml", "/sitemap.xml", "/sitemap_index.xml", "/sitemap_index.xml", "/sitemaps.xml", "/sitemaps.xml"}},
 		want{kind: webtest.KindRedirectWWW, status: 200, sitemap: 200, at: "https://www." + host(webtest.KindRedirectWWW) + "/sitemap.xml", form: "urlset", count: -1, check: func(t *testing.T, m metadata.Domain) {
 			if at := "https://www." + host(webtest.KindRedirectWWW) + "/robots.txt"; m.Robots.FinalURL != at {
@@ -164,6 +164,7 @@ func TestCollect(t *testing.T) {
 		}
 	}
 	j := newJob(t, webtest.Options{Seed: 1})
+	j.cfg.Collect.StrictHosts = true
 	raw := day + "raw_0001.json"
 	total := j.visit(raw, tests)
 
@@ -270,11 +271,12 @@ func (j *job) visit(raw string, tests []want) ledger.Tally {
 func TestCollectSlow(t *testing.T) {
 	seed.ShortTimeouts(t, 400*time.Millisecond)
 	j := newJob(t, webtest.Options{Seed: 1})
+	j.cfg.Collect.StrictHosts = true
 	twice := []string{"/robots.txt", "/robots.txt"}
 	total := j.visit(day+"raw_0001.json", []want{
-		{kind: webtest.KindHang, robotsError: "timeout", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "timeout", asked: twice},
-		{kind: webtest.KindHangTLS, robotsError: "timeout", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "timeout"},
-		{kind: webtest.KindHangBody, robotsError: "timeout", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "timeout", asked: twice},
+		{kind: webtest.KindHang, robotsError: "timeout", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout", asked: twice},
+		{kind: webtest.KindHangTLS, robotsError: "timeout", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout"},
+		{kind: webtest.KindHangBody, robotsError: "timeout", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout", asked: twice},
 		{kind: webtest.KindDrip, status: 200, sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout",
 			asked: []string{"/robots.txt", "/sitemap.xml", "/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}},
 	})

@@ -111,7 +111,7 @@ func (d stored) feeds() (all []Feed) {
 			all = append(all, Feed{m.DomainID, m.RegistrableDomain, d.in.Country, d.in.Category, d.in.Date, d.at, url, source, kind, status, items, why})
 		}
 	}
-	if m.Sitemap.Exists {
+	if m.Sitemap.Parsed || m.Sitemap.Exists && m.Sitemap.LastStatus == 0 {
 		status := int64(m.Sitemap.StatusCode)
 		add(m.Sitemap.URL, "sitemap", m.Sitemap.Kind, m.Sitemap.Error, &status, m.Sitemap.URLCount)
 	}

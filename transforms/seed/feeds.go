@@ -25,7 +25,7 @@ var usualFeeds = []string{"/feed", "/rss.xml", "/atom.xml", "/feed.xml", "/rss"}
 // homepageAndFeeds collects the homepage and the feeds, for --homepage and --feeds. Both obey
 // robots.txt.
 func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best exchange) {
-	home := "https://" + c.name + "/"
+	home := c.origin.String() + "/"
 	var page exchange
 	skipped := string(cmp.Or(f.network, c.abandonedFor(home))) // why the homepage is not fetched
 	switch {
@@ -115,7 +115,7 @@ func (c *collector) feedAddresses(ctx context.Context, page exchange, named []st
 	}
 	// The target of the homepage's redirect is the site's own host: the usual paths
 	// of the other host would lead to the same feeds again.
-	base := &url.URL{Scheme: "https", Host: c.name, Path: "/"}
+	base := c.origin.JoinPath("/")
 	if final, err := url.Parse(page.final); err == nil && page.ok() && c.sameHost(page.final) {
 		base = final
 	}

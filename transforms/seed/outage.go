@@ -108,10 +108,19 @@ func down(ctx context.Context, w *lane.Worker, cfg Config, n Network, failed map
 }
 
 func probe(ctx context.Context, w *lane.Worker, cfg Config, host string) bool {
-	c := collector{cfg: cfg, w: w, name: host}
+	c := collector{cfg: cfg, w: w, name: host, origin: apex(host)}
 	c.client = c.newClient()
 	defer c.client.Close()
-	f := c.get(ctx, polite.Request{URL: "https://" + host + "/robots.txt", Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects, Invited: true, Once: true})
+	request := func() exchange {
+		return c.get(ctx, polite.Request{URL: c.origin.String() + "/robots.txt", Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots,
+			MaxRedirects: maxRedirects, Invited: true, Once: true})
+	}
+	f := request()
+	if slices.Contains(outageBy, f.kind) && !cfg.Collect.StrictHosts {
+		if other, ok := c.otherHost(f, request); ok {
+			f = other
+		}
+	}
 	asked := f.kind != abandonedByCrawlDelay && f.kind != abandonedByRetryAfter
 	return asked && !slices.Contains(outageBy, f.kind)
 }

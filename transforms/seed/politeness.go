@@ -23,7 +23,6 @@ import (
 // redirect there: every crawler may read robots.txt and sitemaps.
 func (c *collector) newClient() *polite.Client {
 	cfg, pause := c.cfg.Lane.Web, c.cfg.Lane.Polite
-	own := &url.URL{Scheme: "https", Host: c.name}
 	client := &polite.Client{Web: c.w.Web, Pacer: &c.w.Pacer, Memory: &c.w.Pauses, Policy: polite.Policy{
 		Gap:           polite.Range{Min: pause.HostDelay, Max: pause.HostDelay},
 		MaxCrawlDelay: pause.Longest(),
@@ -32,8 +31,8 @@ func (c *collector) newClient() *polite.Client {
 		Robots: polite.Robots{Agent: cfg.UserAgent, Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects,
 			Retry: c.retry, OnFailure: func(int, web.Kind) polite.Verdict { return polite.Allow },
 			For: func(u *url.URL) *url.URL {
-				if web.Site(u) == web.Site(own) {
-					return own
+				if web.Site(u) == web.Site(c.origin) {
+					return c.origin
 				}
 				return u
 			}},
@@ -47,7 +46,7 @@ func (c *collector) newClient() *polite.Client {
 // retry tries once more after a failure that may be temporary.
 func (c *collector) retry(a polite.Attempt) (wait time.Duration, again bool) {
 	kinds, statuses := []web.Kind{web.KindTimeout, web.KindReset}, []int{429, 502, 503, 504}
-	again = a.Retries == 0 && (slices.Contains(kinds, a.Kind()) || slices.Contains(statuses, a.Status()))
+	again = a.Retries == 0 && !c.asking && (slices.Contains(kinds, a.Kind()) || slices.Contains(statuses, a.Status()))
 	if a.RetryAfter > 0 {
 		return 0, again // the host says how long
 	}
@@ -86,7 +85,7 @@ func (c *collector) get(ctx context.Context, r polite.Request) exchange {
 
 // robots fetches the domain's robots.txt, or finds it in the cache.
 func (c *collector) robots(ctx context.Context) exchange {
-	at := &url.URL{Scheme: "https", Host: c.name, Path: "/robots.txt"}
+	at := c.origin.JoinPath("/robots.txt")
 	rules, err := c.client.Robots(ctx, at)
 	f := exchange{url: at.String(), at: time.Now()}
 	c.rules = robots.Parse(nil)

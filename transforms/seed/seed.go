@@ -61,6 +61,7 @@ func (d *doFn) Setup(ctx context.Context) error {
 
 // Collect says what is collected about a domain.
 type Collect struct {
+	StrictHosts      bool // only https at the registrable domain is requested
 	FollowIndex      bool
 	MaxChildSitemaps int
 	Feeds            bool

@@ -29,7 +29,9 @@ type Domain struct {
 	// When the domain was visited.
 	CollectedAt string `json:"collected_at"`
 	// demo: all of it is invented, by the simulated web of --web=demo.
-	Web      string    `json:"web,omitempty"`
+	Web string `json:"web,omitempty"`
+	// The host that answered: the domain itself, or another one where the domain's https did not answer. Absent: none did.
+	HostUsed string    `json:"host_used,omitempty"`
 	Robots   Robots    `json:"robots"`
 	Sitemap  Sitemap   `json:"sitemap"`
 	Source   *Source   `json:"source,omitempty"`
@@ -55,6 +57,12 @@ type Robots struct {
 	Truncated bool `json:"truncated,omitempty"`
 	// The URL after redirects, when it is another one.
 	FinalURL string `json:"final_url,omitempty"`
+	// What the answer is: robots, or what came in its place, such as page, challenge or error_page.
+	Kind string `json:"kind,omitempty"`
+	// Media type that the answer states.
+	ContentType string `json:"content_type,omitempty"`
+	// HTTP status of the last answer, also one that status_code cannot have.
+	LastStatus int `json:"last_status,omitempty"`
 	// Seconds between two requests that its group for this crawler asks for.
 	CrawlDelay *float64 `json:"crawl_delay,omitempty"`
 	// Milliseconds from the request to the whole answer.
@@ -63,13 +71,14 @@ type Robots struct {
 
 // Sitemap is the first sitemap that was received, or the first candidate.
 type Sitemap struct {
-	// HTTP status of the sitemap that is described; 404: no candidate is a sitemap; 0: no
-	// candidate answered.
+	// HTTP status of the sitemap that is described; 404: no candidate answered 2xx, and last_status and error say why.
 	StatusCode int `json:"status_code"`
 	// Bytes of the body as stored.
 	ContentLength int64 `json:"content_length"`
-	// The site has a sitemap.
+	// A candidate answered 2xx with a body, which may be a web page.
 	Exists bool `json:"exists"`
+	// The answer is a sitemap: the site has one.
+	Parsed bool `json:"parsed,omitempty"`
 	// When it was fetched; only with a body.
 	FetchedAt string `json:"fetched_at,omitempty"`
 	// Entries of the sitemap; absent when they cannot be counted.
@@ -78,8 +87,14 @@ type Sitemap struct {
 	URL string `json:"url"`
 	// Why there is no answer, or no status: one of the words below.
 	Error string `json:"error,omitempty"`
-	// urlset, index, rss, atom or text.
+	// What the answer is: urlset, index, rss, atom or text, or what came in place of a sitemap, such as page, soft_404 or challenge.
 	Kind string `json:"kind,omitempty"`
+	// Media type that the answer states.
+	ContentType string `json:"content_type,omitempty"`
+	// HTTP status of the answer; where no candidate answered 2xx, of the first that is neither 404 nor 410, else of the last.
+	LastStatus int `json:"last_status,omitempty"`
+	// The URL after redirects, when it is another one.
+	FinalURL string `json:"final_url,omitempty"`
 	// The file is longer than what is stored.
 	Truncated bool `json:"truncated,omitempty"`
 	// Of an index: sitemaps that were read.

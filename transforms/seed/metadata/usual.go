@@ -21,14 +21,15 @@ func usual(d Domain) bool {
 
 func (r *Robots) usual() bool {
 	return usualStatus(r.StatusCode) && r.ContentLength >= 0 && (r.FetchedAt == "" || usualTime(r.FetchedAt)) &&
-		!slices.ContainsFunc(r.SitemapURLs, unusualURL) && r.Error == "" && (r.FinalURL == "" || !unusualURL(r.FinalURL)) &&
+		!slices.ContainsFunc(r.SitemapURLs, unusualURL) && r.Error == "" && usualStatus(r.LastStatus) && slices.Contains([]string{"", "robots", "page", "error_page"}, r.Kind) && (r.FinalURL == "" || !unusualURL(r.FinalURL)) &&
 		(r.CrawlDelay == nil || *r.CrawlDelay >= 0 && *r.CrawlDelay <= math.MaxFloat64) && usualCount(r.ResponseMS)
 }
 
 func (s *Sitemap) usual() bool {
 	return usualStatus(s.StatusCode) && s.ContentLength >= 0 && (s.FetchedAt == "" || usualTime(s.FetchedAt)) &&
 		usualCount(s.URLCount) && !unusualURL(s.URL) && s.Error == "" &&
-		slices.Contains([]string{"", "urlset", "index", "rss", "atom", "text"}, s.Kind) &&
+		slices.Contains([]string{"", "urlset", "index", "rss", "atom", "text", "page", "error_page"}, s.Kind) &&
+		usualStatus(s.LastStatus) && (s.FinalURL == "" || !unusualURL(s.FinalURL)) &&
 		usualCount(s.ChildCount) && usualCount(s.TotalURLCount) && usualCount(s.ResponseMS)
 }
 

@@ -1,0 +1,85 @@
+package seed_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+// Where the domain itself fails below HTTP, www. and then http are requested, and what they
+// serve is recorded with their host. Hosts that answer get no further request.
+func TestHosts(t *testing.T) {
+	site := func(host string) http.Handler {
+		return pages(map[string]string{"/robots.txt": "User-agent: *\nDisallow: /private\n", "/sitemap.xml": urlset(2), "/": "<html>" + host + "</html>"})
+	}
+	for _, tt := range []struct {
+		name         string
+		domain       webtest.Kind // "": it answers
+		www          bool         // www. answers
+		strict       bool
+		host, origin string
+		asked        map[string][]string
+		failure      string
+	}{
+		{name: "the domain answers", www: true, host: "site.com", origin: "https://site.com", asked: map[string][]string{"site.com": {"/robots.txt", "/sitemap.xml"}}},
+		{name: "no such domain", domain: webtest.KindNoSuchHost, www: true, host: "www.site.com", origin: "https://www.site.com",
+			asked: map[string][]string{"www.site.com": {"/robots.txt", "/sitemap.xml"}}},
+		{name: "refused", domain: webtest.KindRefused, www: true, host: "www.site.com", origin: "https://www.site.com",
+			asked: map[string][]string{"www.site.com": {"/robots.txt", "/sitemap.xml"}}},
+		{name: "another's certificate", domain: webtest.KindTLSWrongName, www: true, host: "www.site.com", origin: "https://www.site.com",
+			asked: map[string][]string{"site.com": {""}, "www.site.com": {"/robots.txt", "/sitemap.xml"}}},
+		{name: "time-out", domain: webtest.KindHang, www: true, host: "www.site.com", origin: "https://www.site.com",
+			asked: map[string][]string{"site.com": {"/robots.txt", "/robots.txt"}, "www.site.com": {"/robots.txt", "/sitemap.xml"}}},
+		{name: "http alone", domain: webtest.KindTLSWrongName, host: "site.com", origin: "http://site.com",
+			asked: map[string][]string{"site.com": {"", "/robots.txt", "/sitemap.xml"}}},
+		{name: "none", domain: webtest.KindNoSuchHost, failure: "dns", origin: "https://site.com", asked: map[string][]string{}},
+		{name: "a dead server", domain: webtest.KindHang, failure: "timeout", origin: "https://site.com",
+			asked: map[string][]string{"site.com": {"/robots.txt", "/robots.txt", "/robots.txt"}}},
+		{name: "strict", domain: webtest.KindRefused, www: true, strict: true, failure: "connect", origin: "https://site.com", asked: map[string][]string{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.domain == webtest.KindHang {
+				seed.ShortTimeouts(t, 400*time.Millisecond)
+			}
+			o := webtest.Options{Mix: refusing.Mix, Hosts: map[string]webtest.Site{"www.site.com": {Kind: webtest.KindRefused}}}
+			if tt.domain != "" {
+				o.Hosts["site.com"] = webtest.Site{Kind: tt.domain}
+			}
+			j := newJob(t, o)
+			if tt.domain == "" {
+				j.web.Handle("site.com", site("site.com"))
+			}
+			if tt.www {
+				j.web.Handle("www.site.com", site("www.site.com"))
+			}
+			j.cfg.Collect.StrictHosts = tt.strict
+			raw := day + "raw_0001.json"
+			j.put(raw, rawFile("https://site.com/page"))
+			total := j.run()
+			m := j.metadata(raw, "site.com")
+			if m.HostUsed != tt.host || m.Robots.Exists != (tt.host != "") || m.Robots.Error != tt.failure {
+				t.Errorf("host_used %q, robots %+v, want %q, error %q", m.HostUsed, m.Robots, tt.host, tt.failure)
+			}
+			if m.Sitemap.URL != tt.origin+"/sitemap.xml" || m.Sitemap.Parsed != (tt.host != "") {
+				t.Errorf("sitemap %+v, want that of %s", m.Sitemap, tt.origin)
+			}
+			asked := map[string][]string{}
+			for _, host := range []string{"site.com", "www.site.com"} {
+				if paths := j.asked(host); len(paths) > 0 && (tt.www || host == "site.com") && tt.failure != "dns" {
+					asked[host] = paths
+				}
+			}
+			if !maps.EqualFunc(asked, tt.asked, slices.Equal) {
+				t.Errorf("asked %q, want %q", asked, tt.asked)
+			}
+			if n := total.Counts["hosts_unreachable"]; n != int64(min(len(tt.failure), 1)) {
+				t.Errorf("%d hosts unreachable", n)
+			}
+		})
+	}
+}

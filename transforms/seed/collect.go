@@ -78,7 +78,7 @@ type collector struct {
 // collect fetches a domain's robots.txt and sitemap. Its only error is that of the
 // context: whatever a site does is a finding.
 func (c *collector) collect(ctx context.Context, name string, requests []request) (findings, error) {
-	c.name, c.origin = name, apex(name)
+	c.name = name
 	c.client = c.newClient()
 	if !c.found.at.IsZero() {
 		c.client.Know(name, c.found.Addresses, c.found.at.Add(maxFoundAge))

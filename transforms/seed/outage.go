@@ -108,7 +108,7 @@ func down(ctx context.Context, w *lane.Worker, cfg Config, n Network, failed map
 }
 
 func probe(ctx context.Context, w *lane.Worker, cfg Config, host string) bool {
-	c := collector{cfg: cfg, w: w, name: host, origin: apex(host)}
+	c := collector{cfg: cfg, w: w, name: host}
 	c.client = c.newClient()
 	defer c.client.Close()
 	request := func() exchange {

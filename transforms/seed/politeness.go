@@ -23,6 +23,7 @@ import (
 // redirect there: every crawler may read robots.txt and sitemaps.
 func (c *collector) newClient() *polite.Client {
 	cfg, pause := c.cfg.Lane.Web, c.cfg.Lane.Polite
+	c.origin = apex(c.name)
 	client := &polite.Client{Web: c.w.Web, Pacer: &c.w.Pacer, Memory: &c.w.Pauses, Policy: polite.Policy{
 		Gap:           polite.Range{Min: pause.HostDelay, Max: pause.HostDelay},
 		MaxCrawlDelay: pause.Longest(),

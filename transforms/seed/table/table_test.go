@@ -2,12 +2,15 @@ package table
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -92,4 +95,31 @@ func FuzzDecode(f *testing.F) {
 			t.Error("rows and an error")
 		}
 	})
+}
+
+// Rows of a version that had fewer columns stay readable.
+func TestDecodeOlderRows(t *testing.T) {
+	type older struct {
+		DomainID    string     `parquet:"domain_id"`
+		CollectedAt time.Time  `parquet:"collected_at,timestamp(millisecond)"`
+		SitemapURLs []string   `parquet:"robots_sitemap_urls,list"`
+		SitemapKind string     `parquet:"sitemap_kind,dict"`
+		URLCount    *int64     `parquet:"sitemap_url_count,optional"`
+		Document    string     `parquet:"document"`
+		Evidence    []Evidence `parquet:"evidence,list"`
+	}
+	n, at := int64(7), time.Date(2026, 1, 28, 9, 0, 0, 0, time.UTC)
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[older](&b)
+	_, err := w.Write([]older{{"com:sg:site.com", at, []string{"https://site.com/s.xml"}, "urlset", &n, "{}", []Evidence{{"robots.txt", 3, 4}}}})
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := Decode(b.Bytes())
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	want := Row{Columns: Columns{DomainID: "com:sg:site.com", CollectedAt: at, SitemapURLs: []string{"https://site.com/s.xml"}, SitemapKind: "urlset"},
+		URLCount: &n, Document: "{}", Evidence: []Evidence{{"robots.txt", 3, 4}}}
+	require.Equal(t, want, rows[0])
 }

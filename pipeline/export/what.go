@@ -124,7 +124,7 @@ var All = []What{
 }
 
 func ofSeed[T any](w What, read func(context.Context, store.Store, seed.Filter) iter.Seq2[T, error]) What {
-	w.Job, w.Version, w.Since, w.known = seed.Job, 1, "when the domain was visited", knownPartition
+	w.Job, w.Version, w.Since, w.known = seed.Job, 2, "when the domain was visited", knownPartition
 	return of(w, func(ctx context.Context, src Source) iter.Seq2[T, error] {
 		return read(ctx, src.Store, seed.Filter{Country: src.Country, Category: src.Category, Date: src.Date, Since: src.Since, Run: src.Run})
 	})

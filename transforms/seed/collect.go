@@ -57,19 +57,21 @@ type findings struct {
 	metadata metadata.Domain     // without id, country, category and source
 	evidence map[string]exchange // by file name; a file that is not in it is removed from the store
 	network  web.Kind            // why robots.txt failed below HTTP, empty for no failure
+	doubt    web.Kind            // the same for the outage guard, to which an answer by http is no answer by https
 	sum      ledger.Tally
 }
 
 // collector is the visit of one domain.
 type collector struct {
-	cfg    Config
-	w      *lane.Worker
-	name   string
-	found  found // where its name leads
-	client *polite.Client
-	origin *url.URL // of the requests to the domain
-	asking bool     // which host answers, so nothing is tried twice
-	rules  *robots.File
+	cfg      Config
+	w        *lane.Worker
+	name     string
+	found    found // where its name leads
+	client   *polite.Client
+	origin   *url.URL            // of the requests to the domain
+	sitemaps map[string]exchange // candidates that were requested, by address, without their bodies
+	asking   bool                // which host answers, so nothing is tried twice
+	rules    *robots.File
 
 	mu        sync.Mutex
 	abandoned map[string]web.Kind // hosts that ask for too long a pause, and how they ask for it
@@ -133,9 +135,10 @@ func (c *collector) sitemapEarly(ctx context.Context) (early chan exchange, end 
 // collectRobots reports whether another host than the domain's own answered.
 func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Logger, endEarly func()) (moved bool) {
 	r := c.robots(ctx)
+	failed := r.kind
 	if !c.cfg.Collect.StrictHosts && slices.Contains(outageBy, r.kind) && ctx.Err() == nil {
 		endEarly()
-		if other, ok := c.otherHost(r, func() exchange { return c.robots(ctx) }); ok && ctx.Err() == nil {
+		if other, ok := c.otherHost(r, others(c.name), func() exchange { return c.robots(ctx) }); ok && ctx.Err() == nil {
 			r, moved = other, true
 		}
 	}
@@ -143,7 +146,10 @@ func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Lo
 		f.metadata.HostUsed = c.origin.Host
 	}
 	if c.abandonedFor(r.url) == "" {
-		f.network = r.kind
+		f.network, f.doubt = r.kind, r.kind
+	}
+	if moved && c.origin.Scheme == "http" {
+		f.doubt = failed
 	}
 	f.metadata.Robots = c.robotsMetadata(r)
 	if f.metadata.Robots.Exists {
@@ -179,9 +185,7 @@ func (c *collector) collectSitemap(ctx context.Context, early chan exchange, f *
 	if best.parsed {
 		f.sum.Count("sitemaps_found", 1)
 	}
-	if c.cfg.Collect.FollowIndex && best.parsed && best.result.Kind == sitemap.Index {
-		c.followIndex(ctx, best, &f.metadata.Sitemap)
-	}
+	c.countSitemaps(ctx, best, f.metadata.Robots.SitemapURLs, &f.metadata.Sitemap)
 	log.Info("sitemap_fetched", "status", f.metadata.Sitemap.StatusCode, "content_length", f.metadata.Sitemap.ContentLength, "url", f.metadata.Sitemap.URL, "url_count", best.result.Count)
 	return best
 }
@@ -325,6 +329,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan exchange, named 
 		} else {
 			f = c.sitemap(ctx, at, false)
 		}
+		c.remember(at, f)
 		if f.status != 0 && f.kind == "" && (telling == nil || telling.none()) {
 			telling = &f
 		}
@@ -356,6 +361,17 @@ func (c *collector) findSitemap(ctx context.Context, early chan exchange, named 
 		first.final = telling.final
 	}
 	return first
+}
+
+func (c *collector) remember(at string, f exchange) {
+	if f.ok() && !f.parsed {
+		f.what = f.is(answer.Sitemap)
+	}
+	f.body = nil
+	if c.sitemaps == nil {
+		c.sitemaps = map[string]exchange{}
+	}
+	c.sitemaps[address(at)] = f
 }
 
 // none reports whether the answer says that nothing is there.
@@ -430,29 +446,75 @@ func (f exchange) children() []string {
 	return out
 }
 
-// followIndex reads an index's children, breadth first, and adds up their counts.
-func (c *collector) followIndex(ctx context.Context, index exchange, m *metadata.Sitemap) {
-	queue, seen := index.children(), map[string]bool{address(index.url): true}
-	var read, total int64
-	for len(queue) > 0 && read < int64(c.cfg.Collect.MaxChildSitemaps) && ctx.Err() == nil {
+// countSitemaps counts the sitemaps that robots.txt names if the domain has one, and with
+// --follow-index those of indexes, breadth first.
+func (c *collector) countSitemaps(ctx context.Context, best exchange, named []string, m *metadata.Sitemap) {
+	most := c.cfg.Collect.MaxChildSitemaps
+	var queue []string
+	var total *int64
+	seen := map[string]bool{}
+	count := func(f exchange) {
+		switch {
+		case !f.parsed:
+			m.Partial = m.Partial || !f.none()
+		case f.result.Kind == sitemap.Index:
+			m.Partial = m.Partial || !c.cfg.Collect.FollowIndex || f.truncated || len(f.result.Children) == most && f.result.Count > most
+			queue = append(queue, f.children()...)
+		default:
+			m.Partial = m.Partial || f.truncated
+			if total == nil {
+				total = new(int64)
+			}
+			*total += int64(f.result.Count)
+		}
+	}
+	if best.parsed {
+		seen[address(best.url)] = true
+		count(best)
+	}
+	for _, at := range named {
+		f, known := c.sitemaps[address(at)]
+		switch {
+		case len(m.Sitemaps) == most || ctx.Err() != nil || !known && (!best.parsed || c.abandonedFor(at) != ""):
+			m.Partial = true
+			continue
+		case !known:
+			f = c.sitemap(ctx, at, false)
+		}
+		one := metadata.Counted{URL: at, Kind: f.what}
+		if f.parsed {
+			n := int64(f.result.Count)
+			one.Kind, one.Count = string(f.result.Kind), &n
+		}
+		m.Sitemaps = append(m.Sitemaps, one)
+		if key := address(at); !seen[key] {
+			seen[key] = true
+			count(f)
+		}
+	}
+	if c.cfg.Collect.FollowIndex && len(queue) > 0 {
+		m.ChildCount = new(int64)
+	}
+	for len(queue) > 0 && ctx.Err() == nil {
 		at := queue[0]
 		queue = queue[1:]
 		key := address(at)
-		if seen[key] || c.abandonedFor(at) != "" {
+		if !c.cfg.Collect.FollowIndex || seen[key] {
+			continue
+		}
+		if *m.ChildCount == int64(most) || c.abandonedFor(at) != "" {
+			m.Partial = true
 			continue
 		}
 		seen[key] = true
-		read++
-		f := c.sitemap(ctx, at, false)
-		switch {
-		case !f.parsed:
-		case f.result.Kind == sitemap.Index:
-			queue = append(queue, f.children()...)
-		default:
-			total += int64(f.result.Count)
-		}
+		*m.ChildCount++
+		count(c.sitemap(ctx, at, false))
 	}
-	m.ChildCount, m.TotalURLCount = &read, &total
+	if best.parsed && (len(m.Sitemaps) > 0 || m.ChildCount != nil) {
+		m.TotalURLCount = total
+	} else {
+		m.Partial = false
+	}
 }
 
 // invalidError means that metadata breaks its schema, which a person must look at.

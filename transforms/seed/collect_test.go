@@ -743,7 +743,7 @@ func TestParallelFetchEndsWithItsVisit(t *testing.T) {
 	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://site.com", "https://other.com"))
 	j.run()
-	if m := j.metadata(raw, "site.com"); m.Robots.Error != "reset" || m.Sitemap.StatusCode != 0 {
+	if m := j.metadata(raw, "site.com"); m.Robots.Error != "reset" || m.Sitemap.StatusCode != 404 || m.Sitemap.Error != "reset" {
 		t.Errorf("%+v", m)
 	}
 	if n := sitemaps.Load(); n != 1 {
@@ -841,7 +841,7 @@ func TestBrokenSitemap(t *testing.T) {
 	if m := j.metadata(raw, "broken.com").Sitemap; m.URL != "https://broken.com/sitemap_index.xml" || m.URLCount == nil || *m.URLCount != 5 {
 		t.Errorf("%+v, want the whole one", m)
 	}
-	if m := j.metadata(raw, "only.com").Sitemap; m.StatusCode != 200 || !m.Exists || m.URLCount != nil || m.Kind != "" {
+	if m := j.metadata(raw, "only.com").Sitemap; m.StatusCode != 200 || !m.Exists || m.URLCount != nil || m.Parsed || m.Kind != "sitemap" {
 		t.Errorf("%+v, want evidence without a count", m)
 	}
 	if m := j.metadata(raw, "long.com").Sitemap; !m.Truncated || m.URLCount == nil || *m.URLCount < 200_000 {

@@ -19,6 +19,7 @@ import (
 type Domain struct {
 	table.Columns
 	URLCount *int64    `parquet:"sitemap_url_count,optional" doc:"elements of the sitemap; null: not known"`
+	Total    *int64    `parquet:"sitemap_total_url_count,optional" doc:"entries of all sitemaps that were read; null: only one was, or none"`
 	Document rows.JSON `parquet:"document,json" doc:"all of the domain_metadata.json"`
 	Web      string    `parquet:"web,dict" doc:"demo: the row is invented, by the simulated web of --web=demo; else empty"`
 }
@@ -32,9 +33,9 @@ type Feed struct {
 	Date              string    `parquet:"date,dict" doc:"of the partition, YYYY-MM-DD"`
 	CollectedAt       time.Time `parquet:"collected_at,timestamp(millisecond)" doc:"when the domain was visited"`
 	URL               string    `parquet:"url" doc:"its address"`
-	Source            string    `parquet:"source,dict" doc:"sitemap: the domain's sitemap; feed: found with --feeds; robots: robots.txt names it, and it was not read"`
-	Kind              string    `parquet:"kind,dict" doc:"urlset, index, rss, atom or text; empty: not known"`
-	StatusCode        *int64    `parquet:"status_code,optional" doc:"HTTP status, 0: no answer; null: it was not read"`
+	Source            string    `parquet:"source,dict" doc:"sitemap: the domain's sitemap; feed: found with --feeds; robots: robots.txt names it"`
+	Kind              string    `parquet:"kind,dict" doc:"urlset, index, rss, atom or text, or what came in its place, such as challenge; empty: not known"`
+	StatusCode        *int64    `parquet:"status_code,optional" doc:"HTTP status, 0: no answer; null: not known"`
 	Items             *int64    `parquet:"items,optional" doc:"its URLs or entries; null: not known"`
 	Error             string    `parquet:"error,dict" doc:"why there is no answer; empty: there is one, or it was not read"`
 }
@@ -83,7 +84,7 @@ func Domains(ctx context.Context, s store.Store, f Filter) iter.Seq2[Domain, err
 
 func (d stored) row() (Domain, error) {
 	c, err := table.Query(d.in, d.metadata)
-	return Domain{c, d.metadata.Sitemap.URLCount, rows.JSON(d.document), d.metadata.Web}, err
+	return Domain{c, d.metadata.Sitemap.URLCount, d.metadata.Sitemap.TotalURLCount, rows.JSON(d.document), d.metadata.Web}, err
 }
 
 // Feeds yields the sitemaps and feeds of all domains that are done, each once a domain and
@@ -118,6 +119,9 @@ func (d stored) feeds() (all []Feed) {
 	for _, feed := range m.Feeds {
 		status := int64(feed.StatusCode)
 		add(feed.URL, "feed", feed.Kind, feed.Error, &status, feed.ItemCount)
+	}
+	for _, named := range m.Sitemap.Sitemaps {
+		add(named.URL, "robots", named.Kind, "", nil, named.Count)
 	}
 	for _, url := range m.Robots.SitemapURLs {
 		add(url, "robots", "", "", nil, nil)

@@ -14,14 +14,14 @@ const maxSlowHosts = 2
 // apex is where a domain is requested first.
 func apex(name string) *url.URL { return &url.URL{Scheme: "https", Host: name} }
 
-// otherHost requests the other hosts of a domain until one answers, and leaves c.origin
+// otherHost requests the next hosts of a domain until one answers, and leaves c.origin
 // there. first is what the domain itself came to: a failure below HTTP.
-func (c *collector) otherHost(first exchange, request func() exchange) (exchange, bool) {
+func (c *collector) otherHost(first exchange, next []*url.URL, request func() exchange) (exchange, bool) {
 	unknown, slow := map[string]bool{}, 0 // hosts that do not resolve
 	rules := c.rules
 	c.asking = true
 	defer func() { c.asking = false }()
-	for failed, next := first, others(c.name); ; failed = request() {
+	for failed := first; ; failed = request() {
 		if failed.status > 0 {
 			return failed, true
 		}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,5 +82,49 @@ func TestHosts(t *testing.T) {
 				t.Errorf("%d hosts unreachable", n)
 			}
 		})
+	}
+}
+
+// All sitemaps that robots.txt names are counted, each once, up to a number.
+func TestNamedSitemaps(t *testing.T) {
+	site := pages(map[string]string{
+		"/robots.txt": "Sitemap: /gone.xml\nSitemap: /a.xml /b.xml\nSitemap: https://site.com/a.xml#again\nSitemap: /page.xml\nSitemap: /index.xml\n",
+		"/a.xml":      urlset(3), "/b.xml": urlset(4), "/index.xml": index("/c.xml", "/a.xml"), "/c.xml": urlset(10), "/page.xml": "<!DOCTYPE html><html><title>Home</title><p>Hello</p></html>",
+	})
+	for _, tt := range []struct {
+		most    int
+		follow  bool
+		kinds   []string
+		total   int64
+		partial bool
+		asked   []string
+	}{
+		{most: 50, kinds: []string{"/gone.xml", "/a.xml urlset", "/b.xml urlset", "/page.xml", "/index.xml index"}, total: 7, partial: true,
+			asked: []string{"/robots.txt", "/gone.xml", "/a.xml", "/b.xml", "/page.xml", "/index.xml"}},
+		{most: 50, follow: true, kinds: []string{"/gone.xml", "/a.xml urlset", "/b.xml urlset", "/page.xml", "/index.xml index"}, total: 17, partial: true,
+			asked: []string{"/robots.txt", "/gone.xml", "/a.xml", "/b.xml", "/page.xml", "/index.xml", "/c.xml"}},
+		{most: 2, kinds: []string{"/gone.xml", "/a.xml urlset"}, total: 3, partial: true, asked: []string{"/robots.txt", "/gone.xml", "/a.xml"}},
+	} {
+		j := newJob(t, refusing)
+		j.web.Handle("site.com", site)
+		j.cfg.Collect.MaxChildSitemaps, j.cfg.Collect.FollowIndex = tt.most, tt.follow
+		raw := day + "raw_0001.json"
+		j.put(raw, rawFile("https://site.com"))
+		j.run()
+		s := j.metadata(raw, "site.com").Sitemap
+		var kinds []string
+		for _, one := range s.Sitemaps {
+			kind := strings.TrimPrefix(one.URL, "https://site.com")
+			if one.Count != nil {
+				kind += " " + one.Kind
+			}
+			kinds = append(kinds, kind)
+		}
+		if !slices.Equal(kinds, tt.kinds) || s.TotalURLCount == nil || *s.TotalURLCount != tt.total || s.Partial != tt.partial || s.URL != "https://site.com/a.xml" {
+			t.Errorf("at most %d: %q, %+v, want %q, in all %d", tt.most, kinds, s, tt.kinds, tt.total)
+		}
+		if asked := j.asked("site.com"); !slices.Equal(asked, tt.asked) {
+			t.Errorf("at most %d: asked %q, want %q", tt.most, asked, tt.asked)
+		}
 	}
 }

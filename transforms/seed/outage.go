@@ -3,6 +3,7 @@ package seed
 import (
 	"context"
 	"errors"
+	"net/url"
 	"path"
 	"slices"
 
@@ -117,7 +118,8 @@ func probe(ctx context.Context, w *lane.Worker, cfg Config, host string) bool {
 	}
 	f := request()
 	if slices.Contains(outageBy, f.kind) && !cfg.Collect.StrictHosts {
-		if other, ok := c.otherHost(f, request); ok {
+		byTLS := slices.DeleteFunc(others(host), func(u *url.URL) bool { return u.Scheme != "https" })
+		if other, ok := c.otherHost(f, byTLS, request); ok {
 			f = other
 		}
 	}

@@ -134,15 +134,17 @@ func TestCertificatesOutage(t *testing.T) {
 		if j.marks() != 0 || j.exists(raw+".success") {
 			t.Errorf("%d domains: %d are marked", n, j.marks())
 		}
-		if n > 200 && total.HTTP.Failures["tls"] > 300 {
-			t.Errorf("%d domains were tried, want little more than the window", total.HTTP.Failures["tls"])
+		if tried := total.HTTP.Failures["tls"] / 2; n > 200 && tried > 300 { // each with www.
+			t.Errorf("%d domains were tried, want little more than the window", tried)
 		}
 	}
 }
 
-// Where no sitemap candidate answered there is no status: 404 is an answer.
+// Where no sitemap candidate answered the status is 404, as the requirement says; error and
+// last_status tell a host that does not answer from one without a sitemap.
 func TestNobodyAnswered(t *testing.T) {
 	j := newJob(t, webtest.Options{})
+	j.cfg.Collect.StrictHosts = true
 	raw := day + "raw_0001.json"
 	names := map[string]int{"kind-no-such-host-1.com": 0, "kind-tls-wrong-name-1.com": 0, "kind-reset-1.com": 0, "kind-no-sitemap-1.com": 404}
 	var urls []string
@@ -152,8 +154,8 @@ func TestNobodyAnswered(t *testing.T) {
 	j.put(raw, rawFile(urls...))
 	j.run()
 	for n, status := range names {
-		if m := j.metadata(raw, n).Sitemap; m.StatusCode != status || (m.Error != "") != (status == 0) || m.URL != "https://"+n+"/sitemap.xml" {
-			t.Errorf("%s: %+v, want status %d", n, m, status)
+		if m := j.metadata(raw, n).Sitemap; m.StatusCode != 404 || m.LastStatus != status || (m.Error != "") != (status == 0) || m.URL != "https://"+n+"/sitemap.xml" {
+			t.Errorf("%s: %+v, want last_status %d", n, m, status)
 		}
 	}
 }

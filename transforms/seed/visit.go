@@ -138,6 +138,7 @@ type result struct {
 	requests []request
 	fetched  bool
 	network  web.Kind // why the host did not answer, empty for none
+	doubt    web.Kind // as in findings
 	cut      bool     // the stop cut the visit off, so open requests are not failures
 	elapsed  time.Duration
 	sum      ledger.Tally
@@ -197,7 +198,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 		r.cut = true
 		return r
 	}
-	r.fetched, r.network = true, got.network
+	r.fetched, r.network, r.doubt = true, got.network, got.doubt
 	for i := range r.requests {
 		q := &r.requests[i]
 		if q.state == unfinished && ctx.Err() == nil {
@@ -241,7 +242,7 @@ func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings)
 	if cfg.Layout.Packs() {
 		q.row = &row
 	}
-	if cfg.OutageThreshold > 0 && slices.Contains(outageBy, r.network) {
+	if cfg.OutageThreshold > 0 && slices.Contains(outageBy, r.doubt) {
 		q.state, q.unmarked = collected, true
 		return
 	}
@@ -338,7 +339,7 @@ func (l *laneRun) merge(r result) {
 		return
 	}
 	cfg := l.fn.Config
-	one := networkOf(r.host.name, r.network)
+	one := networkOf(r.host.name, r.doubt)
 	l.network.add(one)
 	now := l.window.add(one)
 	if one.Failed == 0 || cfg.OutageThreshold <= 0 {
@@ -375,10 +376,13 @@ func (l *laneRun) isDown(ctx context.Context, n Network) bool {
 }
 
 // judge decides at the lane's end about visits that are still without a mark. A lane with
-// too few visits leaves the decision to Complete, which sees the visits of all lanes.
+// too few visits leaves the decision to Complete, which sees the visits of all lanes, except
+// about hosts that answered by http: Complete has no evidence.
 func (l *laneRun) judge(ctx context.Context) {
-	if n := l.network; len(l.unmarked) > 0 && n.Visits >= outageVisits && !n.Down && !l.fn.Worker.Stopped() {
-		if l.network.Down = l.isDown(ctx, n); !l.network.Down {
+	if n := l.network; len(l.unmarked) > 0 && !n.Down && !l.fn.Worker.Stopped() {
+		if n.Visits < outageVisits {
+			l.markWhere(func(r result) bool { return r.network == "" })
+		} else if l.network.Down = l.isDown(ctx, n); !l.network.Down {
 			l.markAll()
 		}
 	}
@@ -389,8 +393,16 @@ func (l *laneRun) judge(ctx context.Context) {
 }
 
 // markAll writes the marks that the outage guard has delayed.
-func (l *laneRun) markAll() {
+func (l *laneRun) markAll() { l.markWhere(func(result) bool { return true }) }
+
+// markWhere is markAll for some of the visits.
+func (l *laneRun) markWhere(some func(result) bool) {
+	var others []result
 	for _, r := range l.unmarked {
+		if !some(r) {
+			others = append(others, r)
+			continue
+		}
 		for i := range r.requests {
 			q := &r.requests[i]
 			if !q.unmarked {
@@ -404,7 +416,7 @@ func (l *laneRun) markAll() {
 		}
 		l.done(r)
 	}
-	l.unmarked = nil
+	l.unmarked = others
 }
 
 // unreachableBy are the counts of unreachable hosts, by reason.

@@ -99,10 +99,24 @@ type Sitemap struct {
 	Truncated bool `json:"truncated,omitempty"`
 	// Of an index: sitemaps that were read.
 	ChildCount *int64 `json:"child_count,omitempty"`
-	// Of an index: entries of the sitemaps that were read, together.
+	// Entries of all sitemaps that were read, without indexes: those that robots.txt names, and with --follow-index those of an index.
 	TotalURLCount *int64 `json:"total_url_count,omitempty"`
+	// total_url_count is less than what there is: a sitemap was not read to its end, or not at all.
+	Partial bool `json:"partial,omitempty"`
+	// The sitemaps that robots.txt names, in its order, up to --max-child-sitemaps.
+	Sitemaps []Counted `json:"sitemaps,omitempty"`
 	// Milliseconds from the request to the whole answer.
 	ResponseMS *int64 `json:"response_ms,omitempty"`
+}
+
+// Counted is a sitemap that robots.txt names.
+type Counted struct {
+	// Its address.
+	URL string `json:"url"`
+	// What the answer is, as in kind of sitemap; absent: there was none.
+	Kind string `json:"kind,omitempty"`
+	// Its entries; absent when they cannot be counted.
+	Count *int64 `json:"count,omitempty"`
 }
 
 // Source is the record from which this partition has the domain.

@@ -28,10 +28,16 @@ func (r *Robots) usual() bool {
 func (s *Sitemap) usual() bool {
 	return usualStatus(s.StatusCode) && s.ContentLength >= 0 && (s.FetchedAt == "" || usualTime(s.FetchedAt)) &&
 		usualCount(s.URLCount) && !unusualURL(s.URL) && s.Error == "" &&
-		slices.Contains([]string{"", "urlset", "index", "rss", "atom", "text", "page", "error_page"}, s.Kind) &&
+		slices.Contains(usualKinds, s.Kind) &&
 		usualStatus(s.LastStatus) && (s.FinalURL == "" || !unusualURL(s.FinalURL)) &&
-		usualCount(s.ChildCount) && usualCount(s.TotalURLCount) && usualCount(s.ResponseMS)
+		!slices.ContainsFunc(s.Sitemaps, Counted.unusual) && usualCount(s.ChildCount) && usualCount(s.TotalURLCount) && usualCount(s.ResponseMS)
 }
+
+func (c Counted) unusual() bool {
+	return unusualURL(c.URL) || !slices.Contains(usualKinds, c.Kind) || !usualCount(c.Count)
+}
+
+var usualKinds = []string{"", "urlset", "index", "rss", "atom", "text", "page", "error_page"}
 
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 

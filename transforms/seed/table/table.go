@@ -28,24 +28,25 @@ type Columns struct {
 	RawFilePath       string    `parquet:"raw_file_path,dict" doc:"the raw file that names the domain"`
 	RecordIndex       int64     `parquet:"record_index" doc:"of the record in that file, from 0; -1: not known"`
 
-	RobotsStatus  int32    `parquet:"robots_status" doc:"HTTP status of robots.txt; 0: no answer"`
-	RobotsExists  bool     `parquet:"robots_exists" doc:"the site has a robots.txt"`
-	RobotsError   string   `parquet:"robots_error,dict" doc:"why there is no answer, see domain-metadata.md; empty: there is one"`
-	RobotsKind    string   `parquet:"robots_kind,dict" doc:"what answered for robots.txt: robots, or page, challenge …; empty: nothing, or an older row"`
-	RobotsType    string   `parquet:"robots_content_type,dict" doc:"the media type that its answer states"`
-	RobotsLast    int32    `parquet:"robots_last_status" doc:"HTTP status of its last answer; 0: none, or an older row"`
-	RobotsFinal   string   `parquet:"robots_final_url" doc:"its URL after redirects or on another host, when it is another one"`
-	HostUsed      string   `parquet:"host_used" doc:"the host that answered; empty: none, or an older row"`
-	SitemapURLs   []string `parquet:"robots_sitemap_urls,list" doc:"sitemaps that robots.txt names"`
-	SitemapURL    string   `parquet:"sitemap_url" doc:"the sitemap that is described, or the first candidate"`
-	SitemapStatus int32    `parquet:"sitemap_status" doc:"its HTTP status; 404: no candidate answered 2xx"`
-	SitemapExists bool     `parquet:"sitemap_exists" doc:"a candidate answered 2xx with a body, which may be a web page"`
-	SitemapError  string   `parquet:"sitemap_error,dict" doc:"why there is no answer; empty: there is one"`
-	SitemapKind   string   `parquet:"sitemap_kind,dict" doc:"urlset, index, rss, atom or text; or what came in place of a sitemap: page, challenge …; empty: nothing"`
-	SitemapParsed bool     `parquet:"sitemap_parsed" doc:"the site has a sitemap"`
-	SitemapType   string   `parquet:"sitemap_content_type,dict" doc:"the media type that its answer states"`
-	SitemapLast   int32    `parquet:"sitemap_last_status" doc:"where no candidate answered 2xx, the status that says most: 403 is not 404; 0: no answer, or an older row"`
-	SitemapFinal  string   `parquet:"sitemap_final_url" doc:"its URL after redirects, when it is another one"`
+	RobotsStatus   int32    `parquet:"robots_status" doc:"HTTP status of robots.txt; 0: no answer"`
+	RobotsExists   bool     `parquet:"robots_exists" doc:"the site has a robots.txt"`
+	RobotsError    string   `parquet:"robots_error,dict" doc:"why there is no answer, see domain-metadata.md; empty: there is one"`
+	RobotsKind     string   `parquet:"robots_kind,dict" doc:"what answered for robots.txt: robots, or page, challenge …; empty: nothing, or an older row"`
+	RobotsType     string   `parquet:"robots_content_type,dict" doc:"the media type that its answer states"`
+	RobotsLast     int32    `parquet:"robots_last_status" doc:"HTTP status of its last answer; 0: none, or an older row"`
+	RobotsFinal    string   `parquet:"robots_final_url" doc:"its URL after redirects or on another host, when it is another one"`
+	HostUsed       string   `parquet:"host_used" doc:"the host that answered; empty: none, or an older row"`
+	SitemapURLs    []string `parquet:"robots_sitemap_urls,list" doc:"sitemaps that robots.txt names"`
+	SitemapURL     string   `parquet:"sitemap_url" doc:"the sitemap that is described, or the first candidate"`
+	SitemapStatus  int32    `parquet:"sitemap_status" doc:"its HTTP status; 404: no candidate answered 2xx"`
+	SitemapExists  bool     `parquet:"sitemap_exists" doc:"a candidate answered 2xx with a body, which may be a web page"`
+	SitemapError   string   `parquet:"sitemap_error,dict" doc:"why there is no answer; empty: there is one"`
+	SitemapKind    string   `parquet:"sitemap_kind,dict" doc:"urlset, index, rss, atom or text; or what came in place of a sitemap: page, challenge …; empty: nothing"`
+	SitemapParsed  bool     `parquet:"sitemap_parsed" doc:"the site has a sitemap"`
+	SitemapType    string   `parquet:"sitemap_content_type,dict" doc:"the media type that its answer states"`
+	SitemapLast    int32    `parquet:"sitemap_last_status" doc:"where no candidate answered 2xx, the status that says most: 403 is not 404; 0: no answer, or an older row"`
+	SitemapPartial bool     `parquet:"sitemap_partial" doc:"sitemap_total_url_count is less than what there is"`
+	SitemapFinal   string   `parquet:"sitemap_final_url" doc:"its URL after redirects, when it is another one"`
 }
 
 // Row is a row of packed results. Document is all of what was collected, byte for byte the
@@ -53,6 +54,7 @@ type Columns struct {
 type Row struct {
 	Columns
 	URLCount *int64     `parquet:"sitemap_url_count,optional"`
+	Total    *int64     `parquet:"sitemap_total_url_count,optional"`
 	Document string     `parquet:"document"`
 	Evidence []Evidence `parquet:"evidence,list"`
 	ForcedBy string     `parquet:"forced_by,dict"` // id of the forced run, empty for none
@@ -69,7 +71,7 @@ type Evidence struct {
 // New makes the row of a domain in a partition, without evidence.
 func New(p hive.Partition, m metadata.Domain, document []byte) (Row, error) {
 	c, err := Query(p, m)
-	return Row{Columns: c, URLCount: m.Sitemap.URLCount, Document: string(document)}, err
+	return Row{Columns: c, URLCount: m.Sitemap.URLCount, Total: m.Sitemap.TotalURLCount, Document: string(document)}, err
 }
 
 // Query returns what is queried about a domain in a partition.
@@ -85,7 +87,7 @@ func Query(p hive.Partition, m metadata.Domain) (Columns, error) {
 		SitemapKind: m.Sitemap.Kind, RecordIndex: -1, HostUsed: m.HostUsed,
 		RobotsKind: m.Robots.Kind, RobotsType: m.Robots.ContentType, RobotsLast: int32(m.Robots.LastStatus), RobotsFinal: m.Robots.FinalURL,
 		SitemapParsed: m.Sitemap.Parsed || m.Sitemap.LastStatus == 0 && m.Sitemap.Kind != "", // older versions set kind for a sitemap alone
-		SitemapType:   m.Sitemap.ContentType, SitemapLast: int32(m.Sitemap.LastStatus), SitemapFinal: m.Sitemap.FinalURL,
+		SitemapType:   m.Sitemap.ContentType, SitemapLast: int32(m.Sitemap.LastStatus), SitemapFinal: m.Sitemap.FinalURL, SitemapPartial: m.Sitemap.Partial,
 	}
 	if m.Source != nil {
 		c.RawFilePath = m.Source.RawFilePath

@@ -140,7 +140,7 @@ func TestCertificatesOutage(t *testing.T) {
 	}
 }
 
-// Where no sitemap candidate answered the status is 404, as the requirement says; error and
+// Where no sitemap candidate answered the status is 404; error and
 // last_status tell a host that does not answer from one without a sitemap.
 func TestNobodyAnswered(t *testing.T) {
 	j := newJob(t, webtest.Options{})

@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/pipeline/estimate"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -208,8 +209,41 @@ func (o *seedOptions) accept(ctx context.Context, s store.Store, c *RunOptions) 
 	case c.Filtered():
 		return seedJob().Input.noMatch(c)
 	}
-	return usage.Errorf("--store=%s has no raw file (datasets/country=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: is it the right store, and is it mounted?", c.Store)
+	seen, err := sawInstead(ctx, s)
+	if err != nil {
+		return err
+	}
+	return usage.Errorf("--store=%s has no raw file (datasets/country=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: %s", c.Store, seen)
 }
+
+// maxSeen is how many objects are listed to find what a store has in place of raw files.
+const maxSeen = 10_000
+
+// sawInstead tells what a store without raw files has, and what to do.
+func sawInstead(ctx context.Context, s store.Store) (string, error) {
+	first, n := "", 0
+	for ob, err := range s.List(ctx, "") {
+		if err != nil {
+			return "", fmt.Errorf("listing the store: %w", err)
+		}
+		_, rest, ok := strings.Cut(ob.Key, "country=")
+		if _, raw := hive.ParseRaw(hive.Datasets + "country=" + rest); ok && raw {
+			return fmt.Sprintf("it has %s: copy such files to %scountry=%s", untrusted.Line(ob.Key, maxKeyShown), hive.Datasets, untrusted.Line(rest, maxKeyShown)), nil
+		}
+		if first == "" {
+			first = ob.Key
+		}
+		if n++; n == maxSeen {
+			break
+		}
+	}
+	if first == "" {
+		return "it is empty; is it the right store, and is it mounted?", nil
+	}
+	return fmt.Sprintf("it has %s and other objects; is it the right store?", untrusted.Line(first, maxKeyShown)), nil
+}
+
+const maxKeyShown = 200
 
 const (
 	// laneBytes is how much of the raw files makes a lane of some thousand hosts: minutes of

@@ -27,10 +27,11 @@ func Of(host string, n int) int {
 
 // URLRecord is a record of a raw file: the host that it names, and where the record is.
 type URLRecord struct {
-	Host  string // registrable domain
-	Label string // the part before the host in the domain id, such as "gov:sg"
-	Index int    // position of the record in its file, from 0
-	Found string // what an earlier stage found out about it, empty for nothing
+	Host   string // registrable domain
+	Label  string // the part before the host in the domain id, such as "gov:sg"
+	Index  int    // position of the record in its file, from 0
+	Source string // what else the record says, empty for nothing
+	Found  string // what an earlier stage found out about it, empty for nothing
 }
 
 // Batch has URL records of one file that belong to one lane. Records cross the
@@ -106,8 +107,8 @@ func decodeBatch(in []byte) (Batch, error) {
 
 // encodeRecords writes the records field by field, since what is alike compresses well:
 // the labels that there are, then of each record its label, then its distance in the
-// file from the one before, then the length of its host; then the hosts, and last what was
-// found, if anything was.
+// file from the one before, then the length of its host; then the hosts, and last what the
+// records say and what was found, if there is any of it.
 func encodeRecords(records []URLRecord) (out []byte) {
 	var labels []string
 	number := map[string]uint64{}
@@ -119,12 +120,14 @@ func encodeRecords(records []URLRecord) (out []byte) {
 	}
 	out = binary.AppendUvarint(out, uint64(len(records)))
 	out = binary.AppendUvarint(out, uint64(len(labels)))
-	found := slices.ContainsFunc(records, func(m URLRecord) bool { return m.Found != "" })
-	if found {
-		out = append(out, 1)
-	} else {
-		out = append(out, 0)
+	var parts byte
+	if slices.ContainsFunc(records, func(m URLRecord) bool { return m.Found != "" }) {
+		parts |= withFound
 	}
+	if slices.ContainsFunc(records, func(m URLRecord) bool { return m.Source != "" }) {
+		parts |= withSource
+	}
+	out = append(out, parts)
 	for _, label := range labels {
 		out = appendString(out, label)
 	}
@@ -143,16 +146,25 @@ func encodeRecords(records []URLRecord) (out []byte) {
 		out = append(out, m.Host...)
 	}
 	for _, m := range records {
-		if found {
+		if parts&withSource > 0 {
+			out = appendString(out, m.Source)
+		}
+		if parts&withFound > 0 {
 			out = appendString(out, m.Found)
 		}
 	}
 	return out
 }
 
+// The parts that the records of a batch may have.
+const (
+	withFound  = 1
+	withSource = 2
+)
+
 func readRecords(text string) ([]URLRecord, error) {
 	r := reader{rest: text}
-	n, of, found := r.uint(), r.uint(), r.uint() == 1
+	n, of, parts := r.uint(), r.uint(), r.uint()
 	if n > uint64(len(r.rest))/3 || of > uint64(len(r.rest)) {
 		return nil, errBatch
 	}
@@ -181,7 +193,10 @@ func readRecords(text string) ([]URLRecord, error) {
 		records[i].Host = r.take(lengths.uint())
 	}
 	for i := range records {
-		if found {
+		if parts&withSource > 0 {
+			records[i].Source = r.string()
+		}
+		if parts&withFound > 0 {
 			records[i].Found = r.string()
 		}
 	}

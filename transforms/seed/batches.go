@@ -52,7 +52,7 @@ func (b *batches) addTo(n int, r lane.URLRecord) {
 }
 
 func sizeOf(r lane.URLRecord) int {
-	return len(r.Host) + len(r.Label) + len(r.Found) + recordSize
+	return len(r.Host) + len(r.Label) + len(r.Source) + len(r.Found) + recordSize
 }
 
 func (b *batches) flush() {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,12 +49,54 @@ func (j *job) script(hosts map[string]map[string]scripted) {
 // refusing is a web in which hosts without a handler refuse connections.
 var refusing = webtest.Options{Mix: map[webtest.Kind]int{webtest.KindRefused: 1}}
 
+// What a record says is kept, and hosts that it calls dead are visited last.
+func TestSource(t *testing.T) {
+	j := newJob(t, refusing)
+	site := pages(map[string]string{})
+	for _, host := range []string{"first.com", "second.com", "who.int"} {
+		j.web.Handle(host, site)
+	}
+	j.cfg.Lane.Web.Concurrency = 1
+	raw := day + "raw_0001.json"
+	j.put(raw, `{"records":[
+		{"raw_url":"https://first.com/","liveness_status":"dead","confidence":2,"content_hints":["a",1]},
+		{"raw_url":"https://www.who.int/","domain_id":"ngo:intl:who.int","confidence":0.5,"content_hints":["news", "h\u00e9"],"discovery_method":"crtsh"},
+		{"raw_url":"https://second.com/","domain_id":"com:sg:second.com","liveness_status":"alive","content_hints":null}]}`)
+	j.run()
+	half := 0.5
+	for host, want := range map[string]metadata.Source{
+		"first.com":  {LivenessStatus: "dead"},
+		"who.int":    {DomainID: "ngo:intl:who.int", Confidence: &half, ContentHints: []string{"news", "hé"}, DiscoveryMethod: "crtsh"},
+		"second.com": {DomainID: "com:sg:second.com", LivenessStatus: "alive"},
+	} {
+		got := j.metadata(raw, host).Source
+		want.RawFilePath, want.RecordIndex = raw, got.RecordIndex
+		if !reflect.DeepEqual(*got, want) {
+			t.Errorf("%s: source %+v, want %+v", host, *got, want)
+		}
+	}
+	var order []string
+	for _, r := range j.web.Requests() {
+		if r.Path == "/robots.txt" {
+			order = append(order, r.Host)
+		}
+	}
+	if want := []string{"who.int", "second.com", "first.com"}; !slices.Equal(order, want) {
+		t.Errorf("visited %q, want %q", order, want)
+	}
+}
+
 // The failing inputs that strangers found.
 func TestSharedCases(t *testing.T) {
 	for name, check := range map[string]func(t *testing.T, m metadata.Domain){
 		"relative-sitemap": func(t *testing.T, m metadata.Domain) {
 			if m.Sitemap.URLCount == nil || *m.Sitemap.URLCount != 1 || m.Sitemap.URL != "https://rel.com/maps/all.xml" {
 				t.Errorf("sitemap %+v, want one URL in the relative one", m.Sitemap)
+			}
+		},
+		"id-intl": func(t *testing.T, m metadata.Domain) {
+			if m.Source.DomainID != "ngo:intl:who.int" {
+				t.Errorf("source %+v, want the given id", m.Source)
 			}
 		},
 		"www-only": func(t *testing.T, m metadata.Domain) {
@@ -84,6 +128,9 @@ func TestSharedCases(t *testing.T) {
 				Hosts map[string]map[string]scripted
 			}
 			must(t, json.Unmarshal(text, &c))
+			if c.Hosts == nil {
+				c.Hosts = map[string]map[string]scripted{"who.int": {}}
+			}
 			j := newJob(t, refusing)
 			j.script(c.Hosts)
 			raw := day + "raw_0001.json"

@@ -174,7 +174,7 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 			label = strings.Clone(d.ID[:len(d.ID)-len(d.Registrable)-1])
 			labels[label] = label
 		}
-		return visit(lane.URLRecord{Host: pack(&names, d.Registrable), Label: label, Index: r.Index})
+		return visit(lane.URLRecord{Host: pack(&names, d.Registrable), Label: label, Index: r.Index, Source: pack(&names, sourceText(r, d.ID))})
 	})
 	if err != nil {
 		return x, fmt.Errorf("reading %s: %w", key, err)

@@ -35,8 +35,8 @@ func TestExtractFile(t *testing.T) {
 	must(t, err)
 	want := []lane.URLRecord{
 		{Host: "moe.gov.sg", Label: "gov:sg", Index: 0},
-		{Host: "site.com", Label: "other:kr", Index: 3}, // a valid domain_id is kept
-		{Host: "site.com", Label: "com:sg", Index: 4},   // another id of the same host
+		{Host: "site.com", Label: "other:kr", Index: 3, Source: "="}, // a valid domain_id is kept
+		{Host: "site.com", Label: "com:sg", Index: 4},                // another id of the same host
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("records %+v, want %+v", got, want)

@@ -36,10 +36,11 @@ type host struct {
 
 // hostRecord is a file's first record of a domain id.
 type hostRecord struct {
-	file  int32
-	label int16
-	mark  mark // of the host in the file's partition
-	index int  // of the record in its file
+	file   int32
+	label  int16
+	mark   mark   // of the host in the file's partition
+	index  int    // of the record in its file
+	source string // what else it says, see sourceText
 }
 
 func newHostTable() *hostTable {
@@ -93,7 +94,7 @@ func (t *hostTable) add(b lane.Batch) error {
 			t.byName[t.hosts[at].name] = at
 		}
 		h := &t.hosts[at]
-		r := hostRecord{file: file, label: label, index: m.Index}
+		r := hostRecord{file: file, label: label, index: m.Index, source: strings.Clone(m.Source)}
 		if m.Found != "" {
 			if r.mark, err = t.keepFound(h.name, m.Found); err != nil {
 				return err
@@ -101,7 +102,9 @@ func (t *hostTable) add(b lane.Batch) error {
 		}
 		// A file that was read again after an error of the store has its records twice.
 		if i := slices.IndexFunc(h.records, func(o hostRecord) bool { return o.file == file && o.label == label }); i >= 0 {
-			h.records[i].index = min(h.records[i].index, r.index)
+			if o := &h.records[i]; r.index < o.index {
+				o.index, o.source = r.index, r.source
+			}
 			continue
 		}
 		h.records = append(h.records, r)
@@ -115,6 +118,7 @@ type request struct {
 	id       string // domain id of the first record
 	file     string
 	index    int
+	source   string
 	mark     mark
 	state    state
 	unmarked bool       // stored, but the outage guard has not decided whether its mark may be written
@@ -143,7 +147,7 @@ func (t *hostTable) requests(h host) []request {
 	for _, r := range records {
 		f := t.files[r.file]
 		if !slices.ContainsFunc(out, func(q request) bool { return q.in == f.in }) {
-			out = append(out, request{in: f.in, id: t.labels[r.label] + ":" + h.name, file: f.key, index: r.index, mark: r.mark, state: unfinished})
+			out = append(out, request{in: f.in, id: t.labels[r.label] + ":" + h.name, file: f.key, index: r.index, source: r.source, mark: r.mark, state: unfinished})
 		}
 	}
 	return out

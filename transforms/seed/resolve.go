@@ -98,7 +98,7 @@ func (fn *resolveFn) ProcessElement(ctx context.Context, n int, in func(*lane.Ba
 			h := table.hosts[i]
 			for _, r := range h.records {
 				if int(r.file) == file {
-					out.addTo(all[i].lane, lane.URLRecord{Host: h.name, Label: table.labels[r.label], Index: r.index, Found: all[i].text(r.mark)})
+					out.addTo(all[i].lane, lane.URLRecord{Host: h.name, Label: table.labels[r.label], Index: r.index, Source: r.source, Found: all[i].text(r.mark)})
 				}
 			}
 		}

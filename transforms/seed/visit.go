@@ -87,6 +87,7 @@ func (fn *visitFn) runLane(ctx context.Context, n int, batches func(*lane.Batch)
 	}
 	table.dropBroken()
 	table.byRounds(fn.Config.Lane.Polite.Servers)
+	table.deadLast()
 	// If the run is stopped before the lane begins, its files stay open.
 	return fn.bundle.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), func(t ledger.Tally) { fn.out.tally(t) }, func(within context.Context, at *lane.Lane) error {
 		l := laneRun{ctx: ctx, within: within, fn: fn, lane: at, past: newPast(fn.Config, fn.Worker, table, at.Again || table.again), files: make([]FileOutcome, len(table.files))}

@@ -125,6 +125,16 @@ type Source struct {
 	RawFilePath string `json:"raw_file_path"`
 	// Number of the record in that file, from 0.
 	RecordIndex *int `json:"record_index,omitempty"`
+	// The record's domain_id as it is given, also an invalid one.
+	DomainID string `json:"domain_id,omitempty"`
+	// The record's confidence, from 0 to 1.
+	Confidence *float64 `json:"confidence,omitempty"`
+	// The record's liveness_status: alive, unstable, blocked or dead.
+	LivenessStatus string `json:"liveness_status,omitempty"`
+	// The record's content_hints.
+	ContentHints []string `json:"content_hints,omitempty"`
+	// The record's discovery_method: manual, google_search or crtsh.
+	DiscoveryMethod string `json:"discovery_method,omitempty"`
 }
 
 // Feed is one RSS or Atom feed of the domain; only with --feeds.

@@ -34,7 +34,8 @@ func full() Domain {
 		Error: "http_503", Kind: "index", Truncated: true, ChildCount: ptr[int64](2), TotalURLCount: ptr[int64](150), ResponseMS: ptr[int64](0),
 		Parsed: true, ContentType: "application/xml", LastStatus: 200, FinalURL: "https://www.mom.gov.sg/s.xml",
 		Partial: true, Sitemaps: []Counted{{URL: "https://mom.gov.sg/s.xml?a=1&b=2", Kind: "index", Count: ptr[int64](2)}, {URL: "https://mom.gov.sg/t.xml"}}}
-	d.Source = &Source{RawFilePath: "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json", RecordIndex: ptr(0)}
+	d.Source = &Source{RawFilePath: "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json", RecordIndex: ptr(0),
+		DomainID: "ngo:intl:mom.gov.sg", Confidence: ptr(0.95), LivenessStatus: "alive", ContentHints: []string{"news", "policy"}, DiscoveryMethod: "crtsh"}
 	d.Feeds = []Feed{{URL: "https://mom.gov.sg/rss", StatusCode: 200, ContentLength: 7, Exists: true, FetchedAt: at, Kind: "rss", ItemCount: ptr[int64](3),
 		Error: "reset", Truncated: true, ResponseMS: ptr[int64](4)}}
 	d.Homepage = &Homepage{URL: "https://mom.gov.sg/", StatusCode: 200, ContentLength: 5, Exists: true, FetchedAt: at, Error: "tls", Truncated: true,

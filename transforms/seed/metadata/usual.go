@@ -16,7 +16,11 @@ func usual(d Domain) bool {
 		d.RegistrableDomain != "" && d.Category != "" && (d.Web == "" || d.Web == "demo") &&
 		len(d.Country) == 2 && isUpper(d.Country[0]) && isUpper(d.Country[1]) &&
 		usualTime(d.CollectedAt) && d.Robots.usual() && d.Sitemap.usual() &&
-		(d.Source == nil || d.Source.RecordIndex == nil || *d.Source.RecordIndex >= 0)
+		(d.Source == nil || d.Source.usual())
+}
+
+func (s *Source) usual() bool {
+	return (s.RecordIndex == nil || *s.RecordIndex >= 0) && (s.Confidence == nil || *s.Confidence >= 0 && *s.Confidence <= 1)
 }
 
 func (r *Robots) usual() bool {

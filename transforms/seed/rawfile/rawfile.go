@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -95,9 +96,21 @@ type Meta struct {
 type Record struct {
 	Index                              int // in the array, from 0
 	RawURL, NormalizedDomain, DomainID string
-	Problems                           []string // optional fields that were invalid and ignored, by name
-	Err                                error    // ErrNotObject or ErrNoURL: a bad record; reading continues
+	// Says has what Kept names, as members of a JSON object: invalid values are left out, and
+	// so is all that would make it longer than MaxSays.
+	Says     string
+	Problems []string // optional fields that were invalid and ignored, by name
+	Err      error    // ErrNotObject or ErrNoURL: a bad record; reading continues
 }
+
+// Kept are the optional fields of a record that Record.Says has, in its order.
+var Kept = []string{"discovery_method", "confidence", "content_hints", "liveness_status"}
+
+// SaysDead is in the Says of a record whose liveness_status is dead.
+const SaysDead = `"liveness_status":"dead"`
+
+// MaxSays is how long Record.Says may be, in bytes.
+const MaxSays = 4 << 10
 
 // Read calls visit for each record of r in order. The strings of a Record
 // share one allocation: clone those that are kept for long. It returns an *Error
@@ -365,6 +378,7 @@ func (f *file) readRecord(c *scanner) (record Record, ok bool) {
 		return Record{Err: ErrNotObject}, ok
 	}
 	var texts [3]part             // raw_url, normalized_domain, domain_id
+	var says [len(optional)]part  // by field
 	var wrong [len(optional)]bool // by field, because a later duplicate can be valid
 	c.at++
 	for first := true; ; first = false {
@@ -420,8 +434,11 @@ func (f *file) readRecord(c *scanner) (record Record, ok bool) {
 			continue
 		}
 		wrong[field] = !valid && kind != 'n' // null means an absent field
+		if says[field] = p; !valid {
+			says[field] = part{}
+		}
 	}
-	record = f.record(texts)
+	record = f.record(texts, says)
 	if record.RawURL == "" {
 		record.Err = ErrNoURL
 	}
@@ -433,16 +450,26 @@ func (f *file) readRecord(c *scanner) (record Record, ok bool) {
 	return record, true
 }
 
-// record makes a Record whose three strings share one allocation.
-func (f *file) record(texts [3]part) Record {
+// record makes a Record whose strings share one allocation.
+func (f *file) record(texts [3]part, says [len(optional)]part) Record {
 	f.texts = f.texts[:0]
 	var end [3]int
 	for i, p := range texts {
 		f.texts = append(f.texts, f.contents(p)...)
 		end[i] = len(f.texts)
 	}
+	for field, p := range says {
+		name := optional[field]
+		if len(p.s) == 0 || !slices.Contains(Kept, name) || len(f.texts)-end[2]+len(name)+len(p.s)+4 > MaxSays {
+			continue
+		}
+		if len(f.texts) > end[2] {
+			f.texts = append(f.texts, ',')
+		}
+		f.texts = append(append(append(append(f.texts, '"'), name...), '"', ':'), p.s...)
+	}
 	all := string(f.texts)
-	return Record{RawURL: all[:end[0]], NormalizedDomain: all[end[0]:end[1]], DomainID: all[end[1]:]}
+	return Record{RawURL: all[:end[0]], NormalizedDomain: all[end[0]:end[1]], DomainID: all[end[1]:end[2]], Says: all[end[2]:]}
 }
 
 // onlyTexts reports whether a valid value is an array of strings only.

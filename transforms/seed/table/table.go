@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store/hive"
@@ -27,6 +28,11 @@ type Columns struct {
 	CollectedAt       time.Time `parquet:"collected_at,timestamp(millisecond)" doc:"when the domain was visited"`
 	RawFilePath       string    `parquet:"raw_file_path,dict" doc:"the raw file that names the domain"`
 	RecordIndex       int64     `parquet:"record_index" doc:"of the record in that file, from 0; -1: not known"`
+	GivenID           string    `parquet:"source_domain_id" doc:"the record's domain_id as it is given; empty: none"`
+	Confidence        string    `parquet:"source_confidence,dict" doc:"the record's confidence, a number from 0 to 1; empty: none"`
+	Liveness          string    `parquet:"source_liveness_status,dict" doc:"the record's liveness_status; empty: none"`
+	Hints             []string  `parquet:"source_content_hints,list" doc:"the record's content_hints"`
+	Method            string    `parquet:"source_discovery_method,dict" doc:"the record's discovery_method; empty: none"`
 
 	RobotsStatus   int32    `parquet:"robots_status" doc:"HTTP status of robots.txt; 0: no answer"`
 	RobotsExists   bool     `parquet:"robots_exists" doc:"the site has a robots.txt"`
@@ -90,7 +96,11 @@ func Query(p hive.Partition, m metadata.Domain) (Columns, error) {
 		SitemapType:   m.Sitemap.ContentType, SitemapLast: int32(m.Sitemap.LastStatus), SitemapFinal: m.Sitemap.FinalURL, SitemapPartial: m.Sitemap.Partial,
 	}
 	if m.Source != nil {
-		c.RawFilePath = m.Source.RawFilePath
+		c.RawFilePath, c.GivenID, c.Liveness = m.Source.RawFilePath, m.Source.DomainID, m.Source.LivenessStatus
+		if of := m.Source.Confidence; of != nil {
+			c.Confidence = strconv.FormatFloat(*of, 'g', -1, 64)
+		}
+		c.Hints, c.Method = m.Source.ContentHints, m.Source.DiscoveryMethod
 		if m.Source.RecordIndex != nil {
 			c.RecordIndex = int64(*m.Source.RecordIndex)
 		}

@@ -22,7 +22,7 @@ func rows(t testing.TB, n int) (all []Row) {
 		m := metadata.Domain{DomainID: fmt.Sprintf("gov:sg:%d.sg", i), RegistrableDomain: fmt.Sprintf("%d.sg", i), Country: "SG", Category: "news", CollectedAt: "2026-01-28T00:30:00.120Z",
 			Robots:  metadata.Robots{StatusCode: 200, Exists: true, SitemapURLs: []string{"https://a.sg/1", "https://a.sg/2"}},
 			Sitemap: metadata.Sitemap{StatusCode: 404, URL: "https://a.sg/1", Error: "dns", Kind: "urlset", URLCount: &count},
-			Source:  &metadata.Source{RawFilePath: "datasets/x", RecordIndex: &index}}
+			Source:  &metadata.Source{RawFilePath: "datasets/x", RecordIndex: &index, ContentHints: []string{"news"}}}
 		r, err := New(p, m, fmt.Appendf(nil, `{"domain_id": %d}`, i))
 		require.NoError(t, err)
 		r.Evidence = []Evidence{{"robots.txt", int64(i), 7}, {"sitemap.xml", int64(i) + 7, 8}}
@@ -119,7 +119,7 @@ func TestDecodeOlderRows(t *testing.T) {
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
-	want := Row{Columns: Columns{DomainID: "com:sg:site.com", CollectedAt: at, SitemapURLs: []string{"https://site.com/s.xml"}, SitemapKind: "urlset"},
+	want := Row{Columns: Columns{DomainID: "com:sg:site.com", CollectedAt: at, SitemapURLs: []string{"https://site.com/s.xml"}, SitemapKind: "urlset", Hints: []string{}},
 		URLCount: &n, Document: "{}", Evidence: []Evidence{{"robots.txt", 3, 4}}}
 	require.Equal(t, want, rows[0])
 }

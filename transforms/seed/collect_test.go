@@ -137,7 +137,7 @@ func TestCollect(t *testing.T) {
 				t.Errorf("crawl_delay %v, want 60", m.Robots.CrawlDelay)
 			}
 		}},
-		want{kind: webtest.KindAlways503, status: 503, sitemap: 404, at: "/sitemap.xml", count: -2, form: "maintenance", sitemapErr: "http_503",
+		want{kind: webtest.KindAlways503, status: 503, sitemap: 404, at: "/sitemap.xml", count: -2, form: "error_page", sitemapErr: "http_503",
 			asked: []string{"/robots.txt", "/robots.txt", "/sitemap.xml", "/sitemap.xml", "/sitemap_index.xml", "/sitemap_index.xml", "/sitemaps.xml", "/sitemaps.xml"}},
 		want{kind: webtest.KindRedirectWWW, status: 200, sitemap: 200, at: "https://www." + host(webtest.KindRedirectWWW) + "/sitemap.xml", form: "urlset", count: -1, check: func(t *testing.T, m metadata.Domain) {
 			if at := "https://www." + host(webtest.KindRedirectWWW) + "/robots.txt"; m.Robots.FinalURL != at {

@@ -264,7 +264,7 @@ func TestURLRecordsAreSmall(t *testing.T) {
 		t.Errorf("%d URL records keep %d bytes", records, grown)
 	}
 	for i, m := range kept {
-		if want := (lane.URLRecord{Host: fmt.Sprintf("site-%d.com", i), Label: "com:sg", Index: i}); m != want {
+		if want := (lane.URLRecord{Host: fmt.Sprintf("site-%d.com", i), Label: "com:sg", Source: "=", Index: i}); m != want {
 			t.Fatalf("record %d is %+v, want %+v", i, m, want)
 		}
 	}

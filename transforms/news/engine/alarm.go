@@ -43,6 +43,9 @@ func (v *visit) examine(ctx context.Context) error {
 	if v.result.State != Stopped { // then what its pages lack says nothing about them
 		v.result.Alerts = alerts(v.p.ID(), h, before)
 	}
+	if v.notices > 0 && v.result.State != Stopped {
+		v.result.Alerts = append(v.result.Alerts, fmt.Sprintf("provider %s: addresses of articles show one title and text: they are not stored; the dead letters same_text name them", v.p.ID()))
+	}
 	if n := len(v.refusing); n > 0 && v.result.State != Stopped {
 		v.result.Alerts = append(v.result.Alerts, fmt.Sprintf("provider %s: a source of its articles refuses the crawler (%s): the others are read; if it stays so, remove it from feeds or sitemapHints",
 			v.p.ID(), strings.Join(v.refusing[:min(n, 3)], ", ")))

@@ -188,6 +188,10 @@ type visit struct {
 	result  Result
 	counted ledger.Tally // the part of the result that was passed to Count
 
+	held    []held // pages that may be no articles
+	differ  bool   // pages of this run have different texts, or times of publication
+	notices int    // pages that are no articles, by their text
+
 	leased bool // this run had the lease
 	asked  time.Time
 	deep   bool // an index was too deep to be followed
@@ -271,6 +275,15 @@ func (v *visit) crawl(ctx context.Context) error {
 		}
 	}
 	v.log.Info("articles_chosen", "found", v.result.Found, "to_fetch", len(chosen))
+	err = v.articles(ctx, chosen)
+	if ctx.Err() == nil {
+		err = errors.Join(err, v.settleAll(ctx))
+	}
+	return err
+}
+
+// articles fetches articles, and stores them or holds their pages.
+func (v *visit) articles(ctx context.Context, chosen []candidate) error {
 	for _, c := range chosen {
 		v.count()
 		err := v.article(ctx, c)
@@ -322,7 +335,7 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	letter.Kind, letter.Retryable = why.kind, why.retryable
 	var stop *errStop
 	if errors.As(err, &stop) && stop.state == Stopped {
-		if err := v.refused(ctx, c.canonical, c.at); err != nil {
+		if err := v.refused(ctx, raw.Row{Canonical: c.canonical, SitemapAt: c.at}); err != nil {
 			return err
 		}
 	}
@@ -484,8 +497,9 @@ func leadsBack(u, to *url.URL) bool {
 
 // refused records that the request for an article was refused, so that the article is
 // requested after the others next time.
-func (v *visit) refused(ctx context.Context, canonical string, sitemapAt time.Time) error {
-	return raw.Refuse(ctx, v.DB, raw.Row{Source: v.p.ID(), Canonical: canonical, SitemapAt: sitemapAt}, v.now())
+func (v *visit) refused(ctx context.Context, r raw.Row) error {
+	r.Source = v.p.ID()
+	return raw.Refuse(ctx, v.DB, r, v.now())
 }
 
 // isPage reports whether an answer can be read as a page: HTML, XHTML, or text, because

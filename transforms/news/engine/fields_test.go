@@ -44,6 +44,8 @@ func (w *world) serve(host string, pages map[string]string) {
 			return
 		}
 		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+		// Each address has a text of its own.
+		page = strings.ReplaceAll(page, prose, prose+"<p>This was reported at "+r.URL.Path+".</p>")
 		_, _ = rw.Write([]byte(page)) // it fails only when the client has closed the connection
 	}))
 }
@@ -114,7 +116,7 @@ func TestPagesOfAnArticle(t *testing.T) {
 		"/2026/03/02/bank/2": part(2, `<a href="/2026/03/02/bank">1</a><a href="/2026/03/02/bank/3">3</a>`),
 		"/2026/03/02/bank/3": part(3, `<a href="/2026/03/02/bank/2">2</a>`),
 		"/2026/03/02/closed": part(1, `<a href="/2026/03/02/closed/2">2</a>`),
-		"/2026/03/02/back":   part(1, `<a href="/2026/03/02/back/2">2</a>`),
+		"/2026/03/02/back":   strings.ReplaceAll(part(1, `<a href="/2026/03/02/back/2">2</a>`), "analysts", "traders"),
 		"/2026/03/02/back/2": "/2026/03/02/back",
 	}
 	for n := range 30 {

@@ -37,12 +37,14 @@ func publisher(w *world, host string, paths []string, pages map[string]string) {
 			_, _ = rw.Write([]byte(`</urlset>`))
 		case ok:
 			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-			_, _ = rw.Write([]byte(page))
+			_, _ = rw.Write([]byte(strings.ReplaceAll(page, plainEnd, plainEnd+"<p>"+r.URL.Path+"</p>"))) // a text of its own
 		default:
 			http.NotFound(rw, r)
 		}
 	}))
 }
+
+const plainEnd = `시장은 이를 예상하고 있었다는 반응이 이어졌다.</p>`
 
 const plainPage = `<html><head><title>A headline</title></head><body><article><p>한국은행은 기준금리를 동결했다고 밝혔다. 시장은 이를 예상하고 있었다는 반응이 이어졌다.</p></article></body></html>`
 

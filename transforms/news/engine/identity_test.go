@@ -132,7 +132,7 @@ func TestAnswerEndsEarly(t *testing.T) {
 			_, _ = z.Write([]byte("<urlset><url><loc>/a/1</loc></url><url><loc>/a/2</loc></url></urlset>"))
 		case "/a/1", "/a/2":
 			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-			_, _ = z.Write([]byte(story("", prose)))
+			_, _ = z.Write([]byte(story("", prose+"<p>This was reported at "+r.URL.Path+".</p>")))
 		default:
 			http.NotFound(rw, r)
 			return

@@ -62,6 +62,12 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 		v.old++
 		return raw.Alias(ctx, v.DB, raw.Row{Source: v.p.ID(), FetchedAt: e.FetchedAt}, asked, "")
 	}
+	return v.hold(ctx, held{e: e, letter: letter, a: a, u: u, asked: asked})
+}
+
+// put stores an article.
+func (v *visit) put(ctx context.Context, h held) error {
+	e, a, u, asked, letter := h.e, h.a, h.u, h.asked, h.letter
 	limits := raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
 	canonical, copied, err := v.identity(ctx, u, a, limits)
 	if err != nil {
@@ -89,7 +95,7 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	}
 	if db.Rejected(err) {
 		letter.Stage, letter.Kind, letter.Retryable = "Save", "database_rejected", false
-		return errors.Join(v.refused(ctx, asked, e.SitemapAt), v.failed(ctx, letter, err))
+		return errors.Join(v.refused(ctx, raw.Row{Canonical: asked, SitemapAt: e.SitemapAt, FetchedAt: e.FetchedAt}), v.failed(ctx, letter, err))
 	}
 	if err != nil {
 		return err

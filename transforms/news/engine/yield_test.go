@@ -44,7 +44,7 @@ func archive(w *world, robots string, sitemaps map[string][]string) {
 			_, _ = fmt.Fprintf(rw, "</%s>", root)
 		case strings.HasPrefix(r.URL.Path, "/news/"):
 			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-			_, _ = rw.Write([]byte(plainPage))
+			_, _ = rw.Write([]byte(strings.ReplaceAll(plainPage, plainEnd, plainEnd+"<p>"+r.URL.Path+"</p>")))
 		default:
 			http.NotFound(rw, r)
 		}

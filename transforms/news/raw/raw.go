@@ -129,20 +129,20 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 	by := r.key()
 	authors := list(a.Authors)
 	published := micros(a.Published)
-	titleHash := Hash(strings.ToLower(strings.Join(strings.Fields(a.Title), " ")))
+	titled := titleHash(a.Title)
 	content := Hash(strings.Join([]string{a.Title, text, authors, fmt.Sprint(published), r.Canonical, a.ExternalID}, "\x00"))
 	where, args := "canonical_url = $2", []any{r.Source, r.Canonical}
 	switch by {
 	case provider.ByExternalID:
 		where, args = "external_id = $3", append(args, a.ExternalID)
 	case provider.ByTitlePublished:
-		where, args = "title_hash = $3 AND published_at = $4", append(args, titleHash, published)
+		where, args = "title_hash = $3 AND published_at = $4", append(args, titled, published)
 	}
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		out = ""
 		var purged bool
 		if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM news_urls WHERE source = $1 AND url_hash IN ($2, $3) AND state = 'purged')`,
-			r.Source, Hash(r.Canonical), keyHash(by, r.Canonical, a.ExternalID, titleHash, published)).Scan(&purged); err != nil {
+			r.Source, Hash(r.Canonical), keyHash(by, r.Canonical, a.ExternalID, titled, published)).Scan(&purged); err != nil {
 			return err
 		}
 		if purged {
@@ -167,7 +167,7 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 			err = tx.QueryRowContext(ctx, `INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at, compared)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 0)
 				ON CONFLICT `+conflicts[by]+` DO UPDATE SET content_hash = news_articles.content_hash RETURNING id`,
-				newID(), r.Source, a.Press, by, r.URL, r.Canonical, a.ExternalID, a.Title, titleHash, text, authors, a.Language, published, content,
+				newID(), r.Source, a.Press, by, r.URL, r.Canonical, a.ExternalID, a.Title, titled, text, authors, a.Language, published, content,
 				db.Micros(r.FetchedAt), db.Micros(now), db.Micros(r.FetchedAt.Add(l.Retention))).Scan(&id)
 			out = Inserted
 		case err != nil:
@@ -179,7 +179,7 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 			}
 			_, err = tx.ExecContext(ctx, `UPDATE news_articles SET press = $2, url = $3, canonical_url = $4, external_id = $5, title = $6, title_hash = $7, raw_text = $8,
 				authors = $9, language = $10, published_at = $11, content_hash = $12, changed_at = $13, unique_by = $14, compared = 0, version = version + 1 WHERE id = $1`,
-				id, a.Press, r.URL, r.Canonical, a.ExternalID, a.Title, titleHash, text, authors, a.Language, published, content, db.Micros(now), by)
+				id, a.Press, r.URL, r.Canonical, a.ExternalID, a.Title, titled, text, authors, a.Language, published, content, db.Micros(now), by)
 			out = Changed
 		}
 		if err == nil {
@@ -277,15 +277,15 @@ func Readdress(ctx context.Context, d *db.DB, id, canonical string) error {
 }
 
 // Refuse records that the site refused a request. A stored version of the article stays. A refusal
-// counts once more only if the site has answered for another article since: a site that refuses
-// everything says nothing about one article.
+// counts once more only if the site has answered for another article since, or if r.FetchedAt says
+// that it answered for this one: a site that refuses everything says nothing about one article.
 func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time) error {
 	at := micros(r.SitemapAt)
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at, refusals) VALUES ($1, $2, 'refused', $3, $4, 1)
 			ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + 1, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END
-			WHERE news_urls.state <> 'purged' AND EXISTS (SELECT 1 FROM news_urls AS other WHERE other.source = news_urls.source AND other.state IN ('stored', 'empty', 'paywalled') AND other.fetched_at > news_urls.fetched_at)`,
-			r.Source, Hash(r.Canonical), at, db.Micros(now))
+			WHERE news_urls.state <> 'purged' AND (CAST($5 AS BIGINT) > 0 OR EXISTS (SELECT 1 FROM news_urls AS other WHERE other.source = news_urls.source AND other.state IN ('stored', 'empty', 'paywalled') AND other.fetched_at > news_urls.fetched_at))`,
+			r.Source, Hash(r.Canonical), at, db.Micros(now), micros(r.FetchedAt))
 		return err
 	})
 	if err != nil {

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
+)
+
+// One title and text at several addresses is no article, but a wall, a notice or a page for
+// removed articles. A page that does not say when it was published is held until the next pages
+// have been read; one that does is stored, and the second such page is compared with it. After a
+// kill, held pages are requested again.
+
+const (
+	// maxHeld is how many pages are held at most.
+	maxHeld = 20
+	// minSame is how many pages with one text, and none with another, end the publisher.
+	minSame = 3
+)
+
+// held is a page that was read and is not yet stored.
+type held struct {
+	e         raw.Evidence
+	letter    ledger.DeadLetter
+	a         provider.Article
+	u         *url.URL
+	asked     string // see addresses
+	canonical string
+	text      string // identifies title and text
+}
+
+// hold stores an article, at once or when other pages are known not to show the same.
+func (v *visit) hold(ctx context.Context, h held) error {
+	if v.Reparse || h.a.Body == "" || h.a.Paywalled {
+		return v.put(ctx, h)
+	}
+	h.text = raw.Hash("same_text\x00" + h.a.Title + "\x00" + h.a.Body)
+	h.canonical = v.canonical(h.u, h.a.Canonical)
+	if !h.a.Published.IsZero() {
+		v.differ = true
+		return v.settle(ctx, h)
+	}
+	if !v.KeepHTML {
+		h.e.HTML, h.e.More = nil, nil // they may be large
+	}
+	same := 1
+	for _, o := range v.held {
+		switch {
+		case o.text != h.text:
+			v.differ = true
+		case !v.oneArticle(o.u, h.u) && o.canonical != h.canonical && (h.a.ExternalID == "" || o.a.ExternalID != h.a.ExternalID):
+			same++
+		}
+	}
+	v.held = append(v.held, h)
+	if same > 1 {
+		if err := raw.NoteNotice(ctx, v.DB, v.p.ID(), h.text, v.now()); err != nil {
+			return err
+		}
+	}
+	if same >= minSame && !v.differ {
+		said := "its pages show one text in place of articles: %.100q, as at %.200s"
+		return &errStop{Stopped, fmt.Sprintf(said, h.a.Title, ledger.Redact(h.e.URL))}
+	}
+	if len(v.held) > maxHeld {
+		first := v.held[0]
+		v.held = v.held[1:]
+		return v.settle(ctx, first)
+	}
+	return nil
+}
+
+// settleAll stores what is held.
+func (v *visit) settleAll(ctx context.Context) error {
+	for _, h := range v.held {
+		if err := v.settle(ctx, h); err != nil {
+			return err
+		}
+	}
+	v.held = nil
+	return nil
+}
+
+// settle stores a page that is an article. One with the title and text of a stored article is
+// that article if both say the same time or their addresses differ in parameters alone.
+func (v *visit) settle(ctx context.Context, h held) error {
+	notice, err := raw.IsNotice(ctx, v.DB, v.p.ID(), h.text)
+	if err != nil {
+		return err
+	}
+	if !notice {
+		there, err := raw.SameText(ctx, v.DB, v.p.ID(), h.a, v.Config.RawTextMaxLength, h.canonical, h.asked)
+		if err != nil {
+			return err
+		}
+		if there.ID == "" {
+			return v.put(ctx, h)
+		}
+		at, err := url.Parse(there.URL)
+		if err == nil && v.oneArticle(at, h.u) || !h.a.Published.IsZero() && h.a.Published.Equal(there.Published) {
+			v.result.Same++
+			v.stored = true
+			row := raw.Row{Source: v.p.ID(), SitemapAt: h.e.SitemapAt, FetchedAt: h.e.FetchedAt}
+			return raw.Alias(ctx, v.DB, row, h.asked, raw.Same)
+		}
+		if err := raw.NoteNotice(ctx, v.DB, v.p.ID(), h.text, v.now()); err != nil {
+			return err
+		}
+	}
+	v.notices++
+	h.letter.Stage, h.letter.Kind, h.letter.Retryable = "Parse", "same_text", true
+	return v.failed(ctx, h.letter, fmt.Errorf("other addresses show the same title and text (%.100q): it is no article", h.a.Title))
+}
+
+// oneArticle reports whether two addresses differ only in parameters that do not make them an
+// article's.
+func (v *visit) oneArticle(a, b *url.URL) bool {
+	bare := *b
+	bare.RawQuery = ""
+	return len(v.policy.Keep) == 0 && provider.Hosts(a.String(), b) && v.p.IsArticleURL(&bare) &&
+		strings.TrimSuffix(a.Path, "/") == strings.TrimSuffix(b.Path, "/")
+}

@@ -15,8 +15,8 @@ import (
 type Calls struct {
 	Shortages fault.Watch
 
-	hurry                        atomic.Bool
-	didRead, didWrite, didDelete atomic.Int64 // see patient
+	ended                  atomic.Bool
+	reads, writes, deletes answers
 
 	list, head, open, put, putIfAbsent, delete atomic.Int64
 	read, written                              atomic.Int64
@@ -35,18 +35,50 @@ func (c *Calls) Snapshot() map[string]int64 {
 	}
 }
 
-// Hurry ends the patience with the store: the run ends because of what it lacks.
-func (c *Calls) Hurry() { c.hurry.Store(true) }
+// EndWaits makes Retry wait no longer for what our side lacks: the run ends because of it.
+func (c *Calls) EndWaits() { c.ended.Store(true) }
 
 // Bytes returns how many bytes of objects were read and written so far, also by calls
 // that failed later.
 func (c *Calls) Bytes() (read, written int64) { return c.read.Load(), c.written.Load() }
 
+// answers is when calls of one kind were answered, in Unix nanoseconds.
+type answers struct {
+	last   atomic.Int64 // an answer
+	began  atomic.Int64 // the failures since then, 0 for none
+	failed atomic.Int64 // the last of them
+}
+
+// maxQuiet is the longest time between two failures of one outage.
+const maxQuiet = 30 * time.Second
+
+func (a *answers) note(failed bool) {
+	now := time.Now().UnixNano()
+	switch {
+	case !failed:
+		a.last.Store(now)
+		a.began.Store(0)
+	case now-a.failed.Swap(now) > int64(maxQuiet):
+		a.began.Store(now)
+	default:
+		a.began.CompareAndSwap(0, now)
+	}
+}
+
+// outage is how long no call of the kind was answered, though some were made.
+func (a *answers) outage() time.Duration {
+	if began := a.began.Load(); began > 0 {
+		return time.Since(time.Unix(0, began))
+	}
+	return 0
+}
+
 // answered returns the error of a call, marked as that of a patient store if our side
 // lacks something.
-func (c *Calls) answered(kind *atomic.Int64, err error) error {
-	if ours(err) == nil {
-		kind.Store(time.Now().UnixNano())
+func (c *Calls) answered(kind *answers, err error) error {
+	failed := ours(err) != nil
+	kind.note(failed)
+	if !failed {
 		return err
 	}
 	return &patient{err, c, kind}
@@ -57,7 +89,7 @@ type callsKey struct{}
 
 func ofList(ctx context.Context, err error) error {
 	if c, ok := ctx.Value(callsKey{}).(*Calls); ok {
-		return c.answered(&c.didRead, err)
+		return c.answered(&c.reads, err)
 	}
 	return err
 }
@@ -80,7 +112,7 @@ func (s *counted) List(ctx context.Context, prefix string) iter.Seq2[Object, err
 				n = 1
 				s.calls.list.Add(1)
 			}
-			if !yield(o, s.calls.answered(&s.calls.didRead, err)) {
+			if !yield(o, s.calls.answered(&s.calls.reads, err)) {
 				return
 			}
 		}
@@ -90,13 +122,13 @@ func (s *counted) List(ctx context.Context, prefix string) iter.Seq2[Object, err
 func (s *counted) Head(ctx context.Context, key string) (Object, error) {
 	s.calls.head.Add(1)
 	o, err := s.Store.Head(ctx, key)
-	return o, s.calls.answered(&s.calls.didRead, err)
+	return o, s.calls.answered(&s.calls.reads, err)
 }
 
 func (s *counted) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	s.calls.open.Add(1)
 	body, err := s.Store.Open(ctx, key)
-	if err = s.calls.answered(&s.calls.didRead, err); err != nil {
+	if err = s.calls.answered(&s.calls.reads, err); err != nil {
 		return nil, err
 	}
 	return countedBody{countedReader{body, &s.calls.read}, body, s.calls}, nil
@@ -104,17 +136,17 @@ func (s *counted) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 
 func (s *counted) Put(ctx context.Context, key string, body io.Reader, o PutOptions) error {
 	s.calls.put.Add(1)
-	return s.calls.answered(&s.calls.didWrite, s.Store.Put(ctx, key, countedReader{body, &s.calls.written}, o))
+	return s.calls.answered(&s.calls.writes, s.Store.Put(ctx, key, countedReader{body, &s.calls.written}, o))
 }
 
 func (s *counted) PutIfAbsent(ctx context.Context, key string, body io.Reader, o PutOptions) error {
 	s.calls.putIfAbsent.Add(1)
-	return s.calls.answered(&s.calls.didWrite, s.Store.PutIfAbsent(ctx, key, countedReader{body, &s.calls.written}, o))
+	return s.calls.answered(&s.calls.writes, s.Store.PutIfAbsent(ctx, key, countedReader{body, &s.calls.written}, o))
 }
 
 func (s *counted) Delete(ctx context.Context, key string) error {
 	s.calls.delete.Add(1)
-	return s.calls.answered(&s.calls.didDelete, s.Store.Delete(ctx, key))
+	return s.calls.answered(&s.calls.deletes, s.Store.Delete(ctx, key))
 }
 
 // countedReader adds the bytes that are read from it to n.
@@ -140,7 +172,7 @@ type countedBody struct {
 func (b countedBody) Read(p []byte) (int, error) {
 	n, err := b.countedReader.Read(p)
 	if err != nil && err != io.EOF {
-		err = b.calls.answered(&b.calls.didRead, err)
+		err = b.calls.answered(&b.calls.reads, err)
 	}
 	return n, err
 }

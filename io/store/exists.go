@@ -17,7 +17,7 @@ func Exists(ctx context.Context, s Store, key string) (bool, error) {
 	case *counted:
 		s.calls.head.Add(1)
 		there, err := Exists(ctx, s.Store, key)
-		return there, s.calls.answered(&s.calls.didRead, err)
+		return there, s.calls.answered(&s.calls.reads, err)
 	case *guarded:
 		return Exists(ctx, s.Store, key)
 	case exister:

@@ -107,3 +107,25 @@ func TestImpatient(t *testing.T) {
 		require.False(t, fault.Stops(errors.New("x")))
 	})
 }
+
+// Calls that have less time than a minute, as renewals of a lease, notice an outage as well.
+func TestPatientInParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls Calls
+		stops := 0
+		calls.Shortages.Short = func(*fault.Shortage) { stops++ }
+		s := failing{openMemory(t.Name()), map[string]func() error{"key": func() error { return syscall.ENOSPC }}}
+		write := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			return Write(ctx, Counted(s, &calls), "key", nil, PutOptions{})
+		}
+		for range 3 {
+			require.False(t, fault.Stops(write()))
+		}
+		require.True(t, fault.Stops(write()))
+		require.Equal(t, 1, stops)
+		time.Sleep(time.Minute) // nothing is written
+		require.False(t, fault.Stops(write()))
+	})
+}

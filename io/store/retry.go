@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/fault"
@@ -53,7 +52,7 @@ var errConnectionBroken = errors.New("the connection broke while reading")
 
 // Retry runs op again, with growing waits, while its error is Retryable and ctx is not
 // done: up to Retries times after failures, and for longer where there are too many
-// calls. On a Patient store it waits for all that our side lacks, for fault.MaxWait. It
+// calls. For a Counted store it waits for all that our side lacks, for fault.MaxWait. It
 // returns the last error. op must start from the beginning each time: a body to Put has
 // to be rewound.
 func Retry(ctx context.Context, op func() error) error {
@@ -72,7 +71,7 @@ func Retry(ctx context.Context, op func() error) error {
 		case lack == nil, ctx.Err() != nil, fault.Stops(err):
 			return err
 		case errors.As(err, &p) && p.waits(lack):
-			if time.Since(began) >= fault.MaxWait {
+			if time.Since(began) >= fault.MaxWait || p.kind.outage() >= fault.MaxWait { // a renewal of a lease has less time than MaxWait
 				return p.giveUp(err, lack, began)
 			}
 			if failed+refused == 1 {
@@ -96,7 +95,7 @@ func Retry(ctx context.Context, op func() error) error {
 type patient struct {
 	error
 	calls *Calls
-	kind  *atomic.Int64 // when a call of this kind was last answered, in Unix nanoseconds
+	kind  *answers
 }
 
 func (p *patient) Unwrap() error { return p.error }
@@ -105,13 +104,13 @@ func (p *patient) Unwrap() error { return p.error }
 // only if it was there before: else the store's address or its rights are wrong. A file
 // that may not be written says nothing about others.
 func (p *patient) waits(lack *fault.Shortage) bool {
-	return !p.calls.hurry.Load() && (!lack.Lasts || p.kind.Load() > 0 && !errors.Is(p.error, fs.ErrPermission))
+	return !p.calls.ended.Load() && (!lack.Lasts || p.kind.last.Load() > 0 && !errors.Is(p.error, fs.ErrPermission))
 }
 
 // giveUp ends a wait that was in vain. If other calls were answered meanwhile, err is that
 // key's own; otherwise the run must stop.
 func (p *patient) giveUp(err error, lack *fault.Shortage, began time.Time) error {
-	if lack.Some && p.kind.Load() > began.UnixNano() {
+	if lack.Some && p.kind.last.Load() > began.UnixNano() {
 		return err
 	}
 	return p.calls.Shortages.GiveUp(&fault.Shortage{Lacks: lack.Lacks, Err: err})

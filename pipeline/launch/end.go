@@ -47,7 +47,7 @@ func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*le
 	}
 	short := fault.Stops(stopped) // it has been waited for already
 	if short {
-		r.calls.Hurry()
+		r.calls.EndWaits()
 	}
 	cause := r.leaseKept(ctx, out.interrupted || short)
 	if cause == nil || short {

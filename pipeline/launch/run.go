@@ -15,6 +15,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
+	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/scratch"
@@ -75,6 +76,7 @@ type run struct {
 func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *run, err error) {
 	r = &run{o: o, job: o.Job, id: ledger.NewRunID(time.Now()), signals: make(chan os.Signal, 2), stderr: stderr, lostLease: make(chan struct{})}
 	r.store = store.Counted(s, &r.calls)
+	r.calls.Shortages.Short = r.short
 	scratch.Sweep(time.Now())
 	if id := os.Getenv(RunIDVariable); id != "" {
 		r.id = id
@@ -112,6 +114,14 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 		}
 		return err
 	})
+}
+
+// short stops the run's worker in this process: its writes wait for the run's lease, which
+// cannot be renewed.
+func (r *run) short(lack *fault.Shortage) {
+	if w, ok := lane.Find(r.running()); ok {
+		w.Stop(lack)
+	}
 }
 
 // Endings are the signals that end a program as it should: Ctrl-C, SIGTERM, and the SIGHUP of a

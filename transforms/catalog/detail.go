@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
 )
 
@@ -12,7 +13,7 @@ import (
 // FetchProductDetailPage → ParseProductDetailHtml, or SaveProduct where all fields are in
 // the list (detail.format: none).
 func (v *visit) productDetailFetcher() *stage {
-	return &stage{name: "ProductDetailFetcher", fails: "failed_product_detail_fetcher", input: KindFetchProductDetailPage, size: v.cfg.DetailFetchers, commit: v.commitRemoved,
+	return &stage{name: "ProductDetailFetcher", fails: "failed_product_detail_fetcher", input: KindFetchProductDetailPage, size: v.cfg.DetailFetchers, commit: v.commitAbsent,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchProductDetailPage)
 			if v.reader.site.Detail.Format == formatNone {
@@ -29,7 +30,7 @@ func (v *visit) productDetailFetcher() *stage {
 			if err == nil && v.reader.site.Detail.Rendering {
 				text, err = v.render(ctx, at, text)
 			}
-			if err == nil || removed(err) {
+			if t.asked == "" && (err == nil || removed(err)) {
 				seen := observation{aspect: aspectPage, has: err == nil, expected: true, url: t.ProductURL}
 				if err != nil {
 					seen.why = err.Error()
@@ -54,32 +55,36 @@ func removed(err error) bool {
 	return errors.As(err, &f) && (f.kind == "http_404" || f.kind == "http_410")
 }
 
-// forGood reports whether the site says that a page will not come back.
-func forGood(err error) bool {
+// outcomeOf returns what an error says of a product: its page does not exist, or shows another
+// one. A page that is requested because the list does not name it may do so in more ways.
+func outcomeOf(t Task, err error) (outcome int, absent bool) {
 	var f *failure
-	return errors.As(err, &f) && f.kind == "http_410"
+	switch {
+	case !errors.As(err, &f):
+		return 0, false
+	case f.kind == "http_410":
+		return goneForGood, true
+	case f.kind == "http_404":
+		return notFound, true
+	}
+	return otherProduct, t.entry().Asked != "" && (f.kind == "missing_key" || f.kind == "other_product" || f.kind == string(web.KindRedirect))
 }
 
-// commitRemoved marks the products whose pages no longer exist as gone, after a 410 at once
-// and after a 404 when the next crawl gets it too. A page that never existed stays a
-// failure: the list has a wrong link.
-func (v *visit) commitRemoved(ctx context.Context, results []result) error {
+// commitAbsent records the products whose pages do not show them. A listed page that never
+// existed stays a failure: the list has a wrong link.
+func (v *visit) commitAbsent(ctx context.Context, results []result) error {
 	for i := range results {
 		r := &results[i]
-		if !removed(r.err) {
+		outcome, absent := outcomeOf(r.task, r.err)
+		if !absent {
 			continue
 		}
-		known, gone, err := v.journal.markMissing(ctx, r.task.entry(), forGood(r.err), v.clock(), v.cfg.Lane.RunID)
+		known, err := v.journal.markAbsent(ctx, r.task.entry(), outcome)
 		if err != nil {
-			return fmt.Errorf("marking a product as gone: %w", err)
+			return fmt.Errorf("recording that a product's page does not show it: %w", err)
 		}
 		if known {
 			r.err = nil
-			if gone {
-				v.state.Stats.productsGone.Add(1)
-			} else {
-				v.state.Stats.productsMissing.Add(1)
-			}
 			v.resolve(ctx, r.task.entry())
 		}
 	}
@@ -88,7 +93,7 @@ func (v *visit) commitRemoved(ctx context.Context, results []result) error {
 
 // productDetailParser reads products' pages: ParseProductDetailHtml → SaveProduct.
 func (v *visit) productDetailParser() *stage {
-	return &stage{name: "ProductDetailParser", fails: "failed_product_detail_parser", input: KindParseProductDetailHtml, size: v.cfg.DetailParsers,
+	return &stage{name: "ProductDetailParser", fails: "failed_product_detail_parser", input: KindParseProductDetailHtml, size: v.cfg.DetailParsers, commit: v.commitAbsent,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(ParseProductDetailHtml)
 			end, err := budget.Begin(ctx, len(t.HTMLContent))
@@ -102,8 +107,10 @@ func (v *visit) productDetailParser() *stage {
 			if err != nil {
 				seen.why = err.Error()
 			}
-			if broken := v.layout.observe(seen); broken != nil {
-				return nil, v.stopSite(broken)
+			if t.from.asked == "" {
+				if broken := v.layout.observe(seen); broken != nil {
+					return nil, v.stopSite(broken)
+				}
 			}
 			// Another try would read the same page in the same way: the page or the site's file must change first.
 			switch {
@@ -111,6 +118,8 @@ func (v *visit) productDetailParser() *stage {
 				return nil, &failure{kind: "missing_key", final: true, err: err}
 			case err != nil:
 				return nil, &failure{kind: "parse_failed", final: true, err: err}
+			case t.from.asked != "" && p.Key != t.from.asked:
+				return nil, &failure{kind: "other_product", final: true, err: fmt.Errorf("it shows the product %s, and not %s", p.Key, t.from.asked)}
 			}
 			return []Task{SaveProduct{ProductDetail: p, from: t.from}}, nil
 		}}

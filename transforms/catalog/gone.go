@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,44 +13,57 @@ import (
 
 // crawlEnd has the figures of a crawl at its end.
 type crawlEnd struct {
-	listed int64 // product pages in its lists
-	gone   int64 // products that are no longer in its lists
-	shrunk bool  // so many are missing, or all pages but one, that the list seems incomplete, so none was marked as gone
-	kept   int64 // products that the list does not name, and that are not gone because not all of it was read
-	moved  int64 // products that were not found, and whose pages show others for the first time
+	listed  int64 // product pages in its lists
+	gone    int64 // products that are gone since this crawl
+	missing int64 // products that were not found for the first time
+	kept    int64 // products that the list does not name, and that are not gone because not all of it was read
+	shrunk  bool  // so many are missing, or all pages but one, that the list seems incomplete, so none was marked as gone
+	shorter bool  // more than a tenth of the products are missing
+	absent  bool  // none of the listed pages exists, so nothing was concluded
 }
 
-// maxGone is how many products may vanish from a list at once. More may vanish if they
-// are at most half of all products.
-const maxGone = 10
+const (
+	// maxGone is how many products may vanish from a list at once. More may vanish if they
+	// are at most half of all products; above a tenth that is an alert.
+	maxGone = 10
+	// unlistedTerm ends a product that the list does not name but whose page still shows it. A
+	// week less a day: the second weekly crawl then ends it, even if it begins a little earlier.
+	unlistedTerm = 6 * 24 * time.Hour
+)
+
+// How much of the list a crawl has read (catalog_crawls.partial).
+const (
+	listWhole   = 0
+	listLimited = 1 // it ends before the list does
+	listFaulty  = 2 // a page of the list, or of a product that it names, could not be read
+)
 
 // markPartial records that the crawl does not read all of the list, so that products
 // which it does not find may still exist.
-func (j *rows) markPartial(ctx context.Context) error {
+func (j *rows) markPartial(ctx context.Context, how int) error {
 	return j.db.Tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = 1 WHERE site = $1`, j.site)
+		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = $2 WHERE site = $1 AND partial <> 1`, j.site, how)
 		return err
 	})
 }
 
+// The outcomes of a product's page, which the journal has as the number of its page.
+const (
+	otherProduct = -1 // it shows another product than before
+	notFound     = -2 // 404
+	goneForGood  = -3 // 410
+)
+
 // unlisted are the products that the list does not name. It names one if it has its address,
 // unless the page there shows another product, and did so in an earlier crawl, too.
 const unlisted = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND seen_in < $2
-	AND NOT EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage'
+	AND NOT EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage' AND t.asked = ''
 		AND NOT (t.page = -1 AND catalog_products.missing_in > 0 AND catalog_products.missing_in < $2))`
 
-// otherProduct is what the journal has, as the number of its page, of a product's task whose
-// page shows another product than before.
-const otherProduct = -1
-
-// displaced are the products whose pages show others for the first time.
-const displaced = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND missing_in = $2
-	AND EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage' AND t.page = -1)`
-
-// emptyPage is what the journal has of a numbered list page without products.
+// emptyPage is what the journal has of a numbered list page without products of its own.
 const emptyPage = "empty"
 
-// gaps are the pages without products before one that has some.
+// gaps are the pages without products of their own before one that has some.
 const gaps = ` FROM catalog_tasks e WHERE e.site = $1 AND e.kind = 'FetchListPage' AND e.list_row = '` + emptyPage + `'
 	AND EXISTS (SELECT 1 FROM catalog_tasks n WHERE n.site = $1 AND n.kind = 'FetchListPage' AND n.list_row = '' AND n.page > e.page)`
 
@@ -57,104 +71,146 @@ const gaps = ` FROM catalog_tasks e WHERE e.site = $1 AND e.kind = 'FetchListPag
 // that address, it may be that of any which the list seems to name no more: addresses change.
 func (j *rows) markUnread(ctx context.Context, url string) (unknown bool, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		r, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = 1 WHERE site = $1 AND NOT EXISTS (SELECT 1 FROM catalog_products WHERE site = $1 AND url = $2)`, j.site, url)
-		if err != nil {
+		unknown = false
+		var known int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND url = $2`, j.site, url).Scan(&known); err != nil || known > 0 {
 			return err
 		}
-		n, err := r.RowsAffected()
-		unknown = n > 0
+		unknown = true
+		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = $2 WHERE site = $1 AND partial = 0`, j.site, listFaulty)
 		return err
 	})
 	return unknown, err
 }
 
-// readAgain begins a second reading of a list that no longer names some products, and
-// reports how many. A list may change while its pages are read one after the other, so that a product
-// moves to a page that was read before, and a page may be a wrong one for a moment. Only
-// what neither reading finds is gone.
-func (j *rows) readAgain(ctx context.Context, seeds []entry) (missing int64, err error) {
+// comparison is what the list names, compared with what is stored.
+type comparison struct {
+	all, missing int64 // stored products; those that the list does not name
+	listed       int64 // product pages in the list
+	notThere     int64 // of them, those that do not exist
+	asked        int64 // products whose pages were requested because the list does not name them
+	pages        int   // of the list
+	how          int   // listWhole …
+	shrunk       bool
+}
+
+// compare compares the list that was read with what is stored.
+func (j *rows) compare(ctx context.Context, tx *sql.Tx, believed bool) (c comparison, err error) {
+	var before, gap int
+	if err := errors.Join(
+		tx.QueryRowContext(ctx, `SELECT partial, list_pages FROM catalog_crawls WHERE site = $1`, j.site).Scan(&c.how, &before),
+		tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchListPage).Scan(&c.pages),
+		tx.QueryRowContext(ctx, `SELECT COALESCE(sum(CASE WHEN asked = '' THEN 1 ELSE 0 END), 0), COALESCE(sum(CASE WHEN asked <> '' THEN 1 ELSE 0 END), 0),
+			COALESCE(sum(CASE WHEN asked = '' AND page IN (-2, -3) THEN 1 ELSE 0 END), 0) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchProductDetailPage).Scan(&c.listed, &c.asked, &c.notThere),
+		tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND state <> 'gone'`, j.site).Scan(&c.all),
+		tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&c.missing),
+		tx.QueryRowContext(ctx, `SELECT count(*)`+gaps, j.site).Scan(&gap)); err != nil {
+		return c, err
+	}
+	if gap > 0 && c.how == listWhole {
+		c.how = listFaulty
+	}
+	c.shrunk = !believed && c.how != listLimited && c.missing > 0 && (c.missing > maxGone && 2*c.missing > c.all || c.pages == 1 && before > 1)
+	return c, nil
+}
+
+// askMissing adds the pages of the products that the list does not name, and reports how many:
+// a list may change while its pages are read, and hide products for an hour. believed means
+// that it is complete, however many are missing. A list that lost most of them may have been
+// a wrong page for a moment: unless seeds is nil, it is read again instead.
+func (j *rows) askMissing(ctx context.Context, r *reader, believed bool, seeds []entry) (n int, again bool, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		missing = 0
-		var partial, first, pages int
-		var listed int64
-		if err := errors.Join(
-			tx.QueryRowContext(ctx, `SELECT partial, first_reading FROM catalog_crawls WHERE site = $1`, j.site).Scan(&partial, &first),
-			tx.QueryRowContext(ctx, `SELECT COALESCE(sum(CASE WHEN kind = $2 THEN 1 ELSE 0 END), 0), COALESCE(sum(CASE WHEN kind <> $2 THEN 1 ELSE 0 END), 0) FROM catalog_tasks WHERE site = $1`, j.site, KindFetchListPage).Scan(&pages, &listed)); err != nil {
+		n, again = 0, false
+		c, err := j.compare(ctx, tx, believed)
+		if again = err == nil && c.shrunk && seeds != nil && c.notThere < c.listed; again {
+			if _, err = tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchListPage); err == nil {
+				_, err = j.insert(ctx, tx, seeds)
+			}
 			return err
 		}
-		if partial != 0 || first > 0 || listed == 0 {
-			return nil
-		}
-		if err := tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&missing); err != nil || missing == 0 {
+		if err != nil || r.site.Detail.Format == formatNone || c.listed == 0 || c.missing == 0 || c.shrunk || believed || c.how == listLimited || c.notThere == c.listed {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchListPage); err != nil {
+		got, err := tx.QueryContext(ctx, `SELECT product_key, url, detail`+unlisted+` AND NOT EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage')`, j.site, j.number)
+		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET first_reading = $2 WHERE site = $1`, j.site, pages); err != nil {
+		var tasks []entry
+		for got.Next() {
+			e := entry{Kind: KindFetchProductDetailPage}
+			var detail string
+			err := got.Scan(&e.Asked, &e.URL, &detail)
+			if err == nil {
+				e.Row, err = r.storedRow(e.Asked, detail)
+			}
+			if err != nil {
+				return joinClose(err, got)
+			}
+			tasks = append(tasks, e)
+		}
+		if err := joinClose(got.Err(), got); err != nil {
 			return err
 		}
-		j.firstReading = pages
-		_, err := j.insert(ctx, tx, seeds)
+		n = len(tasks)
+		_, err = j.insert(ctx, tx, tasks)
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("reading the list of %s again: %w", j.site, err)
+		return 0, false, fmt.Errorf("comparing the list of %s with what is stored: %w", j.site, err)
 	}
-	return missing, nil
+	return n, again, nil
 }
 
-// missing returns how many products the list does not name so far.
-func (j *rows) missing(ctx context.Context) (n int64, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&n)
-	})
-	if err != nil {
-		return 0, fmt.Errorf("counting what the list of %s does not name: %w", j.site, err)
+// storedRow returns a product's row of the list as it is stored.
+func (r *reader) storedRow(key, detail string) (string, error) {
+	if !r.inRows {
+		return "", nil
 	}
-	return n, nil
+	row := rowValues{Fields: map[string]json.RawMessage{}}
+	var stored map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(detail), &stored); err != nil {
+		return "", fmt.Errorf("reading product %s: %w", key, err)
+	}
+	for _, f := range r.fields {
+		if v, ok := stored[f.name]; ok && f.From == fromRow {
+			row.Fields[f.name] = v
+			if f.name == r.site.Key {
+				row.Key = key
+			}
+		}
+	}
+	b, err := json.Marshal(row)
+	return string(b), err
 }
 
-// close ends a complete crawl. If all of the list was read, products that are no longer
-// in it are gone. believed means that the list is complete, however many are missing.
-func (j *rows) close(ctx context.Context, now time.Time, runID string, believed bool) (c crawlEnd, err error) {
+// close ends a complete crawl, and marks as gone what the list and the products' own pages
+// say is gone. believed means that the list is complete, however many are missing.
+func (j *rows) close(ctx context.Context, r *reader, now time.Time, runID string, believed bool) (c crawlEnd, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		c = crawlEnd{}
-		var partial, before, pages int
-		var all, missing, gap int64
-		if err := errors.Join(
-			tx.QueryRowContext(ctx, `SELECT partial, list_pages FROM catalog_crawls WHERE site = $1`, j.site).Scan(&partial, &before),
-			tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchListPage).Scan(&pages),
-			tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchProductDetailPage).Scan(&c.listed)); err != nil {
+		said, err := j.compare(ctx, tx, believed)
+		if err != nil {
 			return err
 		}
-		if c.listed > 0 {
-			if err := errors.Join(
-				tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND state <> 'gone'`, j.site).Scan(&all),
-				tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&missing),
-				tx.QueryRowContext(ctx, `SELECT count(*)`+displaced, j.site, j.number).Scan(&c.moved),
-				tx.QueryRowContext(ctx, `SELECT count(*)`+gaps, j.site).Scan(&gap)); err != nil {
-				return err
+		c = crawlEnd{listed: said.listed, shrunk: said.shrunk, absent: said.listed >= minBreak && said.notThere == said.listed}
+		missing := max(said.missing, said.asked)
+		c.shorter = !believed && !said.shrunk && said.how == listWhole && missing > maxGone && 10*missing > said.all
+		if c.listed > 0 && !c.absent {
+			whole := said.how == listWhole && !said.shrunk
+			for _, s := range j.conclusions(whole, whole && believed, r.site.Detail.Format == formatNone, whole && !c.shorter) {
+				if err := j.conclude(ctx, tx, s, now, runID, &c); err != nil {
+					return err
+				}
 			}
-			c.shrunk = !believed && partial == 0 && gap == 0 && missing > 0 && (missing > maxGone && 2*missing > all || pages == 1 && before > 1)
-			switch {
-			case missing == 0 || c.shrunk:
-			case partial != 0 || gap > 0:
-				c.kept = missing
-			default:
-				c.gone = missing
-				if err := j.gone(ctx, tx, now, runID, `(site, product_key) IN (SELECT site, product_key`+unlisted+`)`, j.number); err != nil {
+			if said.how != listWhole {
+				if err := tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&c.kept); err != nil {
 					return err
 				}
 			}
 		}
-		if missing == 0 {
-			pages = max(pages, j.firstReading) // the second reading ended as soon as it had found what was missing
-		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1`, j.site); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET finished_at = $1, list_pages = $3 WHERE site = $2`, db.Micros(now), j.site, pages)
+		_, err = tx.ExecContext(ctx, `UPDATE catalog_crawls SET finished_at = $1, list_pages = $3 WHERE site = $2`, db.Micros(now), j.site, said.pages)
 		return err
 	})
 	if err != nil {
@@ -163,49 +219,100 @@ func (j *rows) close(ctx context.Context, now time.Time, runID string, believed 
 	return c, nil
 }
 
+// conclusion is one rule of what becomes of products that were not found.
+type conclusion struct {
+	becomes  string // gone, missing, unlisted or listed
+	products string // a condition of SQL; $1 is the site, $2 the number of the crawl
+}
+
+const (
+	task   = ` FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage'`
+	absent = `seen_in < $2 AND EXISTS (SELECT 1` + task + ` AND t.asked IN ('', product_key) AND t.page `
+	// ripe are those that an earlier crawl did not find either.
+	ripe = ` AND missing_in > 0 AND missing_in < $2`
+	// unnamed are those that the list does not name, whether their pages show them or not.
+	unnamed = `((site, product_key) IN (SELECT site, product_key` + unlisted + `) OR EXISTS (SELECT 1` + task + ` AND t.asked = product_key))`
+)
+
+// conclusions returns the rules in their order. A product is gone when its page answers 410; in
+// the second crawl in which its page answers 404, shows another product or has no key; at once
+// when its page answers 404 and the list does not name it either; without a page of its own
+// in the second crawl that does not list it; and after unlistedTerm, whatever its page shows.
+func (j *rows) conclusions(whole, believed, rowsOnly, ends bool) (all []conclusion) {
+	all = []conclusion{{stateGone, absent + `= -3)`}, {stateGone, absent + `= -2)` + ripe}}
+	if whole {
+		all = append(all, conclusion{stateGone, absent + `= -2 AND t.asked <> '')`}, conclusion{stateGone, absent + `= -1)` + ripe})
+	}
+	if believed {
+		all = append(all, conclusion{stateGone, unnamed})
+	}
+	if whole && rowsOnly {
+		all = append(all, conclusion{stateGone, unnamed + ripe}, conclusion{"missing", unnamed})
+	}
+	if ends {
+		all = append(all, conclusion{stateGone, unnamed + ` AND unlisted_at BETWEEN 1 AND $3`})
+	}
+	if whole {
+		all = append(all, conclusion{"unlisted", unnamed})
+	}
+	return append(all, conclusion{"listed", `NOT ` + unnamed}, conclusion{"missing", absent + `< 0)`})
+}
+
+// conclude follows a rule.
+func (j *rows) conclude(ctx context.Context, tx *sql.Tx, s conclusion, now time.Time, runID string, c *crawlEnd) error {
+	args, set := []any{j.site, j.number}, ""
+	switch s.becomes {
+	case stateGone:
+		n, err := j.gone(ctx, tx, now, runID, s.products)
+		c.gone += n
+		return err
+	case "missing":
+		set = `missing_in = $2 WHERE missing_in = 0`
+	case "unlisted":
+		args, set = append(args, db.Micros(now)), `unlisted_at = $3 WHERE unlisted_at = 0`
+	case "listed":
+		set = `unlisted_at = 0 WHERE unlisted_at > 0`
+	}
+	r, err := tx.ExecContext(ctx, `UPDATE catalog_products SET `+set+` AND site = $1 AND state <> 'gone' AND `+s.products, args...)
+	if err != nil || s.becomes != "missing" {
+		return err
+	}
+	n, err := r.RowsAffected()
+	c.missing += n
+	return err
+}
+
 // stateField is the name under which a product's history has that it was gone or came
 // back. No field of a site's file has such a name.
 const stateField = "_state"
 
 // gone marks the site's products of a condition as gone, in their history too.
-func (j *rows) gone(ctx context.Context, tx *sql.Tx, now time.Time, runID, condition string, arg any) error {
+func (j *rows) gone(ctx context.Context, tx *sql.Tx, now time.Time, runID, condition string) (n int64, err error) {
+	condition = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND CAST($2 AS BIGINT) >= 0 AND CAST($3 AS BIGINT) >= 0 AND ` + condition
 	if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_changes (site, product_key, changed_at, field, was, became, run_id)
-		SELECT site, product_key, CAST($3 AS BIGINT), CAST($4 AS TEXT), '"' || state || '"', '"gone"', CAST($5 AS TEXT) FROM catalog_products WHERE site = $1 AND state <> 'gone' AND `+condition+` ON CONFLICT DO NOTHING`,
-		j.site, arg, db.Micros(now), stateField, runID); err != nil {
-		return err
+		SELECT site, product_key, CAST($4 AS BIGINT), CAST($5 AS TEXT), '"' || state || '"', '"gone"', CAST($6 AS TEXT)`+condition+` ON CONFLICT DO NOTHING`,
+		j.site, j.number, db.Micros(now.Add(-unlistedTerm)), db.Micros(now), stateField, runID); err != nil {
+		return 0, err
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $3, missing_in = 0 WHERE site = $1 AND state <> 'gone' AND `+condition, j.site, arg, db.Micros(now))
-	return err
+	r, err := tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $4, missing_in = 0, unlisted_at = 0 WHERE (site, product_key) IN (SELECT site, product_key`+condition+`)`,
+		j.site, j.number, db.Micros(now.Add(-unlistedTerm)), db.Micros(now))
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
 }
 
-// markMissing ends the task of a product page that no longer exists. known means that it
-// was the page of stored products, and gone that the state of each is now gone: the site
-// says that it is gone for good, or an earlier crawl did not find it either.
-func (j *rows) markMissing(ctx context.Context, e entry, forGood bool, now time.Time, runID string) (known, gone bool, err error) {
+// markAbsent ends the task of a page that does not show its product. known means that it was
+// the page of a stored product.
+func (j *rows) markAbsent(ctx context.Context, e entry, outcome int) (known bool, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		var there, missing int64
-		if err := tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN state = 'gone' OR missing_in > 0 AND missing_in < $3 THEN 1 ELSE 0 END), 0) FROM catalog_products
-			WHERE site = $1 AND url = $2`, j.site, e.URL, j.number).Scan(&there, &missing); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) > 0 FROM catalog_products WHERE site = $1 AND url = $2`, j.site, e.URL).Scan(&known); err != nil {
 			return err
 		}
-		if known, gone = there > 0, forGood || missing == there; !known {
-			return nil
-		}
-		ripe := `url = $2`
-		if !forGood { // of two products that had the page one after the other, one may be gone before
-			ripe += ` AND missing_in > 0 AND missing_in < (SELECT c.number FROM catalog_crawls c WHERE c.site = $1)`
-		}
-		if err := j.gone(ctx, tx, now, runID, ripe, e.URL); err != nil {
-			return err
-		}
-		if !gone {
-			if _, err := tx.ExecContext(ctx, `UPDATE catalog_products SET missing_in = $3 WHERE site = $1 AND url = $2 AND state <> 'gone' AND missing_in = 0`, j.site, e.URL, j.number); err != nil {
-				return err
-			}
-		}
-		return j.set(ctx, tx, []entry{e}, done)
+		_, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, page = $2 WHERE site = $3 AND kind = $4 AND url = $5`, done, outcome, j.site, e.Kind, e.URL)
+		return err
 	})
-	return known, gone, err
+	return known, err
 }
 
 // displace records which products are no longer on their pages, which show others: like one
@@ -223,23 +330,20 @@ func (j *rows) displace(ctx context.Context, tx *sql.Tx, shown []product) error 
 	if err != nil {
 		return err
 	}
-	var keys, at []string
+	var at []string
 	for got.Next() {
 		var key, url string
 		if err := got.Scan(&key, &url); err != nil {
 			return joinClose(err, got)
 		}
 		if key != on[url] && j.mayDisplace(on[url]) {
-			keys, at = append(keys, key), append(at, url)
+			at = append(at, url)
 		}
 	}
-	if err := joinClose(got.Err(), got); err != nil || len(keys) == 0 {
+	if err := joinClose(got.Err(), got); err != nil || len(at) == 0 {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET page = $1 WHERE site = $2 AND kind = $3 AND url `+j.db.AnyOf(4), otherProduct, j.site, KindFetchProductDetailPage, j.db.List(at)); err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE catalog_products SET missing_in = $1 WHERE site = $2 AND missing_in = 0 AND seen_in < $1 AND product_key `+j.db.AnyOf(3), j.number, j.site, j.db.List(keys))
+	_, err = tx.ExecContext(ctx, `UPDATE catalog_tasks SET page = $1 WHERE site = $2 AND kind = $3 AND url `+j.db.AnyOf(4), otherProduct, j.site, KindFetchProductDetailPage, j.db.List(at))
 	return err
 }
 

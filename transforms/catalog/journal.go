@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,10 +24,6 @@ type rows struct {
 	db     *db.DB
 	site   string
 	number int64 // of the open crawl
-
-	// firstReading is the number of list pages of the first reading, while the list is
-	// read again; 0: it is read for the first time.
-	firstReading int
 
 	mu        sync.Mutex
 	displaces map[string]int // by key: how many products' pages show this product in their place
@@ -69,14 +64,14 @@ func (j *rows) begin(ctx context.Context, seeds []entry, file string, now time.T
 				return err
 			}
 			if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_crawls (site, started_at, finished_at, number, file) VALUES ($1, $2, 0, 1, $3)
-				ON CONFLICT (site) DO UPDATE SET started_at = excluded.started_at, finished_at = 0, number = catalog_crawls.number + 1, partial = 0, file = excluded.file, first_reading = 0`, j.site, db.Micros(now), file); err != nil {
+				ON CONFLICT (site) DO UPDATE SET started_at = excluded.started_at, finished_at = 0, number = catalog_crawls.number + 1, partial = 0, file = excluded.file`, j.site, db.Micros(now), file); err != nil {
 				return err
 			}
 			if _, err := j.insert(ctx, tx, seeds); err != nil {
 				return err
 			}
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT number, first_reading FROM catalog_crawls WHERE site = $1`, j.site).Scan(&j.number, &j.firstReading); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT number FROM catalog_crawls WHERE site = $1`, j.site).Scan(&j.number); err != nil {
 			return err
 		}
 		return tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2 AND state <> $3`, j.site, KindFetchProductDetailPage, done).Scan(&pending)
@@ -100,7 +95,7 @@ func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, ne
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		tasks, next = nil, time.Time{}
 		// Products come before list pages, and list pages in their order, so that work in progress is completed first.
-		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, list_row, not_before FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
+		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, list_row, not_before, asked FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
 			ORDER BY kind DESC, page, url LIMIT $3`, j.site, db.Micros(now), n)
 		if err != nil {
 			return err
@@ -108,7 +103,7 @@ func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, ne
 		for got.Next() {
 			var e entry
 			var at int64
-			if err := got.Scan(&e.Kind, &e.URL, &e.Page, &e.Tries, &e.Fetched, &e.Row, &at); err != nil {
+			if err := got.Scan(&e.Kind, &e.URL, &e.Page, &e.Tries, &e.Fetched, &e.Row, &at, &e.Asked); err != nil {
 				return joinClose(err, got)
 			}
 			tasks = append(tasks, e)
@@ -159,12 +154,10 @@ func (j *rows) end(ctx context.Context, e entry) error {
 // endLists ends list pages and begins the tasks that follow from them: products at once,
 // and more list pages through feed. fresh are the products that are new to this crawl;
 // known, only with withKnown, are those that the database had before. loops are the pages
-// that lead only to what the crawl had before: it does not follow them, and is partial.
-// repeated are the numbered pages whose products earlier pages have: what belongs there is
-// not known, so the crawl is partial, too.
-func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, loops, repeated []string, err error) {
+// that lead only to what the crawl had before: it does not follow them.
+func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, loops []string, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		fresh, known, loops, repeated = map[string]bool{}, map[string]bool{}, nil, nil
+		fresh, known, loops = map[string]bool{}, map[string]bool{}, nil
 		if err := j.tellApart(ctx, tx, pages); err != nil {
 			return err
 		}
@@ -186,7 +179,7 @@ func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool)
 			fresh[url] = true
 		}
 		for _, p := range pages {
-			loop, err := j.insertLists(ctx, tx, p, fresh)
+			loop, err := j.insertLists(ctx, tx, p)
 			if err != nil {
 				return err
 			}
@@ -197,14 +190,9 @@ func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool)
 		if err := j.markEmpty(ctx, tx, pages); err != nil {
 			return err
 		}
-		if repeated = repeats(pages, fresh); len(loops) > 0 || len(repeated) > 0 {
-			if _, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = 1 WHERE site = $1`, j.site); err != nil {
-				return err
-			}
-		}
 		return j.set(ctx, tx, from, done)
 	})
-	return fresh, known, loops, repeated, err
+	return fresh, known, loops, err
 }
 
 // tellApart gives products of rows an address of their own if another product of the crawl,
@@ -247,28 +235,11 @@ func (j *rows) tellApart(ctx context.Context, tx *sql.Tx, pages []listResult) er
 	return nil
 }
 
-// repeats returns the numbered pages that have only products of earlier pages.
-func repeats(pages []listResult, fresh map[string]bool) (repeated []string) {
-	had := map[string]bool{}
-	for _, p := range pages {
-		products := ofKind(p.found, KindFetchProductDetailPage)
-		own := false
-		for _, e := range products {
-			own = own || fresh[e.URL] && !had[e.URL]
-			had[e.URL] = true
-		}
-		if p.numbered && !p.readBefore && len(products) > 0 && !own {
-			repeated = append(repeated, p.from.URL)
-		}
-	}
-	return repeated
-}
-
-// markEmpty records which numbered pages have no product, for gaps.
+// markEmpty records which numbered pages have no product of their own, for gaps.
 func (j *rows) markEmpty(ctx context.Context, tx *sql.Tx, pages []listResult) error {
 	var empty []entry
 	for _, p := range pages {
-		if p.numbered && len(ofKind(p.found, KindFetchProductDetailPage)) == 0 {
+		if p.numbered && (p.stale || len(ofKind(p.found, KindFetchProductDetailPage)) == 0) {
 			empty = append(empty, p.from)
 		}
 	}
@@ -280,12 +251,12 @@ func (j *rows) markEmpty(ctx context.Context, tx *sql.Tx, pages []listResult) er
 }
 
 // insertLists adds the list pages to which a list page leads, unless it is a loop.
-func (j *rows) insertLists(ctx context.Context, tx *sql.Tx, p listResult, fresh map[string]bool) (loop bool, err error) {
+func (j *rows) insertLists(ctx context.Context, tx *sql.Tx, p listResult) (loop bool, err error) {
 	lists := ofKind(p.found, KindFetchListPage)
 	if len(lists) == 0 {
 		return false, nil
 	}
-	if p.needsNew && !slices.ContainsFunc(p.found, func(e entry) bool { return fresh[e.URL] }) {
+	if p.ends {
 		return true, nil
 	}
 	added, err := j.insert(ctx, tx, lists)
@@ -335,15 +306,15 @@ func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (added []s
 		if len(own) == 0 {
 			continue
 		}
-		state := waiting
-		if kind == KindFetchProductDetailPage {
-			state = begun
-		}
 		all := make([][]any, len(own))
 		for i, e := range own {
-			all[i] = []any{e.URL, j.site, string(kind), int64(e.Page), int64(state), int64(0), int64(0), int64(0), e.Row}
+			state := waiting
+			if kind == KindFetchProductDetailPage && e.Asked == "" {
+				state = begun
+			}
+			all[i] = []any{e.URL, j.site, string(kind), int64(e.Page), int64(state), int64(0), int64(0), int64(0), e.Row, e.Asked}
 		}
-		err := j.db.InsertNew(ctx, tx, "catalog_tasks", []string{"url", "site", "kind", "page", "state", "tries", "fetched", "not_before", "list_row"}, all, func(url string) { added = append(added, url) })
+		err := j.db.InsertNew(ctx, tx, "catalog_tasks", []string{"url", "site", "kind", "page", "state", "tries", "fetched", "not_before", "list_row", "asked"}, all, func(url string) { added = append(added, url) })
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,8 @@ const (
 	minBreak = 3
 	// minAnyBreak pages in a row without a field are always a layout break.
 	minAnyBreak = 10
+	// minMoved pages in a row that do not exist mean that the site has moved its pages.
+	minMoved = 20
 	// minCollisions pages with the key of another page, if they are at least a third of
 	// all pages, mean that the key field does not distinguish products.
 	minCollisions = 10
@@ -81,7 +83,11 @@ func (l *layout) judge(all []observation) (seen map[string]aspect, err error) {
 			}
 		}
 		seen[s.aspect] = a
-		if a.row >= minAnyBreak || a.row >= minBreak && (a.had == 0 || a.drops >= minBreak) {
+		any, first := minAnyBreak, minBreak
+		if s.aspect == aspectPage { // removed products may be at the head of a list
+			any, first = minMoved, minMoved
+		}
+		if a.row >= any || a.row >= first && (a.had == 0 || a.drops >= minBreak) {
 			return nil, broken(s, a)
 		}
 	}
@@ -99,6 +105,9 @@ func (l *layout) commit(seen map[string]aspect) {
 	maps.Copy(l.aspects, seen)
 }
 
+// whereMoved says what to do about pages that do not exist.
+const whereMoved = "check whether the site has moved them, correct list.product_link in its file, and start the same command again"
+
 func broken(s observation, a aspect) error {
 	f := &failure{kind: "layout_break", final: true}
 	const nothing = "nothing was overwritten"
@@ -106,7 +115,7 @@ func broken(s observation, a aspect) error {
 	case aspectKey:
 		f.err = fmt.Errorf("%d product pages in a row do not have the key (the last is %s: %s); %s; correct the key's field in the site's file and start the same command again", a.row, s.url, s.why, nothing)
 	case aspectPage:
-		f.err = fmt.Errorf("%d product pages in a row do not exist (the last is %s: %s); check whether the site has moved them, correct list.product_link in its file, and start the same command again", a.row, s.url, s.why)
+		f.err = fmt.Errorf("%d product pages in a row do not exist (the last is %s: %s); %s", a.row, s.url, s.why, whereMoved)
 	default:
 		f.err = fmt.Errorf("%d product pages in a row lack a field that they should have (the last is %s: %s); %s; correct fields.%s in the site's file, or make it optional, or volatile if products lose it, and start the same command again",
 			a.row, s.url, s.why, nothing, s.aspect)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
@@ -15,7 +16,7 @@ func (v *visit) listPageFetcher() *stage {
 	return &stage{name: "ListPageFetcher", fails: "failed_list_page_fetcher", input: KindFetchListPage, size: v.cfg.ListFetchers, commit: v.commitSkipped,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchListPage)
-			if v.known.past(t.Page) || v.allFound() {
+			if v.known.past(t.Page) || v.ended.past(t.Page) {
 				return nil, nil
 			}
 			at, body := v.reader.listRequest(t.URL, t.Page)
@@ -36,8 +37,8 @@ func (v *visit) listPageFetcher() *stage {
 		}}
 }
 
-// commitSkipped ends the list pages that are not read: --stop-after-known has ended the list
-// before them, they do not exist, or nothing is missing any more.
+// commitSkipped ends the list pages that are not read: the list has ended before them, or they
+// do not exist.
 func (v *visit) commitSkipped(ctx context.Context, results []result) error {
 	for _, r := range results {
 		if r.err == nil && len(r.found) == 0 {
@@ -237,13 +238,17 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			continue
 		}
 		chain := v.reader.next != nil || v.reader.cursor != nil
-		l := listResult{from: r.task.entry(), result: r, inOrder: chain || v.reader.site.List.UntilEmpty, needsNew: v.reader.site.List.UntilEmpty || chain && v.stale.Load() >= maxStale-1}
-		l.readBefore = l.from.Page-v.reader.firstPage() < v.journal.firstReading || v.passedOver(l.from.Page)
-		l.needsNew = l.needsNew && !l.readBefore
+		l := listResult{from: r.task.entry(), result: r, inOrder: chain || v.reader.site.List.UntilEmpty}
 		l.numbered = v.reader.numbered && !v.reader.site.List.UntilEmpty && !v.passedOver(l.from.Page)
 		l.rowsOnly = v.reader.site.Detail.Format == formatNone
 		for _, t := range r.found {
 			l.found = append(l.found, t.entry())
+		}
+		l.stale = v.hadAll(l.found)
+		if l.inOrder {
+			l.ends = v.staleRow(l.stale) >= maxStale
+		} else if v.ended.page(l.from.Page, !l.stale) {
+			v.log.Info("listing_stopped", "page", l.from.Page, "reason", fmt.Sprintf("%d pages with products of earlier pages only", maxStale))
 		}
 		pages = append(pages, l)
 	}
@@ -251,23 +256,23 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 		return nil
 	}
 	if v.partial.CompareAndSwap(true, false) {
-		if err := v.journal.markPartial(ctx); err != nil {
+		if err := v.journal.markPartial(ctx, listLimited); err != nil {
 			return err
 		}
 	}
-	fresh, known, loops, repeated, err := v.endLists(ctx, pages)
+	fresh, known, loops, err := v.journal.endLists(ctx, pages, v.cfg.StopAfterKnown > 0)
 	if err != nil {
 		return err
 	}
 	for _, url := range loops {
-		v.log.Warn("list_loops", "url", url, "reason", "it leads to a page that this crawl has read, or has only products of earlier pages; the list is not read further")
-	}
-	for _, url := range repeated {
-		v.log.Warn("list_page_repeated", "url", url, "reason", "it has only products of other pages, so products may be missing, and none that is missing is called gone")
+		v.log.Warn("list_loops", "url", url, "reason", "it leads to a page that this crawl has read, or three pages in a row have only products of earlier pages; the list has ended")
 	}
 	for _, p := range pages {
+		if p.stale && p.numbered {
+			v.log.Warn("list_page_repeated", "url", p.from.URL, "reason", "it has only products of other pages; unless the list ends there, products may be missing")
+		}
 		kept := p.result.found[:0]
-		news, stale := 0, true
+		news := 0
 		for i, t := range p.result.found {
 			e := p.found[i]
 			if e.Kind == KindFetchListPage {
@@ -278,16 +283,12 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 				news++
 			}
 			if fresh[e.URL] {
-				stale = false
 				delete(fresh, e.URL) // two pages of this batch may have it
 				kept = append(kept, e.task())
 				v.state.Stats.productURLsFound.Add(1)
 			}
 		}
 		p.result.found = kept
-		if v.stale.Add(1); !stale || p.readBefore {
-			v.stale.Store(0)
-		}
 		v.resolve(ctx, p.from)
 		if v.cfg.StopAfterKnown > 0 && v.known.page(p.from.Page, news > 0) {
 			v.log.Info("listing_stopped", "page", p.from.Page, "reason", fmt.Sprintf("%d pages without a new product", v.cfg.StopAfterKnown))
@@ -296,50 +297,51 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 	return nil
 }
 
-// endLists writes what list pages lead to, and in a second reading looks whether anything is
-// missing still, before a page to which they lead can be requested.
-func (v *visit) endLists(ctx context.Context, pages []listResult) (fresh, known map[string]bool, loops, repeated []string, err error) {
-	again := v.journal.firstReading > 0
-	if again {
-		v.finding.Lock()
-		defer v.finding.Unlock()
-	}
-	fresh, known, loops, repeated, err = v.journal.endLists(ctx, pages, v.cfg.StopAfterKnown > 0)
-	if err != nil || !again || len(fresh) == 0 {
-		return fresh, known, loops, repeated, err
-	}
-	missing, err := v.journal.missing(ctx)
-	v.found = err == nil && missing == 0
-	return fresh, known, loops, repeated, err
-}
-
-// allFound reports whether the second reading of the list has found all that the first had not.
-func (v *visit) allFound() bool {
-	v.finding.RLock()
-	defer v.finding.RUnlock()
-	return v.found
-}
-
 // listResult has the tasks that follow from a list page.
 type listResult struct {
 	from   entry
 	found  []entry
 	result *result
 
-	inOrder  bool // the page leads to the next one alone, so that one which the crawl had before is a loop
-	needsNew bool // the page is followed only if it has a product that is new to the crawl
+	inOrder bool // the page leads to the next one alone, so that one which the crawl had before is a loop
+	stale   bool // the page has products, and earlier pages have all of them
+	ends    bool // the list ends here
 
 	rowsOnly bool // the products have no page of their own, and may have one link together
 	numbered bool // the page has its number and no other page leads to it: each has products of its own
-
-	// readBefore means that the first reading of the list had as many pages, or that the site's
-	// file leaves out all products of this one, so that none need be new.
-	readBefore bool
 }
 
-// maxStale is how many pages in a row, each with a new cursor or link, may have no product
-// that is new to the crawl. More of them are a list without end.
-const maxStale = 10
+// maxStale pages in a row with products of earlier pages only are beyond the end of the list:
+// many shops repeat their last page.
+const maxStale = 3
+
+// hadAll reports whether there are products, and earlier list pages had all of them. It remembers them.
+func (v *visit) hadAll(found []entry) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	products, had := 0, 0
+	for _, e := range found {
+		if e.Kind != KindFetchProductDetailPage {
+			continue
+		}
+		sum := maphash.String(v.seed, e.URL)
+		products++
+		if v.listed[sum] {
+			had++
+		}
+		v.listed[sum] = true
+	}
+	return products > 0 && products == had
+}
+
+// staleRow returns how many pages in a row had products of earlier pages only.
+func (v *visit) staleRow(stale bool) int64 {
+	if !stale {
+		v.stale.Store(0)
+		return 0
+	}
+	return v.stale.Add(1)
+}
 
 // highest is the highest number so far.
 type highest struct {
@@ -404,6 +406,13 @@ func (s *streak) page(n int, news bool) bool {
 			}
 		}
 	}
+}
+
+// reset forgets the pages.
+func (s *streak) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen, s.end = nil, 0
 }
 
 // past reports whether the list ended before page n.

@@ -109,6 +109,9 @@ func (v *visit) save(ctx context.Context, products []product, failed func(produc
 // observations returns which of the site's fields the pages have.
 func (v *visit) observations(products []product, before map[string]storedProduct) (all []observation) {
 	for _, p := range products {
+		if p.from.Asked != "" {
+			continue // it may be a page that says that the product is sold no more
+		}
 		for _, f := range v.reader.fields {
 			s := observation{aspect: f.name, has: true, expected: f.required, url: p.url}
 			for _, l := range p.lacks {

@@ -141,6 +141,7 @@ const (
 	unreadable   = "field_unreadable"
 	collided     = "keys_collided"
 	listShrunk   = "list_shrunk"
+	listShorter  = "list_shorter"
 	untagged     = "products_untagged"
 	listUnread   = "list_page_unread"
 	pageShort    = "list_page_short"
@@ -154,9 +155,10 @@ func Warnings() map[string]string {
 		unreadable:   "field {field} cannot be read on {n} pages; the dead letters of kind unreadable_field say why",
 		collided:     "{n} pages have the key of another page with other values; the dead letters of kind key_collision name them",
 		listShrunk:   "its list has lost more than half of the products, or all of its pages but one, so none was marked as gone; is all of it read? If they are gone indeed, a run with --force marks them",
-		listUnread:   "{n} pages of its list could not be read, so products may be missing, and none that is missing was marked as gone; their dead letters say why",
+		listShorter:  "its list names a tenth fewer products than are stored, or less; the pages of the missing ones were requested, and those that show their products stay",
+		listUnread:   "{n} pages of its list could not be read, so products may be missing, and a missing one is gone only if its own page does not exist in two crawls; their dead letters say why",
 		pageShort:    "its list's first page has fewer products than list.page_size says, and more follow, so products between the pages are left out, and none that is missing was marked as gone: let page_size be the number that a page has",
-		detailUnread: "{n} pages to which its list leads could not be read, and any of them may be that of a product that the list seems to name no more, so none was marked as gone; their dead letters say why",
+		detailUnread: "{n} pages to which its list leads could not be read, and any of them may be that of a product that the list seems to name no more, so a missing one is gone only if its own page does not exist in two crawls; their dead letters say why",
 		untagged:     "{n} products have no new tags, because the model gave no answer that can be used; the run's log says why (tagging_failed)",
 	}
 }

@@ -28,6 +28,7 @@ type entry struct {
 	Tries   int    // number of failed tries
 	Fetched bool   // this run has fetched it before, so it is counted already
 	Row     string // of a product: what its row of the list says, see rowValues
+	Asked   string // key of a stored product that the list does not name, see askMissing
 }
 
 // task returns the task of an entry.
@@ -35,7 +36,7 @@ func (e entry) task() Task {
 	if e.Kind == KindFetchListPage {
 		return FetchListPage{Page: e.Page, URL: e.URL, tries: e.Tries, fetched: e.Fetched}
 	}
-	return FetchProductDetailPage{ProductURL: e.URL, tries: e.Tries, fetched: e.Fetched, row: e.Row}
+	return FetchProductDetailPage{ProductURL: e.URL, tries: e.Tries, fetched: e.Fetched, row: e.Row, asked: e.Asked}
 }
 
 // FetchListPage fetches one page of the product list.
@@ -60,6 +61,7 @@ type FetchProductDetailPage struct {
 	tries      int
 	fetched    bool
 	row        string
+	asked      string // key of the product that should be there, if the list does not name the page
 }
 
 // ParseProductDetailHtml makes a product of its page.
@@ -97,7 +99,7 @@ func (t FetchListPage) entry() entry {
 func (t ParseListPageHtml) entry() entry { return asFetched(t.from.entry()) }
 
 func (t FetchProductDetailPage) entry() entry {
-	return entry{Kind: KindFetchProductDetailPage, URL: t.ProductURL, Tries: t.tries, Fetched: t.fetched, Row: t.row}
+	return entry{Kind: KindFetchProductDetailPage, URL: t.ProductURL, Tries: t.tries, Fetched: t.fetched, Row: t.row, Asked: t.asked}
 }
 
 func (t ParseProductDetailHtml) entry() entry { return asFetched(t.from.entry()) }

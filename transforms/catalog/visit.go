@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -40,6 +41,7 @@ type visit struct {
 	imaging
 	rendering
 	known    streak
+	ended    streak // the list's pages, by whether they have products that no earlier page has
 	lastPage highest
 	passed   sync.Map     // see passOver: pages by what they have, and numbers of pages
 	stale    atomic.Int64 // list pages in a row without a product that is new to the crawl
@@ -50,13 +52,12 @@ type visit struct {
 	frame    frame
 	count    func(ledger.Tally) // adds to the lane's counts
 
-	finding sync.RWMutex
-	found   bool // see allFound
-
 	parallel bool // the host has no pause between requests: its pages are fetched in parallel
 
 	mu     sync.Mutex
 	noList error // why the first list page could not be read
+	seed   maphash.Seed
+	listed map[uint64]bool // hashes of the product addresses that this process found in the list
 }
 
 func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visit, error) {
@@ -65,7 +66,8 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 		return nil, fmt.Errorf("site %s: %w", s.Name, err)
 	}
 	v := &visit{cfg: cfg, w: w, log: w.Log.With("site", s.Name), clock: time.Now, reader: r, journal: &rows{db: d, site: s.Name},
-		control: newSiteControl(w), layout: &layout{}, count: w.Count, known: streak{first: r.firstPage(), want: cfg.StopAfterKnown}}
+		control: newSiteControl(w), layout: &layout{}, count: w.Count, known: streak{first: r.firstPage(), want: cfg.StopAfterKnown},
+		ended: streak{first: r.firstPage(), want: maxStale}, seed: maphash.MakeSeed(), listed: map[uint64]bool{}}
 	if v.tagger, err = cfg.Tagging.newTagger(); err != nil {
 		return nil, fmt.Errorf("tagging: %w", err)
 	}
@@ -110,7 +112,7 @@ func (v *visit) run(ctx context.Context) error {
 		return err
 	}
 	if v.cfg.StopAfterKnown > 0 {
-		if err := v.journal.markPartial(ctx); err != nil {
+		if err := v.journal.markPartial(ctx, listLimited); err != nil {
 			return err
 		}
 	}
@@ -118,7 +120,7 @@ func (v *visit) run(ctx context.Context) error {
 	v.log.Info("crawl_start", "resumed", resumed, "products_taken_over", pending)
 	complete, err := v.work(ctx)
 	if err == nil && complete {
-		complete, err = v.readAgain(ctx)
+		complete, err = v.askMissing(ctx, v.seeds())
 	}
 	if err != nil {
 		return err
@@ -145,31 +147,46 @@ func (v *visit) work(ctx context.Context) (complete bool, err error) {
 	return e.run(ctx)
 }
 
-// readAgain reads the list a second time if it no longer names some products.
-func (v *visit) readAgain(ctx context.Context) (complete bool, err error) {
-	missing, err := v.journal.readAgain(ctx, v.seeds())
-	if err != nil || missing == 0 {
+// askMissing requests the own pages of the products that the list does not name. A list that
+// seems to have lost most of its products is read a second time before.
+func (v *visit) askMissing(ctx context.Context, seeds []entry) (complete bool, err error) {
+	n, again, err := v.journal.askMissing(ctx, v.reader, v.cfg.Restart, seeds)
+	switch {
+	case err != nil, n == 0 && !again:
 		return err == nil, err
+	case n > 0:
+		v.log.Info("missing_products_requested", "count", n)
+		v.state.Stats.productURLsFound.Add(int64(n))
+		return v.work(ctx)
 	}
-	v.log.Info("list_read_again", "missing", missing)
+	v.log.Info("list_read_again")
 	v.stale.Store(0)
+	v.ended.reset()
+	clear(v.listed)
 	if v.reader.last != nil || v.reader.total != nil {
 		v.lastPage.reset()
 	}
-	return v.work(ctx)
+	if complete, err = v.work(ctx); err != nil || !complete {
+		return complete, err
+	}
+	return v.askMissing(ctx, nil)
 }
 
 // close ends a crawl that read its list to the end. One without products is an error.
 func (v *visit) close(ctx context.Context) error {
-	c, err := v.journal.close(ctx, v.clock(), v.cfg.Lane.RunID, v.cfg.Restart)
+	c, err := v.journal.close(ctx, v.reader, v.clock(), v.cfg.Lane.RunID, v.cfg.Restart)
 	if err != nil {
 		return err
 	}
 	v.state.Stats.productsGone.Add(c.gone)
-	v.state.Stats.productsMissing.Add(c.moved)
+	v.state.Stats.productsMissing.Add(c.missing)
 	if c.shrunk {
 		v.log.Warn("list_shrunk", "reason", "the list has lost most of the products, or all pages but one; none was marked as gone")
 		v.warn(listShrunk, "", 1)
+	}
+	if c.shorter {
+		v.log.Warn("list_shorter", "reason", "the list has lost more than a tenth of the products")
+		v.warn(listShorter, "", 1)
 	}
 	if c.kept > 0 {
 		v.log.Info("missing_products_kept", "count", c.kept)
@@ -182,6 +199,8 @@ func (v *visit) close(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
+	case c.absent:
+		return &failure{kind: "layout_break", final: true, err: fmt.Errorf("none of the %d product pages to which its list leads exists; %s", c.listed, whereMoved)}
 	case v.noList != nil:
 		return &failure{kind: "no_list", err: fmt.Errorf("its first list page cannot be read: %w", v.noList)}
 	case c.listed == 0:
@@ -229,7 +248,7 @@ func (v *visit) deadLetter(ctx context.Context, e entry, stage string, f *failur
 			return err
 		}
 	}
-	if e.Kind == KindFetchProductDetailPage && !notThere[f.kind] {
+	if e.Kind == KindFetchProductDetailPage && e.Asked == "" && !notThere[f.kind] {
 		unknown, err := v.journal.markUnread(ctx, e.URL)
 		if err != nil {
 			return err
@@ -244,10 +263,12 @@ func (v *visit) deadLetter(ctx context.Context, e entry, stage string, f *failur
 
 // listUnread records that a list page could not be read.
 func (v *visit) listUnread(ctx context.Context, e entry, f *failure) error {
-	if e.Page == v.reader.firstPage() && v.journal.firstReading == 0 {
+	how := listFaulty
+	if e.Page == v.reader.firstPage() {
 		v.mu.Lock()
 		v.noList = fmt.Errorf("%s: %w", e.URL, f)
 		v.mu.Unlock()
+		how = listLimited
 	} else {
 		v.warn(listUnread, "", 1)
 	}
@@ -256,7 +277,7 @@ func (v *visit) listUnread(ctx context.Context, e entry, f *failure) error {
 			return err
 		}
 	}
-	return v.journal.markPartial(ctx)
+	return v.journal.markPartial(ctx, how)
 }
 
 // resolve removes the dead letter of a task that succeeded.

@@ -1,0 +1,182 @@
+package catalog
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+// stall is a shop that a test changes between crawls.
+type stall struct {
+	mu      sync.Mutex
+	perPage int
+	listed  int         // the list names the products 1 to listed
+	status  map[int]int // of products' pages; 0 is 200
+	pager   bool        // the list says its last page; without it a page beyond the end repeats the last one
+	extra   string      // more links on the first page
+	lists   int         // requests since the last crawl began
+	items   int
+	failing int // a list page that answers 403
+}
+
+func (s *stall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, _ := strconv.Atoi(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/p/"):
+		s.items++
+		if status := s.status[n]; status != 0 {
+			w.WriteHeader(status)
+			return
+		}
+		_, _ = fmt.Fprintf(w, "<p id=id>K%03d", n)
+	case strings.HasPrefix(r.URL.Path, "/l/"):
+		s.lists++
+		if n == s.failing {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		last := (s.listed + s.perPage - 1) / s.perPage
+		page := min(n, last)
+		for i := (page-1)*s.perPage + 1; i <= min(page*s.perPage, s.listed); i++ {
+			_, _ = fmt.Fprintf(w, "<a class=p href=/p/%d>x</a>", i)
+		}
+		if n == 1 {
+			_, _ = fmt.Fprint(w, s.extra)
+		}
+		if s.pager {
+			_, _ = fmt.Fprintf(w, "<a class=last>%d</a>", last)
+		}
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// open makes a shop and its crawl.
+func (s *stall) open(t *testing.T) *job {
+	list := "until_empty: true"
+	if s.pager {
+		list = "last_page: {selector: a.last}"
+	}
+	return newSite(t, `name: shop
+key: id
+fields: {id: {selector: "#id"}}
+list: {url: "https://shop.example/l/{page}", product_link: {selector: a.p}, `+list+`}
+`, s.ServeHTTP)
+}
+
+// day changes the shop and crawls it once.
+func (s *stall) day(j *job, change func()) ledger.Tally {
+	j.t.Helper()
+	s.mu.Lock()
+	change()
+	s.lists, s.items = 0, 0
+	s.mu.Unlock()
+	return j.run()
+}
+
+func (s *stall) remove(products ...int) {
+	s.status = map[int]int{}
+	for _, n := range products {
+		s.status[n] = http.StatusNotFound
+	}
+}
+
+// A list that hides products for a crawl makes none of them gone: their pages still show them.
+func TestListThatHidesProducts(t *testing.T) {
+	t.Parallel()
+	s := &stall{perPage: 10, listed: 300, pager: true}
+	j := s.open(t)
+	s.day(j, func() {})
+	second := s.day(j, func() { s.listed = 242 })
+	assert.Equal(t, map[string]int64{"products_gone": 0, "products_saved": 300, "sites_failed": 0}, counted(second, "products_gone", "products_saved", "sites_failed"))
+	assert.Equal(t, []ledger.Warning{{Kind: "list_shorter", Source: "shop", Count: 1}}, second.Warnings)
+	assert.Equal(t, []int{25, 300}, []int{s.lists, s.items})
+	third := s.day(j, func() { s.listed = 300 })
+	assert.Empty(t, third.Warnings)
+	var changes, unlisted int
+	require.NoError(t, j.db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM catalog_changes), (SELECT count(*) FROM catalog_products WHERE unlisted_at > 0)`).Scan(&changes, &unlisted))
+	assert.Equal(t, []int{0, 0}, []int{changes, unlisted})
+}
+
+// A shop that repeats its last page has an end, and products that are gone.
+func TestLastPageThatIsRepeated(t *testing.T) {
+	t.Parallel()
+	s := &stall{perPage: 9, listed: 30}
+	j := s.open(t)
+	first := s.day(j, func() {})
+	assert.EqualValues(t, 30, first.Counts["products_saved"])
+	assert.Equal(t, []int{7, 30}, []int{s.lists, s.items})
+	second := s.day(j, func() { s.listed = 26; s.remove(27, 28, 29, 30) })
+	assert.EqualValues(t, 4, second.Counts["products_gone"])
+	assert.EqualValues(t, 0, s.day(j, func() {}).Counts["products_gone"])
+	assert.EqualValues(t, 26, s.items, "what is gone is not requested")
+}
+
+// One page that is refused for ever delays what is gone by a crawl.
+func TestOnePageThatIsRefusedForEver(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]func(s *stall){
+		"a product":   func(s *stall) { s.extra = "<a class=p href=/p/200>x</a>"; s.status[200] = 403 },
+		"a list page": func(s *stall) { s.failing = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &stall{perPage: 10, listed: 60, pager: true}
+			j := s.open(t)
+			s.day(j, func() {})
+			assert.Zero(t, s.day(j, func() { s.listed = 58; s.remove(59, 60); refuse(s) }).Counts["products_gone"])
+			third := s.day(j, func() {})
+			assert.Equal(t, map[string]int64{"products_gone": 2, "sites_failed": 0}, counted(third, "products_gone", "sites_failed"))
+			assert.Zero(t, s.day(j, func() {}).Counts["products_gone"])
+		})
+	}
+}
+
+// Removed products at the head of a list do not end the crawl; a site that has moved all of its pages does.
+func TestRemovedProductsAtTheHead(t *testing.T) {
+	t.Parallel()
+	s := &stall{perPage: 10, listed: 60, pager: true}
+	j := s.open(t)
+	s.day(j, func() {})
+	second := s.day(j, func() { s.remove(1, 2, 3, 4, 5, 6, 7, 8, 9) })
+	assert.Equal(t, map[string]int64{"products_saved": 51, "products_missing": 9, "products_gone": 0, "sites_failed": 0},
+		counted(second, "products_saved", "products_missing", "products_gone", "sites_failed"))
+	assert.EqualValues(t, 9, s.day(j, func() {}).Counts["products_gone"])
+
+	small := &stall{perPage: 10, listed: 9, pager: true}
+	j = small.open(t)
+	small.day(j, func() {})
+	for range 3 {
+		moved := small.day(j, func() { small.remove(1, 2, 3, 4, 5, 6, 7, 8, 9) })
+		assert.Equal(t, map[string]int64{"products_gone": 0, "sites_failed": 1, "sites_held": 1}, counted(moved, "products_gone", "sites_failed", "sites_held"))
+	}
+}
+
+// A product that whole lists no longer name is gone after a week, though its page still shows it.
+func TestProductThatIsNoLongerListed(t *testing.T) {
+	t.Parallel()
+	s := &stall{perPage: 10, listed: 60, pager: true}
+	j := s.open(t)
+	s.day(j, func() {})
+	begin := time.Now()
+	for day := range 9 {
+		s.listed = 58
+		v := j.visitOf(j.config(), j.cfg.Sites[0])
+		v.clock = func() time.Time { return begin.Add(time.Duration(day) * 24 * time.Hour) }
+		require.NoError(t, v.run(t.Context()))
+		var gone int
+		require.NoError(t, j.db.QueryRowContext(t.Context(), `SELECT count(*) FROM catalog_products WHERE state = 'gone'`).Scan(&gone))
+		assert.Equal(t, map[bool]int{true: 2}[day >= 6], gone, "day %d", day)
+	}
+}

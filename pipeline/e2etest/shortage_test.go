@@ -80,7 +80,7 @@ func lackDisk(t *testing.T, files map[string]string) shortage {
 	return shortage{store, take, func(*rig.Child) { _ = os.Remove(filler) }}
 }
 
-// What our side lacks in mid-run is no fact about a site. Given back within a minute, the
+// What our side lacks in mid-run is no fact about a site. Returned within a minute, the
 // run ends as one that lacked nothing. Otherwise it fails with that word, and the next one
 // does the rest.
 func TestShortage(t *testing.T) {

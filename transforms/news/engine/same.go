@@ -43,7 +43,7 @@ func (v *visit) hold(ctx context.Context, h held) error {
 	h.canonical = v.canonical(h.u, h.a.Canonical)
 	if !h.a.Published.IsZero() {
 		v.differ = true
-		return v.settle(ctx, h)
+		return v.keepText(ctx, h)
 	}
 	if !v.KeepHTML {
 		h.e.HTML, h.e.More = nil, nil // they may be large
@@ -70,7 +70,7 @@ func (v *visit) hold(ctx context.Context, h held) error {
 	if len(v.held) > maxHeld {
 		first := v.held[0]
 		v.held = v.held[1:]
-		return v.settle(ctx, first)
+		return v.keepText(ctx, first)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (v *visit) hold(ctx context.Context, h held) error {
 // settleAll stores what is held.
 func (v *visit) settleAll(ctx context.Context) error {
 	for _, h := range v.held {
-		if err := v.settle(ctx, h); err != nil {
+		if err := v.keepText(ctx, h); err != nil {
 			return err
 		}
 	}
@@ -86,9 +86,9 @@ func (v *visit) settleAll(ctx context.Context) error {
 	return nil
 }
 
-// settle stores a page that is an article. One with the title and text of a stored article is
+// keepText stores a page that is an article. One with the title and text of a stored article is
 // that article if both say the same time or their addresses differ in parameters alone.
-func (v *visit) settle(ctx context.Context, h held) error {
+func (v *visit) keepText(ctx context.Context, h held) error {
 	notice, err := raw.IsNotice(ctx, v.DB, v.p.ID(), h.text)
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ type reader struct {
 	text   strings.Builder
 	noText strings.Builder
 	marks  strings.Builder
-	beside int // weight of the text in menus, headers and footers outside links
+	outer int // weight of the text in menus, headers and footers outside links
 }
 
 // read reads the first MiB of a page.
@@ -85,8 +85,8 @@ func read(body []byte, contentType string) page {
 		}
 	}
 	r.close()
-	if r.beside > enough/2 { // no menu has as much
-		r.prose += r.beside
+	if r.outer > enough/2 { // no menu has as much
+		r.prose += r.outer
 	}
 	r.shown, r.unseen, r.markup = clean(r.text.String()), clean(r.noText.String()), strings.ToLower(r.marks.String())
 	return r.page
@@ -201,8 +201,8 @@ func (r *reader) close() {
 }
 
 func (r *reader) mark(s string) {
-	if room := maxMarkup - r.marks.Len(); room > 0 {
-		r.marks.WriteString(s[:min(len(s), room)])
+	if space := maxMarkup - r.marks.Len(); space > 0 {
+		r.marks.WriteString(s[:min(len(s), space)])
 	}
 }
 
@@ -246,15 +246,15 @@ func (r *reader) words(text []byte) {
 	switch {
 	case r.link > 0:
 	case r.around > 0:
-		r.beside += weight
+		r.outer += weight
 	default:
 		r.prose += weight
 	}
-	if room := maxShown - r.text.Len(); room > 0 {
-		r.text.Write(text[:min(len(text), room)])
+	if space := maxShown - r.text.Len(); space > 0 {
+		r.text.Write(text[:min(len(text), space)])
 	}
-	if room := 4*maxTitle - r.line.Len(); r.head != "" && room > 0 {
-		r.line.Write(text[:min(len(text), room)])
+	if space := 4*maxTitle - r.line.Len(); r.head != "" && space > 0 {
+		r.line.Write(text[:min(len(text), space)])
 	}
 }
 

@@ -250,7 +250,7 @@ var wallPhrases = []phrase{
 		`you are now in line|please wait while we verify.{0,40}|are you (?:a )?(?:human|robot)|robot or human|` +
 		`(?:sorry, )?you have been blocked|` +
 		`human verification|please verify you are (?:a )?human|verify you are human`, someWords},
-	{Challenge, "", `access denied|waiting room|access forbidden|security check|security verification|bot verification|captcha|` +
+	{Challenge, "", `access denied|waiting.ro{2}m|access forbidden|security check|security verification|bot verification|captcha|` +
 		`one moment,? please|安全验证|접근이 차단되었습니다|доступ ограничен|доступ запрещен|zugriff verweigert|accès refusé|acceso denegado|` +
 		`acesso negado`, weakWords * 2},
 	{Consent, "", `before you continue(?: to .{1,40})?|bevor sie (?:zu .{1,40} )?(?:weitergehen|fortfahren)|` +

@@ -136,9 +136,7 @@ func (c *crawl) askSeed(ctx context.Context, seed string) error {
 	}
 	resp, err := c.client.Get(ctx, polite.Request{URL: u.String(), Accept: accept, Timeout: c.timeout, MaxBytes: maxPage, MaxRedirects: -1})
 	var failure *web.Error
-	if errors.As(err, &failure) {
-		err = nil
-	} else if resp == nil {
+	if !errors.As(err, &failure) && resp == nil {
 		return unreachable(err)
 	}
 	p := &page{address: seed}

@@ -56,7 +56,7 @@ type reader struct {
 	text   strings.Builder
 	noText strings.Builder
 	marks  strings.Builder
-	outer int // weight of the text in menus, headers and footers outside links
+	outer  int // weight of the text in menus, headers and footers outside links
 }
 
 // read reads the first MiB of a page.
@@ -163,7 +163,7 @@ func (r *reader) start(z *html.Tokenizer, selfClosing bool) {
 		r.close()
 		r.head = name
 	}
-	if hides[name] && !(selfClosing && name == "svg") || hidden && closed[name] && !selfClosing {
+	if hides[name] && (!selfClosing || name != "svg") || hidden && closed[name] && !selfClosing {
 		r.skip, r.depth = name, 1
 	}
 	r.space(name)

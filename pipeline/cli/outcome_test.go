@@ -60,7 +60,7 @@ func TestUnreachableIsCounted(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "b/datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"),
 		`{"records":[{"raw_url":"https://kind-urlset-1.com/"},{"raw_url":"https://kind-no-such-host-1.com/"},{"raw_url":"https://kind-no-such-host-2.com/"},{"raw_url":"https://kind-tls-wrong-name-1.com/"},{"raw_url":"https://kind-robots403-1.com/"},{"raw_url":"https://kind-redirect-loop-1.com/"}]}`)
 	writeFile(t, filepath.Join(dir, "b/datasets/country=kr/category=news/date=2026-01-28/raw_0001.json"), `{"records":[{"raw_url":"https://kind-urlset-1.com/"}]}`)
-	a := start(t, dir, "--runner=direct --web=demo --store=b --host-delay=0s --log-level=error --progress=off --report=r.json")
+	a := start(t, dir, "--runner=direct --web=demo --hosts=strict --store=b --host-delay=0s --log-level=error --progress=off --report=r.json")
 	c := reportFile(t, dir).Counts
 	for name, want := range map[string]int64{"domains_unique": 7, "domains_collected": 7, "domains_failed": 0, "hosts_visited": 6, "metadata_written": 7,
 		"hosts_unreachable": 3, "hosts_unreachable_dns": 2, "hosts_unreachable_tls": 1} {

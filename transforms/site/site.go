@@ -47,9 +47,6 @@ const (
 	Down    State = "down"    // it fails below HTTP or answers 5xx
 )
 
-// States are all states.
-func States() []State { return []State{Open, Blocked, Moved, Closed, Thin, Down} }
-
 // Role is what a request was for.
 type Role string
 

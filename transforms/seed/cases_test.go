@@ -5,13 +5,13 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
@@ -122,7 +122,7 @@ func TestSharedCases(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join("../../../shared/cases/round3/seed", name+".json"))
+			text, err := os.ReadFile(cases.Path(t, "round3/seed/"+name+".json"))
 			must(t, err)
 			var c struct {
 				Hosts map[string]map[string]scripted

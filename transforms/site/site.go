@@ -107,6 +107,7 @@ const thinShare = 1.0 / 3
 type Judge struct {
 	about   About
 	answers map[string]judged // by role and URL; the newest of each
+	counts  map[Role]tally    // of answers
 	shown   [2]int            // of lists: now and before
 	bad     int               // refusals and failures since the last good answer
 	unsure  bool              // something bad came after the last good answer
@@ -120,15 +121,21 @@ type judged struct {
 }
 
 // Begin begins the judgement of a site in a run.
-func Begin(a About) *Judge { return &Judge{about: a, answers: map[string]judged{}} }
+func Begin(a About) *Judge {
+	return &Judge{about: a, answers: map[string]judged{}, counts: map[Role]tally{}}
+}
 
 // Add adds an answer. Another answer of the same URL replaces the one before.
 func (j *Judge) Add(a Answer) {
 	c, key := classify(a), string(a.Role)+" "+a.URL
-	if _, had := j.answers[key]; had && a.Role == Seed {
-		j.again = true
+	before, had := j.answers[key]
+	j.again = j.again || had && a.Role == Seed
+	t := j.counts[a.Role]
+	if had {
+		t[before.class]--
 	}
-	j.answers[key] = judged{a, c}
+	t[c]++
+	j.counts[a.Role], j.answers[key] = t, judged{a, c}
 	switch {
 	case a.Role == Robots || c == other:
 	case c == good:
@@ -150,7 +157,7 @@ func (j *Judge) Listed(now, before int) {
 // Stop reports whether the answers so far are enough to know that the site is not open, so
 // that no more requests should be sent to it. A thin site is read to its end.
 func (j *Judge) Stop() bool {
-	seeds, known := j.count(Seed), j.count(Known)
+	seeds, known := j.counts[Seed], j.counts[Known]
 	if seeds.all() < j.about.Seeds || known.all() < min(firstKnown, j.about.Known) {
 		return false
 	}
@@ -179,7 +186,7 @@ func (j *Judge) Verdict() Verdict {
 }
 
 // tally is how many answers there are of each class.
-type tally map[class]int
+type tally [failed + 1]int
 
 // all counts the answers that say something.
 func (t tally) all() (n int) {
@@ -187,16 +194,6 @@ func (t tally) all() (n int) {
 		n += k
 	}
 	return n
-}
-
-func (j *Judge) count(r Role) tally {
-	t := tally{}
-	for _, a := range j.answers {
-		if a.Role == r {
-			t[a.class]++
-		}
-	}
-	return t
 }
 
 // worst is the most frequent class among those that are not good.
@@ -211,12 +208,12 @@ func (t tally) worst() class {
 }
 
 func (j *Judge) state() State {
-	seeds, known := j.count(Seed), j.count(Known)
+	seeds, known := j.counts[Seed], j.counts[Known]
 	said := known.all() - known[other]
 	mostKnown := said >= minKnown && 2*known[good] > said
 	switch {
-	case seeds.all()+known.all() == 0 && j.count(Robots).worst() != good:
-		return stateOf(j.count(Robots).worst())
+	case seeds.all()+known.all() == 0 && j.counts[Robots].worst() != good:
+		return stateOf(j.counts[Robots].worst())
 	case seeds.worst() == gone && known.all() == 0 && j.about.Known == 0: // nothing was there
 		return Open
 	case seeds[good] == 0 && seeds.worst() != good && (!mostKnown || j.again && j.unsure):
@@ -226,10 +223,10 @@ func (j *Judge) state() State {
 	}
 	bad := said - known[good] - known[gone]
 	if said >= minKnown && 2*bad > said {
-		delete(known, gone)
+		known[gone] = 0
 		return stateOf(known.worst())
 	}
-	if first := j.count(New); j.about.Known == 0 && first[refused] >= minKnown && first[refused] > first.all()/2 {
+	if first := j.counts[New]; j.about.Known == 0 && first[refused] >= minKnown && first[refused] > first.all()/2 {
 		return Blocked
 	}
 	return j.thin(said, known[gone])

@@ -25,7 +25,7 @@ func (j *Judge) words(s State) (cause, advice string) {
 	case Closed:
 		return j.closedWords(name)
 	case Thin:
-		known := j.count(Known)
+		known := j.counts[Known]
 		cause = fmt.Sprintf("%s shows much less than it did: %d of %d known URLs are gone", name, known[gone], known.all())
 		if known[gone] == 0 {
 			cause = fmt.Sprintf("%s lists much less than it did: %d, %d before", name, j.shown[0], j.shown[1])
@@ -105,11 +105,11 @@ func (j *Judge) why(c class) string {
 		role Role
 		what string
 	}{{Seed, "seeds"}, {Known, "known URLs"}, {New, "other URLs"}} {
-		if t := j.count(r.role); t[c] > 0 {
+		if t := j.counts[r.role]; t[c] > 0 {
 			parts = append(parts, fmt.Sprintf("%d of %d %s", t[c], t.all(), r.what))
 		}
 	}
-	if j.count(Robots)[c] > 0 {
+	if j.counts[Robots][c] > 0 {
 		parts = append(parts, "robots.txt")
 	}
 	codes := map[string]bool{}

@@ -96,15 +96,15 @@ type Meta struct {
 type Record struct {
 	Index                              int // in the array, from 0
 	RawURL, NormalizedDomain, DomainID string
-	// Says has what Kept names, as members of a JSON object: invalid values are left out, and
+	// Says has what kept names, as members of a JSON object: invalid values are left out, and
 	// so is all that would make it longer than MaxSays.
 	Says     string
 	Problems []string // optional fields that were invalid and ignored, by name
 	Err      error    // ErrNotObject or ErrNoURL: a bad record; reading continues
 }
 
-// Kept are the optional fields of a record that Record.Says has, in its order.
-var Kept = []string{"discovery_method", "confidence", "content_hints", "liveness_status"}
+// kept are the optional fields of a record that Record.Says has, in its order.
+var kept = []string{"discovery_method", "confidence", "content_hints", "liveness_status"}
 
 // SaysDead is in the Says of a record whose liveness_status is dead.
 const SaysDead = `"liveness_status":"dead"`
@@ -460,7 +460,7 @@ func (f *file) record(texts [3]part, says [len(optional)]part) Record {
 	}
 	for field, p := range says {
 		name := optional[field]
-		if len(p.s) == 0 || !slices.Contains(Kept, name) || len(f.texts)-end[2]+len(name)+len(p.s)+4 > MaxSays {
+		if len(p.s) == 0 || !slices.Contains(kept, name) || len(f.texts)-end[2]+len(name)+len(p.s)+4 > MaxSays {
 			continue
 		}
 		if len(f.texts) > end[2] {

@@ -110,7 +110,7 @@ func docsJob() Job {
 				{Name: "fallback", Label: "Crawl what Context7 has too", About: "Crawl the providers too that Context7 has.", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
 				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},
 		Shared: []string{"url", "lanes", "adaptive-delay", "server-delay", "cdn-rate", "cdn-networks", "turns", "web", "connect-to", "allow-private", "allow-unsandboxed-browser", "post-quantum", "db", "estimate", "prices"}, SQL: true, Agent: docs.UserAgent,
-		Keeps: []string{"handoff/"}, Tables: []string{"docs_sessions", "pages"},
+		Keeps: []string{"handoff/"}, Tables: []string{"docs_sessions", "docs_pages"},
 		NotEmpty: map[string]string{"provider": "name providers, or leave it out for all", "markdown": "name a directory"},
 		OfOneRun: []string{"estimate", "purge-provider", "enable-provider", "unblock-provider", "explain", "diff", "url", "depth", "tos-allowed", "markdown"},
 		Define:   o.define, Check: o.check, Prepare: o.prepare, Accept: o.accept, Instead: o.instead,

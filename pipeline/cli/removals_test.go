@@ -39,7 +39,7 @@ func TestRemovals(t *testing.T) {
 	done := entry(first)
 	require.NotNil(t, done.Receipt)
 	assert.Contains(t, done.Receipt.By, "run ")
-	assert.Positive(t, done.Receipt.Tries[0].Rows["pages"])
+	assert.Positive(t, done.Receipt.Tries[0].Rows["docs_pages"])
 
 	second := id(ok("removals request --provider=toss-payments"))
 	assert.Contains(t, ok("removals do"), "toss-payments: removed ")

@@ -54,13 +54,13 @@ func migrated(t *testing.T, d *db.DB) {
 func fill(t *testing.T, d *db.DB) {
 	t.Helper()
 	insert(t, d,
-		`INSERT INTO runs (session, provider, run_id, state, started_at, active_at) VALUES ('s', 'acme', 'r', 'done', $1, $2), ('s', 'bolt', 'r', 'done', $1, $2)`,
-		`INSERT INTO pages (provider, key, address, status, depth, session, seq, http_status, content_hash, title, chunks, discovered_at, fetched_at, changed_at) VALUES
+		`INSERT INTO docs_runs (session, provider, run_id, state, started_at, active_at) VALUES ('s', 'acme', 'r', 'done', $1, $2), ('s', 'bolt', 'r', 'done', $1, $2)`,
+		`INSERT INTO docs_pages (provider, key, address, status, depth, session, seq, http_status, content_hash, title, chunks, discovered_at, fetched_at, changed_at) VALUES
 			('acme', 'https://acme.example/a', 'https://acme.example/a', 'indexed', 0, 's', 0, 200, 'h', '=SUM(1)', 2, $1, $1, $1),
 			('acme', 'https://acme.example/b', 'https://acme.example/b?', 'indexed', 1, 's', 1, 200, 'h', 'B', 0, $1, $2, $2),
 			('bolt', 'https://bolt.example/', 'https://bolt.example/', 'queued', 0, 's', 0, 0, '', '', 0, $2, 0, 0)`,
-		`INSERT INTO chunks (provider, key, ordinal, id, heading, tokens, hash, preview) SELECT 'acme', 'https://acme.example/a', n, 'c' || n, '["A","§ 1"]', 7, 'h', 'text' FROM (SELECT 0 AS n UNION SELECT 1) AS two WHERE $1 < $2`,
-		`INSERT INTO links (provider, from_key, ordinal, to_key, to_address) SELECT 'acme', 'https://acme.example/a', 0, 'https://acme.example/b', 'https://acme.example/b?' WHERE $1 < $2`,
+		`INSERT INTO docs_chunks (provider, key, ordinal, id, heading, tokens, hash, preview) SELECT 'acme', 'https://acme.example/a', n, 'c' || n, '["A","§ 1"]', 7, 'h', 'text' FROM (SELECT 0 AS n UNION SELECT 1) AS two WHERE $1 < $2`,
+		`INSERT INTO docs_links (provider, from_key, ordinal, to_key, to_address) SELECT 'acme', 'https://acme.example/a', 0, 'https://acme.example/b', 'https://acme.example/b?' WHERE $1 < $2`,
 		`INSERT INTO catalog_crawls (site, started_at, finished_at) VALUES ('gadgets', $1, $2), ('matter', $1, $2)`,
 		`INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at, state, gone_at) VALUES
 			('gadgets', 'g-1', 'https://gadgets.example/1', '{"price":{"amount":12.5,"currency":"EUR"}}', 'h', $1, $2, $2, 'changed', 0),
@@ -166,7 +166,7 @@ func TestExportSeesOneMoment(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		filled(t, d)
 		for i := range 5_000 {
-			_, err := d.ExecContext(t.Context(), `INSERT INTO links (provider, from_key, ordinal, to_key, to_address) VALUES ('acme', 'https://acme.example/b', $1, 'k', 'a')`, i)
+			_, err := d.ExecContext(t.Context(), `INSERT INTO docs_links (provider, from_key, ordinal, to_key, to_address) VALUES ('acme', 'https://acme.example/b', $1, 'k', 'a')`, i)
 			require.NoError(t, err)
 		}
 		w, err := Named("links")
@@ -175,7 +175,7 @@ func TestExportSeesOneMoment(t *testing.T) {
 		n, err := w.Write(t.Context(), Source{DB: d}, rows.JSONL, writerFunc(func(b []byte) (int, error) {
 			if !wrote {
 				wrote = true
-				_, err := d.ExecContext(context.WithoutCancel(t.Context()), `DELETE FROM links`)
+				_, err := d.ExecContext(context.WithoutCancel(t.Context()), `DELETE FROM docs_links`)
 				require.NoError(t, err)
 			}
 			return len(b), nil

@@ -29,7 +29,7 @@ func TestFindRows(t *testing.T) {
 			require.NoError(t, err)
 		}
 		long := strings.Repeat("word ", 100)
-		_, err := d.ExecContext(t.Context(), `UPDATE chunks SET preview = $1`, long)
+		_, err := d.ExecContext(t.Context(), `UPDATE docs_chunks SET preview = $1`, long)
 		require.NoError(t, err)
 		s, err := store.Open(t.Context(), t.TempDir())
 		require.NoError(t, err)

@@ -285,7 +285,7 @@ func (c *crawl) cleanFile(ctx context.Context, ch *chain, body []byte) (text []b
 // forbidFile records that a file answered 403 and is never asked for again.
 func (c *crawl) forbidFile(ctx context.Context, l link) error {
 	c.forbidden[l.key] = true
-	_, err := c.db.ExecContext(ctx, `INSERT INTO blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (provider, key) DO NOTHING`,
+	_, err := c.db.ExecContext(ctx, `INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (provider, key) DO NOTHING`,
 		c.policy.ProviderID, l.key, l.address, http.StatusForbidden, db.Micros(c.clock.Now()))
 	if err != nil {
 		return fmt.Errorf("recording that %s is forbidden: %w", l.address, err)

@@ -28,7 +28,7 @@ func ChangesSince(ctx context.Context, d *db.DB, since time.Time, provider strin
 		p.At = db.Time(at)
 		return p, err
 	}, `SELECT c.provider, COALESCE(p.address, c.key), COALESCE(p.title, ''), c.kind, c.at FROM docs_changes c
-		LEFT JOIN pages p ON p.provider = c.provider AND p.key = c.key
+		LEFT JOIN docs_pages p ON p.provider = c.provider AND p.key = c.key
 		WHERE c.at >= $1 AND ($2 = '' OR c.provider = $2) ORDER BY c.at DESC, c.provider, c.key LIMIT $3`, db.Micros(since), provider, limit) {
 		if err != nil {
 			return nil, err
@@ -80,7 +80,7 @@ func pageStates(ctx context.Context, d *db.DB, address string) (all []PageState,
 		err = r.Scan(&p.Provider, &p.URL, &p.Status, &p.Reason, &p.HTTPStatus, &p.Chunks, &fetched, &changed)
 		p.FetchedAt, p.ChangedAt = db.OptionalTime(fetched), db.OptionalTime(changed)
 		return p, err
-	}, `SELECT provider, address, status, reason, http_status, chunks, fetched_at, changed_at FROM pages WHERE address = $1 OR key = $1 ORDER BY provider, key`, address) {
+	}, `SELECT provider, address, status, reason, http_status, chunks, fetched_at, changed_at FROM docs_pages WHERE address = $1 OR key = $1 ORDER BY provider, key`, address) {
 		if err != nil {
 			return nil, err
 		}

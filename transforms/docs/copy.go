@@ -54,7 +54,7 @@ const maxCopies = 5
 func (c *crawl) hasContent(ctx context.Context, key, self string) (status Status, has bool, err error) {
 	for range maxCopies {
 		var hash, reason string
-		err := c.db.QueryRowContext(ctx, `SELECT status, content_hash, reason FROM pages WHERE provider = $1 AND key = $2`, c.policy.ProviderID, key).Scan(&status, &hash, &reason)
+		err := c.db.QueryRowContext(ctx, `SELECT status, content_hash, reason FROM docs_pages WHERE provider = $1 AND key = $2`, c.policy.ProviderID, key).Scan(&status, &hash, &reason)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return "", false, nil
@@ -74,7 +74,7 @@ func (c *crawl) hasContent(ctx context.Context, key, self string) (status Status
 
 // loadCopies reads which pages of the session were skipped for their originals.
 func (c *crawl) loadCopies(ctx context.Context) error {
-	rows, err := c.db.QueryContext(ctx, `SELECT key, reason FROM pages WHERE provider = $1 AND session = $2 AND status = $3 AND reason LIKE $4`,
+	rows, err := c.db.QueryContext(ctx, `SELECT key, reason FROM docs_pages WHERE provider = $1 AND session = $2 AND status = $3 AND reason LIKE $4`,
 		c.policy.ProviderID, c.part.session, Skipped, copyBegins+"%"+copyEnds)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *crawl) settleCopies(ctx context.Context) (again bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM pages WHERE provider = $1 AND key = $2`, c.policy.ProviderID, key))
+		p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM docs_pages WHERE provider = $1 AND key = $2`, c.policy.ProviderID, key))
 		switch {
 		case err != nil:
 			return false, fmt.Errorf("looking for %s, which names an original: %w", key, err)
@@ -107,7 +107,7 @@ func (c *crawl) settleCopies(ctx context.Context) (again bool, err error) {
 		case !has && status.end():
 			again = true
 			err = c.advance(ctx, func(tx *sql.Tx) error {
-				_, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1, reason = '', seq = $2, retries = 0, http_status = 0 WHERE provider = $3 AND key = $4`,
+				_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, reason = '', seq = $2, retries = 0, http_status = 0 WHERE provider = $3 AND key = $4`,
 					Queued, c.part.queued, c.policy.ProviderID, key)
 				c.part.queued++
 				return err

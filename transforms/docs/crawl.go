@@ -150,7 +150,7 @@ func (c *crawl) failsPageOnly(u *url.URL, err error) bool {
 func (c *crawl) checkSeeds(ctx context.Context) error {
 	var seeds, lost int
 	err := c.db.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN status = $1 AND (http_status = 0 OR http_status = 429 OR http_status >= 500 OR reason LIKE $4) THEN 1 ELSE 0 END), 0)
-		FROM pages WHERE provider = $2 AND session = $3 AND depth = 0`, Failed, c.policy.ProviderID, c.part.session, noticeBegins+"%").Scan(&seeds, &lost)
+		FROM docs_pages WHERE provider = $2 AND session = $3 AND depth = 0`, Failed, c.policy.ProviderID, c.part.session, noticeBegins+"%").Scan(&seeds, &lost)
 	switch {
 	case err != nil:
 		return fmt.Errorf("counting the seeds of %s that answered: %w", c.policy.ProviderID, err)
@@ -333,7 +333,7 @@ func (c *crawl) claim(ctx context.Context, p *page) error {
 	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
 		now := db.Micros(c.clock.Now())
 		if !p.counted {
-			if n, err := changed(tx.ExecContext(ctx, `UPDATE runs SET requested = requested + 1, active_at = $1 WHERE session = $2 AND provider = $3 AND requested < $4`,
+			if n, err := changed(tx.ExecContext(ctx, `UPDATE docs_runs SET requested = requested + 1, active_at = $1 WHERE session = $2 AND provider = $3 AND requested < $4`,
 				now, c.part.session, c.policy.ProviderID, c.policy.MaxPages)); err != nil || n == 0 {
 				return cmp.Or(err, errMaxPages)
 			}
@@ -342,7 +342,7 @@ func (c *crawl) claim(ctx context.Context, p *page) error {
 				return cmp.Or(err, errSessionMax)
 			}
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1, counted = 1, requested_at = $2 WHERE provider = $3 AND key = $4`, Fetching, now, c.policy.ProviderID, p.key)
+		_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, counted = 1, requested_at = $2 WHERE provider = $3 AND key = $4`, Fetching, now, c.policy.ProviderID, p.key)
 		return err
 	})
 	if err != nil {
@@ -537,7 +537,7 @@ func (c *crawl) later(ctx context.Context, ch *chain, a polite.Attempt, wait tim
 	if wait <= maxRetryAfter { // otherwise a later run makes this try
 		ch.page.retries++
 	}
-	if _, err := c.db.ExecContext(ctx, `UPDATE pages SET status = $1, retries = $2, http_status = $3 WHERE provider = $4 AND key = $5`,
+	if _, err := c.db.ExecContext(ctx, `UPDATE docs_pages SET status = $1, retries = $2, http_status = $3 WHERE provider = $4 AND key = $5`,
 		to, ch.page.retries, status, c.policy.ProviderID, ch.page.key); err != nil {
 		return fmt.Errorf("recording the retry of %s: %w", ch.page.address, err)
 	}
@@ -575,7 +575,7 @@ func (c *crawl) leave(ctx context.Context, tx *sql.Tx, state State, reason strin
 	if state == Done {
 		finished = db.Micros(c.clock.Now())
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE runs SET state = $1, reason = $2, finished_at = $3 WHERE session = $4 AND provider = $5`,
+	_, err := tx.ExecContext(ctx, `UPDATE docs_runs SET state = $1, reason = $2, finished_at = $3 WHERE session = $4 AND provider = $5`,
 		state, reason, finished, c.part.session, c.policy.ProviderID)
 	if err != nil {
 		return fmt.Errorf("ending the crawl of %s: %w", c.policy.ProviderID, err)

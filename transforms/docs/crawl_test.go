@@ -44,7 +44,7 @@ func TestBreadthFirst(t *testing.T) {
 			// The address is the link as found: the query is asked for, but is no part of the key.
 			require.Equal(t, []string{"/docs", "/docs/b", "/docs/a", "/docs/c?page=2", "/docs/b/1", "/docs/a/1"}, w.paths())
 			require.Equal(t, []string{"https://docs.example.com/docs 0", "https://docs.example.com/docs/a 1", "https://docs.example.com/docs/a/1 2", "https://docs.example.com/docs/b 1",
-				"https://docs.example.com/docs/b/1 2", "https://docs.example.com/docs/c 1"}, w.strings(`SELECT key || ' ' || depth FROM pages WHERE status = 'indexed' ORDER BY key`))
+				"https://docs.example.com/docs/b/1 2", "https://docs.example.com/docs/c 1"}, w.strings(`SELECT key || ' ' || depth FROM docs_pages WHERE status = 'indexed' ORDER BY key`))
 			w.newSession()
 		}
 	})
@@ -75,7 +75,7 @@ func TestMaxPages(t *testing.T) {
 		require.Equal(t, int64(1), w.crawl.w.Web.Stats().Retries, "for the report's http.retries")
 		slices.Sort(paths)
 		require.Len(t, slices.Compact(paths), 201)
-		require.Equal(t, []string{"200 200"}, w.strings(`SELECT (SELECT requested FROM runs) || ' ' || requested FROM docs_sessions`))
+		require.Equal(t, []string{"200 200"}, w.strings(`SELECT (SELECT requested FROM docs_runs) || ' ' || requested FROM docs_sessions`))
 	})
 }
 
@@ -179,7 +179,7 @@ func TestSitemap(t *testing.T) {
 					got[path] = w.row(path).Depth
 				}
 				require.Equal(t, tt.depths, got)
-				require.Equal(t, []string{fmt.Sprint(len(tt.depths))}, w.strings(`SELECT CAST(requested AS TEXT) FROM runs`), "a sitemap is no page")
+				require.Equal(t, []string{fmt.Sprint(len(tt.depths))}, w.strings(`SELECT CAST(requested AS TEXT) FROM docs_runs`), "a sitemap is no page")
 				require.Equal(t, []string{fmt.Sprint(len(log))}, w.strings(`SELECT CAST(SUM(requests) AS TEXT) FROM docs_budget`), "but a request")
 			})
 		})

@@ -90,7 +90,7 @@ func (c *crawl) nameDescription(ctx context.Context, base *url.URL, href, reason
 // sameDescription returns the page that has the same description: sites offer it as JSON
 // and as YAML. The first that a session reads counts.
 func (c *crawl) sameDescription(ctx context.Context, ch *chain, hash string) (key string, err error) {
-	err = c.db.QueryRowContext(ctx, `SELECT p.key FROM pages p JOIN docs_page_sources s ON s.provider = p.provider AND s.key = p.key
+	err = c.db.QueryRowContext(ctx, `SELECT p.key FROM docs_pages p JOIN docs_page_sources s ON s.provider = p.provider AND s.key = p.key
 		WHERE p.provider = $1 AND p.content_hash = $2 AND p.key <> $3 AND p.session = $4 AND p.status IN ($5, $6) AND s.source = $7 ORDER BY p.key LIMIT 1`,
 		c.policy.ProviderID, hash, ch.now.key, c.part.session, Indexed, NotModified, policy.OpenAPI).Scan(&key)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -150,7 +150,7 @@ func (c *crawl) tryPlaces(ctx context.Context) error {
 		return nil
 	}
 	var known int
-	if err := c.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_page_sources s JOIN pages p ON p.provider = s.provider AND p.key = s.key WHERE s.provider = $1 AND s.source = $2 AND p.content_hash <> ''`,
+	if err := c.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_page_sources s JOIN docs_pages p ON p.provider = s.provider AND p.key = s.key WHERE s.provider = $1 AND s.source = $2 AND p.content_hash <> ''`,
 		c.policy.ProviderID, policy.OpenAPI).Scan(&known); err != nil {
 		return fmt.Errorf("looking for descriptions of %s: %w", c.policy.ProviderID, err)
 	}

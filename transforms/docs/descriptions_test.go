@@ -59,7 +59,7 @@ func TestDescriptionPlaces(t *testing.T) {
 		require.Equal(t, []string{at + "/.well-known/api-catalog missing (status 404)", at + "/docs/openapi.json missing (status 404)", at + "/docs/openapi.yaml found (a usual place)"}, w.noted())
 		_, counts := sourcesOf(w)
 		require.Equal(t, map[string][2]int64{"api_catalog": {0, 1}, "openapi": {1, 2}, "html": {2, 2}}, counts)
-		require.Equal(t, []string{"3"}, w.strings(`SELECT CAST(requested AS TEXT) FROM runs`), "a description is a page, a place that has none is not")
+		require.Equal(t, []string{"3"}, w.strings(`SELECT CAST(requested AS TEXT) FROM docs_runs`), "a description is a page, a place that has none is not")
 		require.Equal(t, [2]int64{3, 0}, [2]int64{w.crawl.part.stats.Requests, w.crawl.part.stats.Errors})
 		require.Equal(t, int64(2), w.crawl.w.Web.Stats().Absent, "what is not there is no failure of the run")
 		require.NotContains(t, w.everything(), "me@example.com")
@@ -299,7 +299,7 @@ func TestDescriptionFilesAfterAKill(t *testing.T) {
 		require.Equal(t, Done, state)
 		require.Equal(t, []string{"/docs/schemas.json", "/docs/gone.yaml"}, w.paths(), "nothing is asked for twice")
 		require.Contains(t, w.upserts(), "Its total")
-		require.Equal(t, []string{`"r1"`}, w.strings(`SELECT etag FROM pages`))
+		require.Equal(t, []string{`"r1"`}, w.strings(`SELECT etag FROM docs_pages`))
 
 		// orders.yaml has changed, and the run ends at schemas.json.
 		w.set("/docs/paths/orders.yaml", tagged(`"o2"`, typed("application/yaml", "get: {summary: Every order}\n")))
@@ -322,7 +322,7 @@ func TestDescriptionFilesAfterAKill(t *testing.T) {
 		w.newSession()
 		w.run()
 		require.Equal(t, row{Failed, "its file https://" + host + "/docs/schemas.json: status 500", 0, 0, true}, w.row("/docs/openapi.yaml"))
-		require.Equal(t, []string{"Every order"}, w.strings(`SELECT 'Every order' FROM chunks WHERE preview LIKE '%Every order%'`))
+		require.Equal(t, []string{"Every order"}, w.strings(`SELECT 'Every order' FROM docs_chunks WHERE preview LIKE '%Every order%'`))
 		w.set("/docs/schemas.json", schemasOf(`"s1"`, "Its total"))
 		w.newSession()
 		w.run()
@@ -359,7 +359,7 @@ func TestDescriptionFilesBounds(t *testing.T) {
 	require.Contains(t, strings.Join(left, "\n"), at+"p3.json missing ")
 	require.Contains(t, strings.Join(left, "\n"), at+"p6.json left ")
 	require.Contains(t, w.upserts(), "It moved")
-	require.Equal(t, []string{at + "p2.json"}, w.strings(`SELECT address FROM blocked_urls`))
+	require.Equal(t, []string{at + "p2.json"}, w.strings(`SELECT address FROM docs_blocked_urls`))
 }
 
 // The same description in two forms is one page: the first.

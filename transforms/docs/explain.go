@@ -171,18 +171,18 @@ func (x *explainer) run(ctx context.Context) error {
 // known reports what the database has about the page.
 func (x *explainer) known(ctx context.Context, l link) error {
 	var blocked int64
-	if err := x.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM blocked_urls WHERE provider = $1 AND key = $2`, x.policy.ProviderID, l.key).Scan(&blocked); err != nil {
+	if err := x.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_blocked_urls WHERE provider = $1 AND key = $2`, x.policy.ProviderID, l.key).Scan(&blocked); err != nil {
 		return err
 	}
 	if blocked > 0 {
-		x.say("known", true, "it answered 403 and is never requested again (blocked_urls)")
+		x.say("known", true, "it answered 403 and is never requested again (docs_blocked_urls)")
 	}
 	var (
 		status, reason, title, hash string
 		depth                       int
 		fetched                     int64
 	)
-	err := x.db.QueryRowContext(ctx, `SELECT status, reason, depth, title, content_hash, fetched_at FROM pages WHERE provider = $1 AND key = $2`, x.policy.ProviderID, l.key).
+	err := x.db.QueryRowContext(ctx, `SELECT status, reason, depth, title, content_hash, fetched_at FROM docs_pages WHERE provider = $1 AND key = $2`, x.policy.ProviderID, l.key).
 		Scan(&status, &reason, &depth, &title, &hash, &fetched)
 	if errors.Is(err, sql.ErrNoRows) {
 		x.say("known", false, "never seen")
@@ -196,7 +196,7 @@ func (x *explainer) known(ctx context.Context, l link) error {
 		return nil
 	}
 	var preview string
-	err = x.db.QueryRowContext(ctx, `SELECT preview FROM chunks WHERE provider = $1 AND key = $2 ORDER BY ordinal LIMIT 1`, x.policy.ProviderID, l.key).Scan(&preview)
+	err = x.db.QueryRowContext(ctx, `SELECT preview FROM docs_chunks WHERE provider = $1 AND key = $2 ORDER BY ordinal LIMIT 1`, x.policy.ProviderID, l.key).Scan(&preview)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}

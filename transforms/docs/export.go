@@ -66,7 +66,7 @@ func Pages(ctx context.Context, d *db.DB, f Filter) iter.Seq2[Page, error] {
 		p.DiscoveredAt, p.FetchedAt, p.ChangedAt, p.GoneAt = db.Time(discovered), db.OptionalTime(fetched), db.OptionalTime(changed), db.OptionalTime(gone)
 		return p, err
 	}, `SELECT p.provider, p.address, p.key, p.status, p.reason, p.title, p.depth, p.http_status, p.chunks, p.content_hash, p.discovered_at, p.fetched_at, p.changed_at, p.gone_at
-		FROM pages p WHERE %s ORDER BY p.provider, p.key`)
+		FROM docs_pages p WHERE %s ORDER BY p.provider, p.key`)
 }
 
 // Chunks yields chunks by provider, page and place.
@@ -82,7 +82,7 @@ func Chunks(ctx context.Context, d *db.DB, f Filter) iter.Seq2[Chunk, error] {
 		}
 		return c, nil
 	}, `SELECT c.id, c.provider, c.key, p.address, c.ordinal, c.heading, c.tokens, c.hash, c.preview
-		FROM chunks c JOIN pages p ON p.provider = c.provider AND p.key = c.key WHERE %s ORDER BY c.provider, c.key, c.ordinal`)
+		FROM docs_chunks c JOIN docs_pages p ON p.provider = c.provider AND p.key = c.key WHERE %s ORDER BY c.provider, c.key, c.ordinal`)
 }
 
 // Links yields links by provider, page and place.
@@ -90,7 +90,7 @@ func Links(ctx context.Context, d *db.DB, f Filter) iter.Seq2[Link, error] {
 	return selected(ctx, d, f, func(r *sql.Rows) (l Link, err error) {
 		return l, r.Scan(&l.Provider, &l.FromKey, &l.Ordinal, &l.ToKey, &l.ToURL)
 	}, `SELECT l.provider, l.from_key, l.ordinal, l.to_key, l.to_address
-		FROM links l JOIN pages p ON p.provider = l.provider AND p.key = l.from_key WHERE %s ORDER BY l.provider, l.from_key, l.ordinal`)
+		FROM docs_links l JOIN docs_pages p ON p.provider = l.provider AND p.key = l.from_key WHERE %s ORDER BY l.provider, l.from_key, l.ordinal`)
 }
 
 // selected yields the rows of a query in which pages are p and %s stands for the filter.
@@ -106,5 +106,5 @@ func selected[T any](ctx context.Context, d *db.DB, f Filter, scan func(*sql.Row
 
 // ProvidersThere returns the ids of the providers that the database knows.
 func ProvidersThere(ctx context.Context, d *db.DB) ([]string, error) {
-	return db.Texts(ctx, d, `SELECT DISTINCT provider FROM runs ORDER BY provider`)
+	return db.Texts(ctx, d, `SELECT DISTINCT provider FROM docs_runs ORDER BY provider`)
 }

@@ -364,11 +364,11 @@ func TestField(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		done := f.count(`SELECT COUNT(*) FROM runs WHERE state = $1`, Done)
+		done := f.count(`SELECT COUNT(*) FROM docs_runs WHERE state = $1`, Done)
 		if done == f.providers {
 			break
 		}
-		require.Equal(t, f.providers-done, f.count(`SELECT COUNT(*) FROM runs WHERE state = $1`, OutOfBudget))
+		require.Equal(t, f.providers-done, f.count(`SELECT COUNT(*) FROM docs_runs WHERE state = $1`, OutOfBudget))
 		days++
 		require.LessOrEqual(t, days, want.days, "runs")
 		f.clock.Advance(24*time.Hour + time.Minute)
@@ -376,7 +376,7 @@ func TestField(t *testing.T) {
 	require.Equal(t, 1, kills)
 	got := f.check()
 	again := f.asked() - want.requests
-	stored := f.count(`SELECT COUNT(*) FROM pages WHERE status = $1 AND content_hash <> ''`, Indexed)
+	stored := f.count(`SELECT COUNT(*) FROM docs_pages WHERE status = $1 AND content_hash <> ''`, Indexed)
 	mb := func(n uint64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 	row := func(what, predicted, measured any) { t.Logf("| %v | %v | %v |", what, predicted, measured) }
 	row(fmt.Sprintf("%d providers of %d pages", f.providers, f.pages), "predicted", "measured")

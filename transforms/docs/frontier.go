@@ -74,9 +74,9 @@ func (c *crawl) queue(ctx context.Context, tx *sql.Tx, links []link, depth int) 
 		if len(c.seen) >= maxQueued {
 			return nil
 		}
-		n, err := changed(tx.ExecContext(ctx, `INSERT INTO pages (provider, key, address, status, depth, session, seq, discovered_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		n, err := changed(tx.ExecContext(ctx, `INSERT INTO docs_pages (provider, key, address, status, depth, session, seq, discovered_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (provider, key) DO UPDATE SET address = excluded.address, status = excluded.status, reason = '', depth = excluded.depth,
-				session = excluded.session, seq = excluded.seq, counted = 0, retries = 0, http_status = 0 WHERE pages.session <> excluded.session`,
+				session = excluded.session, seq = excluded.seq, counted = 0, retries = 0, http_status = 0 WHERE docs_pages.session <> excluded.session`,
 			c.policy.ProviderID, l.key, l.address, Queued, depth, c.part.session, c.part.queued, db.Micros(c.clock.Now())))
 		if err != nil {
 			return fmt.Errorf("queueing %s: %w", l.address, err)
@@ -110,7 +110,7 @@ func (c *crawl) remember(links []link, depth int) {
 
 // adopt queues a page of an earlier session with its stored content.
 func (c *crawl) adopt(ctx context.Context, tx *sql.Tx, p *page) error {
-	_, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1, reason = '', session = $2, seq = $3, counted = 0, retries = 0, http_status = 0 WHERE provider = $4 AND key = $5`,
+	_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, reason = '', session = $2, seq = $3, counted = 0, retries = 0, http_status = 0 WHERE provider = $4 AND key = $5`,
 		Queued, c.part.session, c.part.queued, c.policy.ProviderID, p.key)
 	c.part.queued++
 	return err
@@ -131,8 +131,8 @@ func (c *crawl) load(ctx context.Context) error {
 		})
 	}
 	if err := errors.Join(
-		known(c.seen, `SELECT key FROM pages WHERE provider = $1 AND session = $2`, c.policy.ProviderID, c.part.session),
-		known(c.forbidden, `SELECT key FROM blocked_urls WHERE provider = $1`, c.policy.ProviderID),
+		known(c.seen, `SELECT key FROM docs_pages WHERE provider = $1 AND session = $2`, c.policy.ProviderID, c.part.session),
+		known(c.forbidden, `SELECT key FROM docs_blocked_urls WHERE provider = $1`, c.policy.ProviderID),
 		c.loadCopies(ctx), c.loadNotices(ctx)); err != nil {
 		return fmt.Errorf("reading the frontier of %s: %w", c.policy.ProviderID, err)
 	}
@@ -216,7 +216,7 @@ func scanPage(row interface{ Scan(...any) error }) (*page, error) {
 // next returns the first page of the queue, nil when it is empty. The order is breadth
 // first, and within a depth by discovery.
 func (c *crawl) next(ctx context.Context) (*page, error) {
-	p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM pages
+	p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM docs_pages
 		WHERE provider = $1 AND session = $2 AND status = $3 ORDER BY depth, seq LIMIT 1`, c.policy.ProviderID, c.part.session, Queued))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -236,8 +236,8 @@ const forbiddenKept = 3
 // the policy no longer allows are dropped without a request.
 func (c *crawl) recheck(ctx context.Context) (*page, error) {
 	for {
-		p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM pages
-			WHERE provider = $1 AND session <> $2 AND content_hash <> '' AND NOT EXISTS (SELECT 1 FROM blocked_urls b WHERE b.provider = pages.provider AND b.key = pages.key
+		p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM docs_pages
+			WHERE provider = $1 AND session <> $2 AND content_hash <> '' AND NOT EXISTS (SELECT 1 FROM docs_blocked_urls b WHERE b.provider = docs_pages.provider AND b.key = docs_pages.key
 				AND (SELECT COUNT(*) FROM docs_sessions s WHERE s.started_at >= b.blocked_at) < $3) ORDER BY depth, seq, key LIMIT 1`, c.policy.ProviderID, c.part.session, forbiddenKept))
 		switch {
 		case errors.Is(err, sql.ErrNoRows):

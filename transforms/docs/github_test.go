@@ -107,11 +107,11 @@ func TestGitHub(t *testing.T) {
 		require.Equal(t, "github: acme/docs has it as docs/a.mdx", g.sourceOf("/docs/a"))
 		require.Equal(t, []string{"https://github.com/acme/docs/tree/main/docs found (it has 5 files of Markdown; left: 1 .rst)"},
 			g.strings(`SELECT address || ' ' || state || ' (' || reason || ')' FROM docs_sources`))
-		require.Equal(t, []string{"The A"}, g.strings(`SELECT title FROM pages WHERE key LIKE '%/docs/a'`))
+		require.Equal(t, []string{"The A"}, g.strings(`SELECT title FROM docs_pages WHERE key LIKE '%/docs/a'`))
 		all := g.everything()
 		require.NotContains(t, all, "me@example.com")
 		require.NotContains(t, all, "import X")
-		require.Contains(t, g.strings(`SELECT to_key FROM links WHERE from_key LIKE '%/docs'`), "https://"+host+"/docs/guide")
+		require.Contains(t, g.strings(`SELECT to_key FROM docs_links WHERE from_key LIKE '%/docs'`), "https://"+host+"/docs/guide")
 
 		g.newSession()
 		state, _ = g.run()
@@ -142,7 +142,7 @@ func TestGitHub(t *testing.T) {
 			state, reason = g.run()
 			require.Equal(t, Unreachable, state, name)
 			require.Contains(t, reason, map[string]string{"gone": "GitHub answers 404", "empty": "has no Markdown"}[name])
-			require.Equal(t, []string{"3"}, g.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM pages WHERE content_hash <> ''`))
+			require.Equal(t, []string{"3"}, g.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM docs_pages WHERE content_hash <> ''`))
 		}
 	})
 }
@@ -153,7 +153,7 @@ func TestGitHubWrongContent(t *testing.T) {
 	t.Parallel()
 	g := newGitHubWorld(t, openDB(t, dbtest.SQLite(t)), 0, policy.GitHub)
 	g.run()
-	before := g.strings(`SELECT preview FROM chunks WHERE key LIKE '%/docs/guide/b' ORDER BY ordinal`)
+	before := g.strings(`SELECT preview FROM docs_chunks WHERE key LIKE '%/docs/guide/b' ORDER BY ordinal`)
 	g.files["docs/guide/b.md"] = prose("another b")
 	g.put()
 	wrong := func(w http.ResponseWriter, r *http.Request) {
@@ -169,14 +169,14 @@ func TestGitHubWrongContent(t *testing.T) {
 	require.Equal(t, Done, state)
 	reason := "GitHub's answer for docs/guide/b.md is not the content with the hash " + docsim.BlobID(g.files["docs/guide/b.md"])
 	require.Equal(t, row{Failed, reason, 1, 200, true}, g.row("/docs/guide/b"))
-	require.Equal(t, before, g.strings(`SELECT preview FROM chunks WHERE key LIKE '%/docs/guide/b' ORDER BY ordinal`))
+	require.Equal(t, before, g.strings(`SELECT preview FROM docs_chunks WHERE key LIKE '%/docs/guide/b' ORDER BY ordinal`))
 	require.Equal(t, []string{"wrong_content https://" + host + "/docs/guide/b: " + reason}, g.deadLetters())
 
 	g.limit = nil
 	g.newSession()
 	g.run()
 	require.Equal(t, row{Indexed, "", 1, 200, true}, g.row("/docs/guide/b"))
-	require.NotEqual(t, before, g.strings(`SELECT preview FROM chunks WHERE key LIKE '%/docs/guide/b' ORDER BY ordinal`))
+	require.NotEqual(t, before, g.strings(`SELECT preview FROM docs_chunks WHERE key LIKE '%/docs/guide/b' ORDER BY ordinal`))
 	require.Empty(t, g.deadLetters())
 }
 
@@ -204,7 +204,7 @@ func TestGitHubWithoutBase(t *testing.T) {
 	state, reason := g.run()
 	require.Equal(t, [2]string{string(Done), reasonMaxPages}, [2]string{string(state), reason})
 	require.Equal(t, []string{"https://github.com/acme/docs/blob/HEAD/docs/guide/README.md", "https://github.com/acme/docs/blob/HEAD/docs/index.md"},
-		g.strings(`SELECT address FROM pages WHERE content_hash <> '' ORDER BY address`))
+		g.strings(`SELECT address FROM docs_pages WHERE content_hash <> '' ORDER BY address`))
 	require.Equal(t, []string{"trees/HEAD?recursive=1", "docs/index.md", "docs/guide/README.md"}, g.requestsToAPI())
 }
 

@@ -20,9 +20,9 @@ func TestHostileText(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
-		refuse := `ALTER TABLE pages ADD CHECK (title NOT LIKE '%refuse me%')`
+		refuse := `ALTER TABLE docs_pages ADD CHECK (title NOT LIKE '%refuse me%')`
 		if d.Dialect == db.SQLite {
-			refuse = `CREATE TRIGGER refuse BEFORE UPDATE ON pages WHEN NEW.title LIKE '%refuse me%' BEGIN SELECT RAISE(ABORT, 'refused'); END`
+			refuse = `CREATE TRIGGER refuse BEFORE UPDATE ON docs_pages WHEN NEW.title LIKE '%refuse me%' BEGIN SELECT RAISE(ABORT, 'refused'); END`
 		}
 		_, err := d.ExecContext(t.Context(), refuse)
 		require.NoError(t, err)
@@ -43,13 +43,13 @@ func TestHostileText(t *testing.T) {
 		assert.Equal(t, Indexed, w.row("/docs").Status)
 		assert.Equal(t, row{Status: Failed, Reason: "the database refused its content", Depth: 1, HTTP: 200}, w.row("/docs/a"))
 		assert.Equal(t, Indexed, w.row("/docs/b").Status)
-		assert.Equal(t, []string{""}, w.strings(`SELECT etag || last_modified FROM pages WHERE key LIKE '%/docs/b'`))
+		assert.Equal(t, []string{""}, w.strings(`SELECT etag || last_modified FROM docs_pages WHERE key LIKE '%/docs/b'`))
 		assert.Equal(t, Indexed, w.row("/docs/c%00%FF").Status)
-		for _, title := range w.strings(`SELECT title FROM pages`) {
+		for _, title := range w.strings(`SELECT title FROM docs_pages`) {
 			assert.NotContains(t, title, "\x00")
 			assert.NotContains(t, title, "\x1b")
 		}
-		for _, key := range w.strings(`SELECT key FROM pages`) {
+		for _, key := range w.strings(`SELECT key FROM docs_pages`) {
 			assert.Less(t, len(key), 2001)
 		}
 

@@ -283,7 +283,7 @@ func TestInterruptedBeforeOtherPolicies(t *testing.T) {
 	j.cfg.Policies, j.cfg.SessionMaxPages = only("aws-ses"), 5
 	j.run("direct")
 	d := openDB(t, j.cfg.DB)
-	for _, killed := range []string{`UPDATE docs_sessions SET finished_at = 0`, `UPDATE runs SET state = 'open', reason = ''`} {
+	for _, killed := range []string{`UPDATE docs_sessions SET finished_at = 0`, `UPDATE docs_runs SET state = 'open', reason = ''`} {
 		_, err := d.Exec(killed)
 		require.NoError(t, err)
 	}

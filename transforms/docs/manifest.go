@@ -53,7 +53,7 @@ func sessionPrefix(provider, session string) string { return handOffPrefix(provi
 
 // parts returns a session's providers, sorted by id, without their objects.
 func parts(ctx context.Context, d *db.DB, session string) (out []ProviderHandOff, err error) {
-	rows, err := d.QueryContext(ctx, `SELECT provider, state, reason, stats FROM runs WHERE session = $1 ORDER BY provider`, session)
+	rows, err := d.QueryContext(ctx, `SELECT provider, state, reason, stats FROM docs_runs WHERE session = $1 ORDER BY provider`, session)
 	if err != nil {
 		return nil, fmt.Errorf("reading the states of the providers of session %s: %w", session, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ var shipped = map[string]string{
 	"00005_api_files.sql":        "115e3c07e9676a0b5c2f87217556706d72fbe4623b1ea6f47741cf377ee272af",
 	"00006_repository_files.sql": "d8ec4b227c12234801ed654b4bed8b1a3c926e91d7d45f0ad7d00d2ade8398b4",
 	"postgres/00002_views.sql":   "b850b1ffba5c264c30e31aba60859ad92aa1c757f02c28557c4bbebd6fdeb6fd",
+	"00007_prefix.sql":           "647558a28d6aa19e4d216fba7ba79788a5081c3b0500059b84a8828c7190075f",
 	"sqlite/00002_views.sql":     "e6f9469e85738bc52a6b1f1a8266b926ec76e8a3e6968aa77c1794e267d43478",
 }
 
@@ -57,14 +59,19 @@ func TestShippedMigrationsStay(t *testing.T) {
 	require.Equal(t, shipped, sums)
 }
 
-// dump is every row of every table, as text. PostgreSQL's driver keeps how it
-// read a query's columns, so each moment has a query of its own.
-func dump(t *testing.T, w *world, moment string) map[string][]string {
+// dump is every row of every table, as text, by the table's newest name. PostgreSQL's driver
+// keeps how it read a query's columns, so each moment has a query of its own.
+func dump(t *testing.T, d *db.DB, moment string) map[string][]string {
 	t.Helper()
 	tables := append([]string{"docs_sessions", "docs_providers", "docs_hosts", "docs_robots", "docs_budget"}, providerTables...)
 	out := map[string][]string{}
 	for _, table := range tables {
-		rows, err := w.db.QueryContext(t.Context(), `SELECT * FROM `+table+` /* `+moment+` */`)
+		from := table
+		if there, err := d.HasTable(t.Context(), table); err != nil || !there {
+			require.NoError(t, err)
+			from = strings.TrimPrefix(table, "docs_")
+		}
+		rows, err := d.QueryContext(t.Context(), `SELECT * FROM `+from+` /* `+moment+` */`)
 		require.NoError(t, err)
 		names, err := rows.Columns()
 		require.NoError(t, err)
@@ -87,6 +94,23 @@ func dump(t *testing.T, w *world, moment string) map[string][]string {
 	return out
 }
 
+// fill gives a database the rows that an older program left in the middle of a crawl.
+func fill(t *testing.T, d *db.DB, prefixed bool) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/held.sql")
+	require.NoError(t, err)
+	rows := strings.ReplaceAll(strings.TrimSpace(string(text)), "{read_by}", readBy(worldPolicy(t)))
+	for _, table := range []string{"pages", "links", "chunks", "runs", "blocked_urls"} {
+		if prefixed {
+			rows = strings.ReplaceAll(rows, "INTO "+table+" ", "INTO docs_"+table+" ")
+		}
+	}
+	for statement := range strings.SplitSeq(rows, ";\n") {
+		_, err := d.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+}
+
 // A database of an older version of the program is migrated in the middle of a crawl: its
 // rows are kept, and the crawl resumes with them. This is tested for the database after
 // each migration. For the newest one the test adds a migration, as a later version will.
@@ -101,8 +125,8 @@ func TestMigrateFromOlder(t *testing.T) {
 	names = slices.Compact(names)
 	later := maps.Clone(all)
 	later[fmt.Sprintf("%05d_later.sql", len(names)+1)] = &fstest.MapFile{Data: []byte(`-- +goose Up
-ALTER TABLE pages ADD COLUMN note TEXT NOT NULL DEFAULT 'none';
-CREATE INDEX pages_note ON pages (note);
+ALTER TABLE docs_pages ADD COLUMN note TEXT NOT NULL DEFAULT 'none';
+CREATE INDEX docs_pages_note ON docs_pages (note);
 CREATE TABLE docs_notes (id TEXT PRIMARY KEY);
 `)}
 	for n := range names {
@@ -112,41 +136,35 @@ CREATE TABLE docs_notes (id TEXT PRIMARY KEY);
 				from[file] = all[file]
 			}
 		}
-		to := later
-		if n+1 < len(names) {
-			to = all
+		newest, to := n+1 == len(names), all
+		if newest {
+			to = later
 		}
 		t.Run("from "+names[n], func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				require.NoError(t, d.Migrate(t.Context(), Job, from))
+				fill(t, d, names[n] >= "00007")
+				before := dump(t, d, "before")
+				require.NoError(t, d.Migrate(t.Context(), Job, to))
+				require.NoError(t, d.Migrate(t.Context(), Job, to), "a second time")
+				after := dump(t, d, "after")
+				for i := range after["docs_pages"] {
+					after["docs_pages"][i] = strings.TrimSuffix(after["docs_pages"][i], " note=none")
+				}
+				require.Equal(t, before, after)
+
+				// The crawl resumes where the older program stopped: what it has is not asked for.
 				w := newWorldOn(t, d)
+				if newest {
+					require.Equal(t, []string{"none"}, w.strings(`SELECT DISTINCT note FROM docs_pages`))
+				}
 				w.set("/docs", tagged(`"s"`, doc("seed", "/docs/a", "/docs/no", "/docs/b", "/docs/c")))
 				w.set("/docs/a", tagged(`"a"`, doc("a")))
 				w.set("/docs/no", status(403))
-				w.set("/docs/b", status(429, "Retry-After", "3600"))
-				w.set("/docs/c", doc("c"))
-				state, _ := w.run()
-				require.Equal(t, Held, state)
-				_, err := d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('off', 1)`)
-				require.NoError(t, err)
-				before := dump(t, w, "before")
-
-				require.NoError(t, d.Migrate(t.Context(), Job, to))
-				require.NoError(t, d.Migrate(t.Context(), Job, to), "a second time")
-				after := dump(t, w, "after")
-				for i := range after["pages"] {
-					after["pages"][i] = strings.TrimSuffix(after["pages"][i], " note=none")
-				}
-				require.Equal(t, before, after)
-				if n+1 == len(names) {
-					require.Equal(t, []string{"none"}, w.strings(`SELECT DISTINCT note FROM pages`))
-				}
-
-				// The crawl resumes where the older program stopped: what it has is not asked for.
-				w.paths()
 				w.set("/docs/b", doc("b"))
-				w.time.Advance(time.Hour)
-				state, _ = w.run()
+				w.set("/docs/c", doc("c"))
+				w.time.Advance(2 * time.Hour)
+				state, _ := w.run()
 				require.Equal(t, Done, state)
 				require.Equal(t, []string{"/docs/b", "/docs/c"}, w.paths())
 				w.newSession()
@@ -157,7 +175,7 @@ CREATE TABLE docs_notes (id TEXT PRIMARY KEY);
 				require.NoError(t, err)
 				require.Equal(t, int64(4), r.Providers[0].TotalPages)
 
-				if n+1 == len(names) { // the older program says that it is one
+				if newest { // the older program says that it is one
 					require.ErrorContains(t, Migrate(t.Context(), d), fmt.Sprintf("the database is at version %d, this program knows %d", n+2, n+1))
 				}
 			})

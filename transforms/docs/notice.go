@@ -137,7 +137,7 @@ func (c *crawl) noticed(ctx context.Context, p replacing) error {
 
 // loadNotices reads which texts the session has found to be notices.
 func (c *crawl) loadNotices(ctx context.Context) error {
-	rows, err := c.db.QueryContext(ctx, `SELECT DISTINCT reason FROM pages WHERE provider = $1 AND session = $2 AND status = $3 AND reason LIKE $4`,
+	rows, err := c.db.QueryContext(ctx, `SELECT DISTINCT reason FROM docs_pages WHERE provider = $1 AND session = $2 AND status = $3 AND reason LIKE $4`,
 		c.policy.ProviderID, c.part.session, Failed, noticeBegins+"%")
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func noticeWorld(t *testing.T, d *db.DB, n int, was func(i int) http.HandlerFunc
 }
 
 func (w *world) stored() string {
-	return strings.Join(w.strings(`SELECT key || ' ' || id || ' ' || preview FROM chunks ORDER BY key, ordinal`), "\n")
+	return strings.Join(w.strings(`SELECT key || ' ' || id || ' ' || preview FROM docs_chunks ORDER BY key, ordinal`), "\n")
 }
 
 // A notice that comes with status 200 in place of all pages takes the place of none: they

@@ -124,7 +124,7 @@ func (c *crawl) resumeOffers(ctx context.Context) error {
 	}
 	c.offers.full, c.offers.fullSame = full, same
 	var left int
-	if err := c.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM pages WHERE provider = $1 AND session = $2 AND status = $3`, c.policy.ProviderID, c.part.session, Queued).Scan(&left); err != nil || left == 0 || same {
+	if err := c.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_pages WHERE provider = $1 AND session = $2 AND status = $3`, c.policy.ProviderID, c.part.session, Queued).Scan(&left); err != nil || left == 0 || same {
 		return err
 	}
 	return c.fetchFull(ctx, full, false)

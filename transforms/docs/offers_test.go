@@ -33,7 +33,7 @@ func sourcesOf(w *world) (pages []string, counts map[string][2]int64) {
 	for _, c := range w.crawl.part.stats.Sources {
 		counts[c.Source] = [2]int64{c.Pages, c.Requests}
 	}
-	return w.strings(`SELECT s.source || ' ' || p.key FROM docs_page_sources s JOIN pages p ON p.provider = s.provider AND p.key = s.key WHERE p.content_hash <> '' ORDER BY p.key`), counts
+	return w.strings(`SELECT s.source || ' ' || p.key FROM docs_page_sources s JOIN docs_pages p ON p.provider = s.provider AND p.key = s.key WHERE p.content_hash <> '' ORDER BY p.key`), counts
 }
 
 func offering(t *testing.T, d *db.DB) *world {
@@ -65,7 +65,7 @@ func TestLLMsFull(t *testing.T) {
 		require.Equal(t, map[string][2]int64{"llms": {0, 2}, "llms_full": {2, 1}, "html": {3, 3}}, counts)
 		require.Equal(t, row{Indexed, "", 1, 200, true}, w.row("/docs/a"))
 		require.NotContains(t, w.everything(), "me@example.com")
-		require.Equal(t, []string{"5"}, w.strings(`SELECT CAST(requested AS TEXT) FROM runs`), "its pages count against max_pages")
+		require.Equal(t, []string{"5"}, w.strings(`SELECT CAST(requested AS TEXT) FROM docs_runs`), "its pages count against max_pages")
 
 		// The next session asks once whether the file changed, and not again for what was missing.
 		w.newSession()
@@ -102,7 +102,7 @@ func TestMarkdownTwins(t *testing.T) {
 		pages, counts := sourcesOf(w)
 		require.Equal(t, []string{"html" + at + "/docs", "markdown" + at + "/docs/a", "html" + at + "/docs/b", "markdown" + at + "/docs/c", "html" + at + "/docs/gone", "html" + at + "/docs/hidden", "html" + at + "/docs/linked", "html" + at + "/docs/no"}, pages)
 		require.Equal(t, [2]int64{2, 4}, counts["markdown"])
-		require.Equal(t, []string{"The A"}, w.strings(`SELECT title FROM pages WHERE key LIKE '%/docs/a'`))
+		require.Equal(t, []string{"The A"}, w.strings(`SELECT title FROM docs_pages WHERE key LIKE '%/docs/a'`))
 		for _, l := range w.handed() {
 			require.NotContains(t, l.URL, ".md", "people are sent to the page")
 		}

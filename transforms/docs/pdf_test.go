@@ -53,7 +53,7 @@ func TestPDF(t *testing.T) {
 
 	d := openDB(t, dsn)
 	row := func() (status, title string, chunks int) {
-		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT status, title, chunks FROM pages WHERE provider = $1 AND address = $2`, id, "https://"+site.Host+path).Scan(&status, &title, &chunks))
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT status, title, chunks FROM docs_pages WHERE provider = $1 AND address = $2`, id, "https://"+site.Host+path).Scan(&status, &title, &chunks))
 		return status, title, chunks
 	}
 	j.run("direct")

@@ -36,7 +36,7 @@ type PurgeResult struct {
 }
 
 // providerTables are the tables with rows of a provider.
-var providerTables = []string{"pages", "links", "chunks", "docs_blocks", "docs_changes", "blocked_urls", "runs"}
+var providerTables = []string{"docs_pages", "docs_links", "docs_chunks", "docs_blocks", "docs_changes", "docs_blocked_urls", "docs_runs"}
 
 // sourceTables are those that say what its site offers, where its pages come from, and
 // when its terms changed.
@@ -190,7 +190,7 @@ func (p *PurgeResult) inStore(ctx context.Context, s store.Store) (objects, lett
 
 // hashPages proves which pages a provider had, "" for none.
 func hashPages(ctx context.Context, d *db.DB, provider string) (string, error) {
-	rows, err := d.QueryContext(ctx, `SELECT key, content_hash FROM pages WHERE provider = $1 ORDER BY key`, provider)
+	rows, err := d.QueryContext(ctx, `SELECT key, content_hash FROM docs_pages WHERE provider = $1 ORDER BY key`, provider)
 	if err != nil {
 		return "", err
 	}
@@ -214,7 +214,7 @@ var ErrNotErased = errors.New("its rows are removed, but their text may still be
 
 // origins are those from which pages or terms of the provider were requested.
 func (p *PurgeResult) origins(ctx context.Context, d *db.DB) ([]string, error) {
-	rows, err := d.QueryContext(ctx, `SELECT address FROM pages WHERE provider = $1 UNION SELECT address FROM docs_terms WHERE provider = $1`, p.Provider)
+	rows, err := d.QueryContext(ctx, `SELECT address FROM docs_pages WHERE provider = $1 UNION SELECT address FROM docs_terms WHERE provider = $1`, p.Provider)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (p *PurgeResult) origins(ctx context.Context, d *db.DB) ([]string, error) {
 
 // list writes the deletion list, if there are chunks: a second purge writes none.
 func (p *PurgeResult) list(ctx context.Context, d *db.DB, s store.Store) error {
-	rows, err := d.QueryContext(ctx, `SELECT c.id, p.address FROM chunks c JOIN pages p ON p.provider = c.provider AND p.key = c.key WHERE c.provider = $1 ORDER BY c.key, c.ordinal`, p.Provider)
+	rows, err := d.QueryContext(ctx, `SELECT c.id, p.address FROM docs_chunks c JOIN docs_pages p ON p.provider = c.provider AND p.key = c.key WHERE c.provider = $1 ORDER BY c.key, c.ordinal`, p.Provider)
 	if err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func Enable(ctx context.Context, d *db.DB, provider string) (bool, error) {
 // Unblock lets pages of a provider be requested again that answered 403: the page with this
 // URL, or all of them for "". It returns how many.
 func Unblock(ctx context.Context, d *db.DB, provider, address string) (int64, error) {
-	n, err := changed(d.ExecContext(ctx, `DELETE FROM blocked_urls WHERE provider = $1 AND ($2 = '' OR address = $2 OR key = $2)`, provider, address))
+	n, err := changed(d.ExecContext(ctx, `DELETE FROM docs_blocked_urls WHERE provider = $1 AND ($2 = '' OR address = $2 OR key = $2)`, provider, address))
 	if err != nil {
 		return 0, fmt.Errorf("lifting the blocks of %s: %w", provider, err)
 	}

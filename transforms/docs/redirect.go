@@ -79,7 +79,7 @@ func (c *crawl) target(ctx context.Context, to link, depth int) (p *page, taken 
 			return err
 		}
 		var err error
-		p, err = scanPage(tx.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM pages WHERE provider = $1 AND key = $2`, c.policy.ProviderID, to.key))
+		p, err = scanPage(tx.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM docs_pages WHERE provider = $1 AND key = $2`, c.policy.ProviderID, to.key))
 		if errors.Is(err, sql.ErrNoRows) { // the frontier is full
 			taken = true
 			return nil
@@ -91,7 +91,7 @@ func (c *crawl) target(ctx context.Context, to link, depth int) (p *page, taken 
 			return nil
 		}
 		p.status, p.counted = Fetching, true
-		_, err = tx.ExecContext(ctx, `UPDATE pages SET status = $1, counted = 1, requested_at = $2 WHERE provider = $3 AND key = $4`, Fetching, now, c.policy.ProviderID, to.key)
+		_, err = tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, counted = 1, requested_at = $2 WHERE provider = $3 AND key = $4`, Fetching, now, c.policy.ProviderID, to.key)
 		return err
 	})
 	if err != nil {

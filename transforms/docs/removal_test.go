@@ -89,7 +89,7 @@ func testRemoval(t *testing.T, d *db.DB) {
 		d.SetMaxOpenConns(1)
 		_, err = d.ExecContext(t.Context(), `PRAGMA busy_timeout = 20`)
 		require.NoError(t, err)
-		reading, err := other.QueryContext(t.Context(), `SELECT key FROM pages`)
+		reading, err := other.QueryContext(t.Context(), `SELECT key FROM docs_pages`)
 		require.NoError(t, err)
 		require.True(t, reading.Next())
 		defer func() { require.NoError(t, reading.Close()) }()
@@ -116,9 +116,9 @@ func testRemoval(t *testing.T, d *db.DB) {
 	if lite {
 		require.Len(t, r.Tries, 2)
 		require.Contains(t, r.Tries[0].Error, "may still be in free parts")
-		require.Equal(t, []any{int64(0), int64(0), ""}, []any{r.Tries[1].Rows["pages"], r.Tries[1].Objects, r.Tries[1].Error})
+		require.Equal(t, []any{int64(0), int64(0), ""}, []any{r.Tries[1].Rows["docs_pages"], r.Tries[1].Objects, r.Tries[1].Error})
 	}
-	require.Equal(t, []int64{21, 20, 1}, []int64{r.Tries[0].Rows["pages"], r.Tries[0].Objects, r.Tries[0].DeadLetters})
+	require.Equal(t, []int64{21, 20, 1}, []int64{r.Tries[0].Rows["docs_pages"], r.Tries[0].Objects, r.Tries[0].DeadLetters})
 	require.Len(t, r.Tries[0].PagesSHA256+r.Tries[0].ObjectsSHA256, 128)
 	for table, n := range r.Left {
 		require.Zero(t, n, table)
@@ -220,7 +220,7 @@ func TestRemovalAfterAKill(t *testing.T) {
 			require.NotNil(t, e.Receipt)
 			var sum removal.Removed
 			for i, one := range e.Receipt.Tries {
-				if i == 0 || one.Objects > 0 || one.Rows["pages"] > 0 || one.DeadLetters > 0 || one.Chunks > 0 {
+				if i == 0 || one.Objects > 0 || one.Rows["docs_pages"] > 0 || one.DeadLetters > 0 || one.Chunks > 0 {
 					require.Zero(t, sum.Objects, "one try has everything")
 					sum = one
 				}
@@ -230,7 +230,7 @@ func TestRemovalAfterAKill(t *testing.T) {
 			sum.ObjectsSHA256, sum.PagesSHA256 = fmt.Sprint(len(sum.ObjectsSHA256)), fmt.Sprint(len(sum.PagesSHA256))
 			if at == 100 {
 				whole = sum
-				require.Equal(t, []int64{5, 4, 1}, []int64{whole.Rows["pages"], whole.Objects, whole.DeadLetters})
+				require.Equal(t, []int64{5, 4, 1}, []int64{whole.Rows["docs_pages"], whole.Objects, whole.DeadLetters})
 				require.Positive(t, whole.Chunks)
 				return
 			}

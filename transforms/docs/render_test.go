@@ -59,7 +59,7 @@ func TestRendered(t *testing.T) {
 		require.GreaterOrEqual(t, g, time.Second)
 	}
 	require.Equal(t, []string{"# Rendered /docs\n\nThis text comes from a script, and only from there.\n\nnext", "# Rendered /docs/next\n\nThis text comes from a script, and only from there.\n\nnext"},
-		w.strings(`SELECT preview FROM chunks ORDER BY key`))
+		w.strings(`SELECT preview FROM docs_chunks ORDER BY key`))
 	for _, r := range w.sim.Requests() {
 		require.Equal(t, host, r.Host)
 	}
@@ -75,7 +75,7 @@ func TestRenderedDialogs(t *testing.T) {
 		document.getElementById("root").innerHTML = "<main><h1>Asked</h1><p>What the reader said to it: " + said + "</p></main>";</script></body></html>`))
 	start := time.Now()
 	w.run()
-	require.Equal(t, []string{"# Asked\n\nWhat the reader said to it: falsenull"}, w.strings(`SELECT preview FROM chunks`), w.row("/docs").Reason)
+	require.Equal(t, []string{"# Asked\n\nWhat the reader said to it: falsenull"}, w.strings(`SELECT preview FROM docs_chunks`), w.row("/docs").Reason)
 	require.Less(t, time.Since(start), time.Minute)
 }
 

@@ -136,7 +136,7 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 	fail := func(err error) (*ProviderReport, Stats, error) {
 		return nil, s, fmt.Errorf("reading the figures of %s: %w", p.ProviderID, err)
 	}
-	rows, err := d.QueryContext(ctx, `SELECT state, reason, active_at, stats FROM runs WHERE session = $1 AND provider = $2`, session, p.ProviderID)
+	rows, err := d.QueryContext(ctx, `SELECT state, reason, active_at, stats FROM docs_runs WHERE session = $1 AND provider = $2`, session, p.ProviderID)
 	if err != nil {
 		return fail(err)
 	}
@@ -164,7 +164,7 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 	if old := p.TermsOld(row.FinishedAt); old != "" {
 		row.Warnings = append(row.Warnings, p.Label()+": "+old)
 	}
-	if err := d.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN session <> $1 OR requested_at = 0 THEN 1 ELSE 0 END), 0) FROM pages WHERE provider = $2 AND content_hash <> ''`,
+	if err := d.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN session <> $1 OR requested_at = 0 THEN 1 ELSE 0 END), 0) FROM docs_pages WHERE provider = $2 AND content_hash <> ''`,
 		session, p.ProviderID).Scan(&row.TotalPages, &row.NotReached); err != nil {
 		return fail(err)
 	}
@@ -235,7 +235,7 @@ func seconds(micros int64) float64 {
 // qualityOf computes the quality of all chunks that a provider has now.
 func qualityOf(ctx context.Context, d *db.DB, provider string) (chunk.Quality, error) {
 	var q chunk.Quality
-	rows, err := d.QueryContext(ctx, `SELECT key, id, ordinal, tokens, hash, preview FROM chunks WHERE provider = $1 ORDER BY key, ordinal`, provider)
+	rows, err := d.QueryContext(ctx, `SELECT key, id, ordinal, tokens, hash, preview FROM docs_chunks WHERE provider = $1 ORDER BY key, ordinal`, provider)
 	if err != nil {
 		return q, err
 	}

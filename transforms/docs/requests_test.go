@@ -66,7 +66,7 @@ func TestRequestsBySource(t *testing.T) {
 		}
 		d := openDB(t, j.cfg.DB)
 		w := &world{t: t, db: d}
-		keys[tt.name] = w.strings(`SELECT key FROM pages WHERE content_hash <> '' AND key NOT LIKE '%.json' ORDER BY key`)
+		keys[tt.name] = w.strings(`SELECT key FROM docs_pages WHERE content_hash <> '' AND key NOT LIKE '%.json' ORDER BY key`)
 		require.Equal(t, keys["html"], keys[tt.name], "the same pages")
 	}
 }

@@ -428,7 +428,7 @@ func TestMovedPages(t *testing.T) {
 		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
 		require.NoError(t, err)
 		require.Equal(t, []int64{7, 8}, []int64{r.Providers[0].TotalPages, r.Providers[0].PreviousPages})
-		require.Equal(t, []string{"7"}, w.strings(`SELECT CAST(COUNT(DISTINCT key) AS TEXT) FROM chunks`))
+		require.Equal(t, []string{"7"}, w.strings(`SELECT CAST(COUNT(DISTINCT key) AS TEXT) FROM docs_chunks`))
 	})
 }
 
@@ -453,7 +453,7 @@ func TestBehindLogin(t *testing.T) {
 		require.Equal(t, row{Status: Skipped, Reason: "no content", Depth: 1, HTTP: 200, Content: true}, w.row("/docs/c"))
 		s := w.crawl.part.stats
 		require.Equal(t, []int64{2, 1, 1}, []int64{s.Deleted, s.Skipped, s.Unchanged})
-		require.Equal(t, []string{"https://docs.example.com/docs", "https://docs.example.com/docs/c"}, w.strings(`SELECT DISTINCT key FROM chunks ORDER BY key`))
+		require.Equal(t, []string{"https://docs.example.com/docs", "https://docs.example.com/docs/c"}, w.strings(`SELECT DISTINCT key FROM docs_chunks ORDER BY key`))
 		w.newSession()
 		w.set("/docs/a", doc("a"))
 		w.run()
@@ -506,7 +506,7 @@ func TestForbidden(t *testing.T) {
 		w.newSession()
 		w.set("/docs/a", status(403))
 		w.run()
-		require.Equal(t, []string{"https://docs.example.com/docs/a 403"}, w.strings(`SELECT key || ' ' || http_status FROM blocked_urls`))
+		require.Equal(t, []string{"https://docs.example.com/docs/a 403"}, w.strings(`SELECT key || ' ' || http_status FROM docs_blocked_urls`))
 		require.Equal(t, row{Status: Failed, Reason: "403: never requested again", Depth: 1, HTTP: 403, Content: true}, w.row("/docs/a"))
 		require.Equal(t, []int64{1, 0}, []int64{w.crawl.part.stats.Blocked, w.crawl.part.stats.Deleted})
 		w.paths()
@@ -562,7 +562,7 @@ func TestSecondCrawl(t *testing.T) {
 		require.Equal(t, map[string]string{"/docs": "not_modified", "/docs/b": "deleted", "/docs/c": "deleted", "/docs/lost": "deleted", "/docs/a": "indexed"},
 			map[string]string{"/docs": string(w.row("/docs").Status), "/docs/b": string(w.row("/docs/b").Status), "/docs/c": string(w.row("/docs/c").Status),
 				"/docs/lost": string(w.row("/docs/lost").Status), "/docs/a": string(w.row("/docs/a").Status)})
-		require.Empty(t, w.strings(`SELECT key FROM chunks WHERE key IN ('https://docs.example.com/docs/b', 'https://docs.example.com/docs/lost')`))
+		require.Empty(t, w.strings(`SELECT key FROM docs_chunks WHERE key IN ('https://docs.example.com/docs/b', 'https://docs.example.com/docs/lost')`))
 		_, changes, err := Changes(t.Context(), d, "")
 		require.NoError(t, err)
 		var said []string
@@ -777,7 +777,7 @@ func TestNothingPersonalIsKept(t *testing.T) {
 		for _, address := range []string{"jane.doe@", "support@corp", "root@db", "@home", "@box", "%40box"} {
 			require.NotContains(t, all, address)
 		}
-		for _, p := range w.strings(`SELECT preview FROM chunks`) {
+		for _, p := range w.strings(`SELECT preview FROM docs_chunks`) {
 			require.LessOrEqual(t, len([]rune(p)), 500)
 		}
 		var texts string
@@ -847,9 +847,9 @@ func killedAnywhere(t *testing.T, d *db.DB, noDelay bool) {
 	require.Len(t, paths, 21)
 	slices.Sort(paths)
 	require.Len(t, slices.Compact(paths), 21)
-	require.Equal(t, []string{"21"}, w.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM pages WHERE status = 'indexed'`))
+	require.Equal(t, []string{"21"}, w.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM docs_pages WHERE status = 'indexed'`))
 	require.Equal(t, int64(21), w.crawl.part.stats.New)
-	require.Equal(t, []string{"21"}, w.strings(`SELECT CAST(requested AS TEXT) FROM runs`), "an interrupted page counts once")
+	require.Equal(t, []string{"21"}, w.strings(`SELECT CAST(requested AS TEXT) FROM docs_runs`), "an interrupted page counts once")
 }
 
 // A retry that a kill interrupted has used up its tries.
@@ -910,13 +910,13 @@ func TestPurge(t *testing.T) {
 		w.set("/docs/bad", status(500))
 		w.set("/docs/no", status(403))
 		w.run()
-		ids := w.strings(`SELECT id FROM chunks ORDER BY id`)
+		ids := w.strings(`SELECT id FROM docs_chunks ORDER BY id`)
 		require.NotEmpty(t, ids)
 		s, err := store.Open(t.Context(), w.dir)
 		require.NoError(t, err)
 		p, err := Purge(t.Context(), d, s, "p", w.time.Now())
 		require.NoError(t, err)
-		require.Equal(t, map[string]int64{"pages": 4, "docs_sources": 0, "docs_page_sources": 0, "docs_terms": 0, "docs_api_files": 0, "docs_repository_files": 0, "links": 3, "chunks": 2, "docs_blocks": 2, "docs_changes": 2, "blocked_urls": 1, "runs": 1, "docs_robots": 1}, p.Rows)
+		require.Equal(t, map[string]int64{"docs_pages": 4, "docs_sources": 0, "docs_page_sources": 0, "docs_terms": 0, "docs_api_files": 0, "docs_repository_files": 0, "docs_links": 3, "docs_chunks": 2, "docs_blocks": 2, "docs_changes": 2, "docs_blocked_urls": 1, "docs_runs": 1, "docs_robots": 1}, p.Rows)
 		require.Empty(t, w.strings(`SELECT origin FROM docs_robots`))
 		require.Equal(t, []string{host}, w.strings(`SELECT host FROM docs_hosts`), "when it may be asked again still holds")
 		require.Equal(t, []int64{2, 1, 2}, []int64{p.Objects, p.DeadLetters, p.Chunks})
@@ -1133,12 +1133,12 @@ func TestPurgeErases(t *testing.T) {
 	d.SetMaxOpenConns(1)
 	_, err = d.ExecContext(t.Context(), `PRAGMA busy_timeout = 20`) // waits no longer than that for readers
 	require.NoError(t, err)
-	reading, err := other.QueryContext(t.Context(), `SELECT key FROM pages`)
+	reading, err := other.QueryContext(t.Context(), `SELECT key FROM docs_pages`)
 	require.NoError(t, err)
 	require.True(t, reading.Next())
 	_, err = Purge(t.Context(), d, s, "p", w.time.Now())
 	require.ErrorIs(t, err, ErrNotErased)
-	require.Equal(t, []string{"0"}, w.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM pages`))
+	require.Equal(t, []string{"0"}, w.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM docs_pages`))
 	require.NoError(t, reading.Close())
 	_, err = Purge(t.Context(), d, s, "p", w.time.Now())
 	require.NoError(t, err)
@@ -1257,7 +1257,7 @@ func TestExplain(t *testing.T) {
 			{"https://docs.example.com/docs/old/1", "pattern", "the blocked path pattern /docs/old/**"},
 			{"https://docs.example.com/docs/blog/1", "pattern", `the personal-data block "blog" (/*/{blog,blogs}/**)`},
 			{"https://docs.example.com/pricing", "pattern", "no allowed path pattern matches"},
-			{"https://docs.example.com/docs/no", "known", "it answered 403 and is never requested again (blocked_urls)"},
+			{"https://docs.example.com/docs/no", "known", "it answered 403 and is never requested again (docs_blocked_urls)"},
 			{"https://other.example/docs", "host", "no policy has a seed on it; pages of other hosts are never requested"},
 			{"ftp://docs.example.com/docs", "scheme", ""},
 		} {
@@ -1392,7 +1392,7 @@ func TestWaitForBudgetIsShownAndKept(t *testing.T) {
 		w.set("/docs/2", doc("two"))
 		kept := func() (s Stats) {
 			var text string
-			require.NoError(t, d.QueryRowContext(t.Context(), `SELECT stats FROM runs WHERE session = $1`, w.session).Scan(&text))
+			require.NoError(t, d.QueryRowContext(t.Context(), `SELECT stats FROM docs_runs WHERE session = $1`, w.session).Scan(&text))
 			require.NoError(t, json.Unmarshal([]byte(text), &s))
 			return s
 		}

@@ -80,7 +80,7 @@ func TestKeptQuery(t *testing.T) {
 			}
 			require.Equal(t, want, got)
 			require.Equal(t, []string{"https://docs.example.com/docs", "https://docs.example.com/docs/list?page=1", "https://docs.example.com/docs/list?page=2"},
-				w.strings(`SELECT key FROM pages WHERE provider = 'q' AND status = 'indexed' ORDER BY key`))
+				w.strings(`SELECT key FROM docs_pages WHERE provider = 'q' AND status = 'indexed' ORDER BY key`))
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestHostilePages(t *testing.T) {
 				require.Equal(t, tt.end, r.Status, r.Reason)
 				require.Contains(t, r.Reason, tt.reason)
 				require.Equal(t, Indexed, w.row("/docs/y").Status)
-				require.LessOrEqual(t, len(w.strings(`SELECT to_key FROM links WHERE from_key = $1`, "https://"+host+"/docs/x")), maxLinks)
+				require.LessOrEqual(t, len(w.strings(`SELECT to_key FROM docs_links WHERE from_key = $1`, "https://"+host+"/docs/x")), maxLinks)
 				require.Less(t, sent.Load(), int64(30<<20), "the rest is not waited for")
 				all := w.everything()
 				require.True(t, utf8.ValidString(all))

@@ -31,7 +31,7 @@ func (s State) notOpen() bool {
 func (c *crawl) beginJudging(ctx context.Context) error {
 	about := site.About{Name: c.host, SeedKey: "seed_urls", ScopeKey: "allowed_path_patterns"}
 	err := c.db.QueryRowContext(ctx, `SELECT COALESCE(SUM(CASE WHEN depth = 0 AND session = $1 AND status = $2 THEN 1 ELSE 0 END), 0),
-		COALESCE(SUM(CASE WHEN content_hash <> '' THEN 1 ELSE 0 END), 0) FROM pages WHERE provider = $3`,
+		COALESCE(SUM(CASE WHEN content_hash <> '' THEN 1 ELSE 0 END), 0) FROM docs_pages WHERE provider = $3`,
 		c.part.session, Queued, c.policy.ProviderID).Scan(&about.Seeds, &about.Known)
 	if err != nil {
 		return fmt.Errorf("counting the pages of %s: %w", c.policy.ProviderID, err)

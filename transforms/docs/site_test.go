@@ -60,7 +60,7 @@ func TestSiteNotOpen(t *testing.T) {
 					require.Contains(t, reason, c.reason)
 					require.Len(t, w.paths(), c.requests)
 					require.Equal(t, before, w.stored())
-					require.Empty(t, w.strings(`SELECT key FROM blocked_urls`))
+					require.Empty(t, w.strings(`SELECT key FROM docs_blocked_urls`))
 				}
 				w.newSession()
 				open()
@@ -80,7 +80,7 @@ func TestLostProvider(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		for _, key := range []string{"/docs", "/docs/a"} {
-			_, err := d.ExecContext(t.Context(), `INSERT INTO blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $2, 403, 1)`, w.policy.ProviderID, "https://docs.example.com"+key)
+			_, err := d.ExecContext(t.Context(), `INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $2, 403, 1)`, w.policy.ProviderID, "https://docs.example.com"+key)
 			require.NoError(t, err)
 		}
 		w.set("/docs", doc("seed", "/docs/a"))
@@ -88,7 +88,7 @@ func TestLostProvider(t *testing.T) {
 		state, reason := w.run()
 		require.Equal(t, Done, state, reason)
 		require.Equal(t, []string{"/docs", "/docs/a"}, w.paths())
-		require.Empty(t, w.strings(`SELECT key FROM blocked_urls`))
+		require.Empty(t, w.strings(`SELECT key FROM docs_blocked_urls`))
 	})
 }
 
@@ -164,18 +164,18 @@ func TestYear(t *testing.T) {
 			case week == 0:
 				whole = w.stored()
 			case week < 32 && want[week] == SiteThin: // the seed lists fewer pages
-				require.Len(t, w.strings(`SELECT DISTINCT key FROM chunks`), 9, week)
+				require.Len(t, w.strings(`SELECT DISTINCT key FROM docs_chunks`), 9, week)
 			case week < 32:
 				require.Equal(t, whole, w.stored(), week)
 			case week >= 32:
-				require.Len(t, w.strings(`SELECT DISTINCT key FROM chunks`), 5, week)
+				require.Len(t, w.strings(`SELECT DISTINCT key FROM docs_chunks`), 5, week)
 			}
 			w.time.Advance(7 * 24 * time.Hour)
 			w.newSession()
 		}
 		require.Equal(t, []string{"https://docs.example.com/docs", "https://docs.example.com/docs/v2/e", "https://docs.example.com/docs/v2/f", "https://docs.example.com/docs/v2/g", "https://docs.example.com/docs/v2/h"},
-			w.strings(`SELECT DISTINCT key FROM chunks ORDER BY key`))
-		require.Empty(t, w.strings(`SELECT key FROM blocked_urls`))
+			w.strings(`SELECT DISTINCT key FROM docs_chunks ORDER BY key`))
+		require.Empty(t, w.strings(`SELECT key FROM docs_blocked_urls`))
 		s, err := store.Open(t.Context(), w.dir)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, s.Close()) }()

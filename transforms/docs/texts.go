@@ -57,7 +57,7 @@ type storedPage struct {
 }
 
 func storedPages(ctx context.Context, d *db.DB, provider string) (out []storedPage, err error) {
-	rows, err := d.QueryContext(ctx, `SELECT key, address, title, fetched_at FROM pages WHERE provider = $1 AND content_hash <> '' ORDER BY key`, provider)
+	rows, err := d.QueryContext(ctx, `SELECT key, address, title, fetched_at FROM docs_pages WHERE provider = $1 AND content_hash <> '' ORDER BY key`, provider)
 	if err != nil {
 		return nil, fmt.Errorf("reading the pages of %s: %w", provider, err)
 	}
@@ -94,7 +94,7 @@ func handedOver(ctx context.Context, s store.Store, provider string) (map[string
 
 // read completes a page with its text.
 func (p storedPage) read(ctx context.Context, d *db.DB, s store.Store, handed map[string][]store.Object) (PageText, error) {
-	rows, err := d.QueryContext(ctx, `SELECT id, preview FROM chunks WHERE provider = $1 AND key = $2 ORDER BY ordinal`, p.Provider, p.key)
+	rows, err := d.QueryContext(ctx, `SELECT id, preview FROM docs_chunks WHERE provider = $1 AND key = $2 ORDER BY ordinal`, p.Provider, p.key)
 	if err != nil {
 		return p.PageText, fmt.Errorf("reading the chunks of %s: %w", p.URL, err)
 	}
@@ -163,18 +163,18 @@ func handOffName(key string) string {
 
 // Ending says what became of the first page of a provider: "" if a page has content.
 func Ending(ctx context.Context, d *db.DB, provider string) (kept int64, why string, err error) {
-	if err := d.QueryRowContext(ctx, `SELECT COUNT(*) FROM pages WHERE provider = $1 AND content_hash <> ''`, provider).Scan(&kept); err != nil {
+	if err := d.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_pages WHERE provider = $1 AND content_hash <> ''`, provider).Scan(&kept); err != nil {
 		return 0, "", fmt.Errorf("counting the pages of %s: %w", provider, err)
 	}
 	var status, reason string
-	err = d.QueryRowContext(ctx, `SELECT status, reason FROM pages WHERE provider = $1 ORDER BY depth, seq LIMIT 1`, provider).Scan(&status, &reason)
+	err = d.QueryRowContext(ctx, `SELECT status, reason FROM docs_pages WHERE provider = $1 ORDER BY depth, seq LIMIT 1`, provider).Scan(&status, &reason)
 	switch {
 	case err == nil:
 		return kept, status + inBrackets(reason), nil
 	case err != sql.ErrNoRows:
 		return kept, "", fmt.Errorf("reading the first page of %s: %w", provider, err)
 	}
-	err = d.QueryRowContext(ctx, `SELECT state, reason FROM runs WHERE provider = $1 ORDER BY started_at DESC LIMIT 1`, provider).Scan(&status, &reason)
+	err = d.QueryRowContext(ctx, `SELECT state, reason FROM docs_runs WHERE provider = $1 ORDER BY started_at DESC LIMIT 1`, provider).Scan(&status, &reason)
 	if err == sql.ErrNoRows {
 		return kept, "it was not crawled", nil
 	}

@@ -73,11 +73,16 @@ func newWorldOn(t *testing.T, d *db.DB) *world {
 	w.handle(host)
 	w.cfg = Config{Lane: lane.Config{Job: Job, Store: w.dir, Slots: 1, LogFormat: "json", LogLevel: 12,
 		Web: Web(web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM()})}}
-	var err error
-	w.policy, err = policy.Parse("p.yaml", []byte("provider_id: p\nname: P\nseed_urls: [https://"+host+"/docs]\nallowed_path_patterns: [/docs/**]\nblocked_path_patterns: [/docs/old/**]\nsources: [html]\n"), time.Now())
-	require.NoError(t, err)
+	w.policy = worldPolicy(t)
 	w.newSession()
 	return w
+}
+
+func worldPolicy(t *testing.T) policy.Policy {
+	t.Helper()
+	p, err := policy.Parse("p.yaml", []byte("provider_id: p\nname: P\nseed_urls: [https://"+host+"/docs]\nallowed_path_patterns: [/docs/**]\nblocked_path_patterns: [/docs/old/**]\nsources: [html]\n"), time.Now())
+	require.NoError(t, err)
+	return p
 }
 
 func (w *world) handle(host string) {
@@ -243,7 +248,7 @@ func (w *world) row(path string) row {
 	w.t.Helper()
 	var r row
 	var hash string
-	err := w.db.QueryRowContext(w.t.Context(), `SELECT status, reason, depth, http_status, content_hash FROM pages WHERE provider = $1 AND key = $2`, w.policy.ProviderID, "https://"+host+path).
+	err := w.db.QueryRowContext(w.t.Context(), `SELECT status, reason, depth, http_status, content_hash FROM docs_pages WHERE provider = $1 AND key = $2`, w.policy.ProviderID, "https://"+host+path).
 		Scan(&r.Status, &r.Reason, &r.Depth, &r.HTTP, &hash)
 	require.NoError(w.t, err, path)
 	r.Content = hash != ""
@@ -306,8 +311,8 @@ func handedIn(t *testing.T, dir string) (out []handOffLine) {
 func (w *world) everything() string {
 	w.t.Helper()
 	var b strings.Builder
-	for _, q := range []string{`SELECT key || address || title || reason FROM pages`, `SELECT preview || heading FROM chunks`, `SELECT blocks FROM docs_blocks`,
-		`SELECT sections FROM docs_changes`, `SELECT to_address FROM links`, `SELECT body FROM docs_robots`} {
+	for _, q := range []string{`SELECT key || address || title || reason FROM docs_pages`, `SELECT preview || heading FROM docs_chunks`, `SELECT blocks FROM docs_blocks`,
+		`SELECT sections FROM docs_changes`, `SELECT to_address FROM docs_links`, `SELECT body FROM docs_robots`} {
 		b.WriteString(strings.Join(w.strings(q), "\n"))
 	}
 	require.NoError(w.t, fsWalk(w.dir, &b))

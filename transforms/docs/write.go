@@ -44,7 +44,7 @@ func (c *crawl) note(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return fmt.Errorf("encoding figures: %w", err)
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE runs SET queued = $1, stats = $2, active_at = $3 WHERE session = $4 AND provider = $5`,
+	_, err = tx.ExecContext(ctx, `UPDATE docs_runs SET queued = $1, stats = $2, active_at = $3 WHERE session = $4 AND provider = $5`,
 		c.part.queued, string(b), db.Micros(now), c.part.session, c.policy.ProviderID)
 	if err != nil {
 		return fmt.Errorf("writing figures: %w", err)
@@ -213,15 +213,15 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 		if left == p {
 			continue
 		}
-		if err := exec(`UPDATE pages SET status = $1, reason = $2, http_status = 0 WHERE provider = $3 AND key = $4`, Skipped, "redirects to "+p.key, id, left.key); err != nil {
+		if err := exec(`UPDATE docs_pages SET status = $1, reason = $2, http_status = 0 WHERE provider = $3 AND key = $4`, Skipped, "redirects to "+p.key, id, left.key); err != nil {
 			return err
 		}
 	}
-	if err := exec(`UPDATE pages SET status = $1, reason = $2, http_status = $3 WHERE provider = $4 AND key = $5`, e.status, content.Clean(e.reason), e.http, id, p.key); err != nil {
+	if err := exec(`UPDATE docs_pages SET status = $1, reason = $2, http_status = $3 WHERE provider = $4 AND key = $5`, e.status, content.Clean(e.reason), e.http, id, p.key); err != nil {
 		return err
 	}
 	if e.forbid {
-		if err := exec(`INSERT INTO blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (provider, key) DO NOTHING`,
+		if err := exec(`INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (provider, key) DO NOTHING`,
 			id, p.key, ch.at.String(), e.http, now); err != nil {
 			return err
 		}
@@ -238,7 +238,7 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 		}
 	}
 	if handOff && kind != "new" {
-		for _, table := range []string{"chunks", "docs_blocks"} {
+		for _, table := range []string{"docs_chunks", "docs_blocks"} {
 			if err := exec(`DELETE FROM `+table+` WHERE provider = $1 AND key = $2`, id, p.key); err != nil {
 				return err
 			}
@@ -246,22 +246,22 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 	}
 	switch {
 	case e.gone:
-		if err := exec(`DELETE FROM links WHERE provider = $1 AND from_key = $2`, id, p.key); err != nil {
+		if err := exec(`DELETE FROM docs_links WHERE provider = $1 AND from_key = $2`, id, p.key); err != nil {
 			return err
 		}
-		return exec(`UPDATE pages SET content_hash = '', etag = '', last_modified = '', title = '', chunks = 0, gone_at = $1 WHERE provider = $2 AND key = $3`, now, id, p.key)
+		return exec(`UPDATE docs_pages SET content_hash = '', etag = '', last_modified = '', title = '', chunks = 0, gone_at = $1 WHERE provider = $2 AND key = $3`, now, id, p.key)
 	case e.status == NotModified:
-		return exec(`UPDATE pages SET fetched_at = $1 WHERE provider = $2 AND key = $3`, now, id, p.key)
+		return exec(`UPDATE docs_pages SET fetched_at = $1 WHERE provider = $2 AND key = $3`, now, id, p.key)
 	case e.read == nil:
 		return nil
 	}
 	h := e.resp.Header
-	if err := exec(`UPDATE pages SET etag = $1, last_modified = $2, content_hash = $3, read_by = $4, title = $5, chunks = $6, fetched_at = $7, gone_at = 0 WHERE provider = $8 AND key = $9`,
+	if err := exec(`UPDATE docs_pages SET etag = $1, last_modified = $2, content_hash = $3, read_by = $4, title = $5, chunks = $6, fetched_at = $7, gone_at = 0 WHERE provider = $8 AND key = $9`,
 		validator(h.Get("ETag")), validator(h.Get("Last-Modified")), e.read.hash, c.readBy+ch.way.id(), clean(e.read.title), len(e.read.chunks), now, id, p.key); err != nil {
 		return err
 	}
 	if kind != "" {
-		if err := exec(`UPDATE pages SET changed_at = $1 WHERE provider = $2 AND key = $3`, now, id, p.key); err != nil {
+		if err := exec(`UPDATE docs_pages SET changed_at = $1 WHERE provider = $2 AND key = $3`, now, id, p.key); err != nil {
 			return err
 		}
 	}
@@ -300,19 +300,19 @@ func (c *crawl) writeContent(ctx context.Context, tx *sql.Tx, p *page, r *pageCo
 		}
 		rows[i] = []any{id, p.key, int64(k.Ordinal), k.ID, clean(string(heading)), int64(k.Tokens), k.Hash, clean(k.Preview())}
 	}
-	return c.db.InsertRows(ctx, tx, "chunks", []string{"provider", "key", "ordinal", "id", "heading", "tokens", "hash", "preview"}, rows, "")
+	return c.db.InsertRows(ctx, tx, "docs_chunks", []string{"provider", "key", "ordinal", "id", "heading", "tokens", "hash", "preview"}, rows, "")
 }
 
 func (c *crawl) writeLinks(ctx context.Context, tx *sql.Tx, key string, links []link) error {
 	id := c.policy.ProviderID
-	if _, err := tx.ExecContext(ctx, `DELETE FROM links WHERE provider = $1 AND from_key = $2`, id, key); err != nil {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM docs_links WHERE provider = $1 AND from_key = $2`, id, key); err != nil {
 		return err
 	}
 	rows := make([][]any, len(links))
 	for i, l := range links {
 		rows[i] = []any{id, key, int64(i), l.key, l.address}
 	}
-	if err := c.db.InsertRows(ctx, tx, "links", []string{"provider", "from_key", "ordinal", "to_key", "to_address"}, rows, ""); err != nil {
+	if err := c.db.InsertRows(ctx, tx, "docs_links", []string{"provider", "from_key", "ordinal", "to_key", "to_address"}, rows, ""); err != nil {
 		return fmt.Errorf("writing links: %w", err)
 	}
 	return nil
@@ -331,7 +331,7 @@ func validator(s string) string {
 
 // stored returns the stored links of a page.
 func (c *crawl) stored(ctx context.Context, key string) ([]link, error) {
-	rows, err := c.db.QueryContext(ctx, `SELECT to_key, to_address FROM links WHERE provider = $1 AND from_key = $2 ORDER BY ordinal`, c.policy.ProviderID, key)
+	rows, err := c.db.QueryContext(ctx, `SELECT to_key, to_address FROM docs_links WHERE provider = $1 AND from_key = $2 ORDER BY ordinal`, c.policy.ProviderID, key)
 	if err != nil {
 		return nil, fmt.Errorf("reading the links of %s: %w", key, err)
 	}
@@ -366,7 +366,7 @@ func (c *crawl) storedContent(ctx context.Context, key string) (storedContent, e
 		})
 	}
 	if err == nil {
-		rows, err = c.db.QueryContext(ctx, `SELECT id FROM chunks WHERE provider = $1 AND key = $2 ORDER BY ordinal`, c.policy.ProviderID, key)
+		rows, err = c.db.QueryContext(ctx, `SELECT id FROM docs_chunks WHERE provider = $1 AND key = $2 ORDER BY ordinal`, c.policy.ProviderID, key)
 	}
 	if err == nil {
 		err = each(rows, func() error {

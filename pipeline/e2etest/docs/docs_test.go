@@ -103,8 +103,8 @@ func content(t *testing.T, dsn string) []string {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.Close()) }()
 	out := []string{}
-	for _, q := range []string{`SELECT key || ' ' || status || ' ' || depth || ' ' || content_hash FROM pages`, `SELECT key || ' ' || id FROM chunks`,
-		`SELECT provider || ' ' || state || ' ' || reason || ' ' || requested FROM runs`, `SELECT kind || ' ' || key FROM docs_changes`} {
+	for _, q := range []string{`SELECT key || ' ' || status || ' ' || depth || ' ' || content_hash FROM docs_pages`, `SELECT key || ' ' || id FROM docs_chunks`,
+		`SELECT provider || ' ' || state || ' ' || reason || ' ' || requested FROM docs_runs`, `SELECT kind || ' ' || key FROM docs_changes`} {
 		rows, err := d.QueryContext(t.Context(), q)
 		require.NoError(t, err)
 		for rows.Next() {

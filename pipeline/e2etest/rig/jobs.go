@@ -70,8 +70,8 @@ func Catalog(w Web) Job {
 func Docs(t testing.TB, w Web) Job {
 	t.Helper()
 	j := Job{MinRows: 10, Pause: time.Second,
-		Queries: []string{`SELECT key || ' ' || status || ' ' || depth || ' ' || content_hash FROM pages`, `SELECT key || ' ' || id FROM chunks`,
-			`SELECT provider || ' ' || state || ' ' || reason || ' ' || requested FROM runs`, `SELECT kind || ' ' || key FROM docs_changes`}}
+		Queries: []string{`SELECT key || ' ' || status || ' ' || depth || ' ' || content_hash FROM docs_pages`, `SELECT key || ' ' || id FROM docs_chunks`,
+			`SELECT provider || ' ' || state || ' ' || reason || ' ' || requested FROM docs_runs`, `SELECT kind || ' ' || key FROM docs_changes`}}
 	docsim.Install(j.handle(w), 1)
 	dir := t.TempDir()
 	for _, name := range []string{"openai.yaml", "pinecone.yaml"} {

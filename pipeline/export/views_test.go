@@ -46,7 +46,7 @@ func TestViewsOfAnOlderDatabase(t *testing.T) {
 		}
 		d.Now = func() time.Time { return day.Add(24 * time.Hour) }
 		fill(t, d)
-		for table, column := range map[string]string{"docs_pages": "fetched_at", "catalog_products": "first_seen", "catalog_changes": "changed_at", "news_articles": "collected_at"} {
+		for table, column := range map[string]string{"pages": "fetched_at", "catalog_products": "first_seen", "catalog_changes": "changed_at", "news_articles": "collected_at"} {
 			_, err := d.ExecContext(t.Context(), fmt.Sprintf(`UPDATE %s SET %s = %[2]s + 7 WHERE %[2]s > 0`, table, column)) // microseconds
 			require.NoError(t, err)
 		}

@@ -31,7 +31,7 @@ func Finds(allowed func(ctx context.Context, src explore.Source, provider string
 		Shown:  []string{"provider", "status", "chunks", "fetched_at", "url"},
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
 			look := db.Look{Equal: explore.Chosen("p.provider", q["provider"]), Text: q["text"], Columns: []string{"p.title", "p.address", "p.key"}}
-			return explore.Rows(ctx, src.DB, "pages p", q, look, []db.Match{{Column: "p.provider"}, {Column: "p.key"}}, func(l db.Look) iter.Seq2[Page, error] { return Pages(ctx, src.DB, Filter{Look: l}) },
+			return explore.Rows(ctx, src.DB, "docs_pages p", q, look, []db.Match{{Column: "p.provider"}, {Column: "p.key"}}, func(l db.Look) iter.Seq2[Page, error] { return Pages(ctx, src.DB, Filter{Look: l}) },
 				func(p Page) []string { return []string{p.Provider, p.Key} }, pageItem)
 		},
 		Show: func(ctx context.Context, src explore.Source, q explore.Query) (explore.Item, error) {
@@ -44,7 +44,7 @@ func Finds(allowed func(ctx context.Context, src explore.Source, provider string
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
 			look := db.Look{Equal: explore.Chosen("c.provider", q["provider"]), Text: q["text"], Columns: []string{"c.preview", "p.address"}}
 			order := []db.Match{{Column: "c.provider"}, {Column: "c.key"}, {Column: "c.ordinal", Value: int64(0)}}
-			return explore.Rows(ctx, src.DB, "chunks c", q, look, order, func(l db.Look) iter.Seq2[Chunk, error] { return Chunks(ctx, src.DB, Filter{Look: l}) },
+			return explore.Rows(ctx, src.DB, "docs_chunks c", q, look, order, func(l db.Look) iter.Seq2[Chunk, error] { return Chunks(ctx, src.DB, Filter{Look: l}) },
 				func(c Chunk) []string { return []string{c.Provider, c.Key, strconv.FormatInt(c.Ordinal, 10)} }, chunkItem)
 		},
 		Show: func(ctx context.Context, src explore.Source, q explore.Query) (item explore.Item, err error) {

@@ -123,7 +123,7 @@ func testRemoval(t *testing.T, d *db.DB) {
 	for table, n := range r.Left {
 		require.Zero(t, n, table)
 	}
-	require.Contains(t, r.Left, "chunks")
+	require.Contains(t, r.Left, "docs_chunks")
 	require.Contains(t, r.Left, index.Table)
 	require.EqualValues(t, 1, r.Tries[0].Rows[index.Table])
 	indexed, err := db.Texts(t.Context(), d, `SELECT provider FROM search_chunks`)

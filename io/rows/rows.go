@@ -31,6 +31,7 @@ const (
 	Boolean Kind = "boolean"
 	Time    Kind = "time" // RFC 3339 in UTC
 	Texts   Kind = "list of texts"
+	Structs Kind = "list of objects"
 	AnyJSON Kind = "JSON"
 )
 
@@ -61,7 +62,11 @@ func Columns(row reflect.Type) (columns []Column) {
 			of = of.Elem()
 		}
 		optional := slices.Contains(strings.Split(options, ","), "optional")
-		c := Column{Name: name, Kind: kinds[of], Optional: optional, Doc: f.Tag.Get("doc"), index: f.Index}
+		kind := kinds[of]
+		if kind == "" && of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct {
+			kind = Structs
+		}
+		c := Column{Name: name, Kind: kind, Optional: optional, Doc: f.Tag.Get("doc"), index: f.Index}
 		if c.Name == "" || c.Kind == "" || c.Doc == "" || optional != (of != f.Type) || optional && c.Kind == AnyJSON {
 			panic(fmt.Sprintf("rows: %s.%s (%s) needs a type that is known, a pointer if and only if it is optional, and the tags parquet and doc", row, f.Name, f.Type))
 		}
@@ -79,17 +84,17 @@ func (c Column) value(row reflect.Value) any {
 		}
 		v = v.Elem()
 	}
-	switch x := v.Interface().(type) {
-	case time.Time:
-		return x.UTC()
-	case []string:
-		if x == nil {
-			return []string{}
-		}
-		return x
-	default:
-		return x
+	if v.Kind() == reflect.Slice && v.IsNil() {
+		v = reflect.MakeSlice(v.Type(), 0, 0)
 	}
+	if x, ok := v.Interface().(time.Time); ok {
+		return x.UTC()
+	}
+	if c.Kind == Structs {
+		text, _ := encode(v.Interface()) // structs of texts and numbers always encode
+		return JSON(text)
+	}
+	return v.Interface()
 }
 
 // Record returns a row with its columns.
@@ -107,6 +112,7 @@ func Schema(row reflect.Type, title, about string) ([]byte, error) {
 	types := map[Kind]map[string]any{
 		Text: {"type": "string"}, Integer: {"type": "integer"}, Boolean: {"type": "boolean"}, AnyJSON: {},
 		Time: {"type": "string", "format": "date-time"}, Texts: {"type": "array", "items": map[string]any{"type": "string"}},
+		Structs: {"type": "array", "items": map[string]any{"type": "object"}},
 	}
 	properties, required := ordered{}, []string{}
 	for _, c := range Columns(row) {

@@ -31,13 +31,19 @@ type row struct {
 	Words []string   `parquet:"words,list" doc:"words"`
 	Was   *string    `parquet:"was,optional" doc:"before"`
 	Now   JSON       `parquet:"now,json" doc:"after"`
+	Parts []part     `parquet:"parts,list" doc:"parts"`
+}
+
+type part struct {
+	Name string `parquet:"name" json:"name"`
+	Size *int64 `parquet:"size,optional" json:"size,omitempty"`
 }
 
 func samples() []row {
 	at := time.Date(2026, 1, 28, 1, 2, 3, 456789000, time.UTC)
 	n, was := int64(-7), "=1+1"
 	return []row{
-		{inner: inner{"=cmd|' /C calc'!A0", 1}, There: true, At: at, Gone: &at, Count: &n, Words: []string{"a\nb", "<c>"}, Was: &was, Now: `{"a": [1, "ü"]}`},
+		{inner: inner{"=cmd|' /C calc'!A0", 1}, There: true, At: at, Gone: &at, Count: &n, Words: []string{"a\nb", "<c>"}, Was: &was, Now: `{"a": [1, "ü"]}`, Parts: []part{{"<b>", &n}, {Name: "c"}}},
 		{inner: inner{"plain, \"quoted\"\nand two lines", -2}, At: at, Now: "null"},
 		{inner: inner{"'quoted", 3}, At: at, Now: "-1"},
 	}
@@ -69,6 +75,9 @@ func TestParquet(t *testing.T) {
 		if len(got[i].Words) == 0 {
 			got[i].Words = nil
 		}
+		if len(got[i].Parts) == 0 {
+			got[i].Parts = nil
+		}
 	}
 	require.Equal(t, want, got)
 	f, err := parquet.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len()))
@@ -93,8 +102,8 @@ func TestJSONL(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	require.Len(t, lines, 3)
-	require.Equal(t, `{"name":"=cmd|' /C calc'!A0","size":1,"there":true,"at":"2026-01-28T01:02:03.456789Z","gone":"2026-01-28T01:02:03.456789Z","count":-7,"words":["a\nb","<c>"],"was":"=1+1","now":{"a":[1,"ü"]}}`, lines[0])
-	require.Equal(t, `{"name":"plain, \"quoted\"\nand two lines","size":-2,"there":false,"at":"2026-01-28T01:02:03.456789Z","gone":null,"count":null,"words":[],"was":null,"now":null}`, lines[1])
+	require.Equal(t, `{"name":"=cmd|' /C calc'!A0","size":1,"there":true,"at":"2026-01-28T01:02:03.456789Z","gone":"2026-01-28T01:02:03.456789Z","count":-7,"words":["a\nb","<c>"],"was":"=1+1","now":{"a":[1,"ü"]},"parts":[{"name":"<b>","size":-7},{"name":"c"}]}`, lines[0])
+	require.Equal(t, `{"name":"plain, \"quoted\"\nand two lines","size":-2,"there":false,"at":"2026-01-28T01:02:03.456789Z","gone":null,"count":null,"words":[],"was":null,"now":null,"parts":[]}`, lines[1])
 
 	text, err := Schema(reflect.TypeFor[row](), "samples, version 1", "Rows of a test.")
 	require.NoError(t, err)
@@ -123,10 +132,10 @@ func TestCSV(t *testing.T) {
 	got, err := csv.NewReader(&b).ReadAll()
 	require.NoError(t, err)
 	require.Equal(t, [][]string{
-		{"name", "size", "there", "at", "gone", "count", "words", "was", "now"},
-		{"'=cmd|' /C calc'!A0", "1", "true", "2026-01-28T01:02:03.456789Z", "2026-01-28T01:02:03.456789Z", "-7", `["a\nb","<c>"]`, "'=1+1", `{"a":[1,"ü"]}`},
-		{"plain, \"quoted\"\nand two lines", "-2", "false", "2026-01-28T01:02:03.456789Z", "", "", "[]", "", "null"},
-		{"''quoted", "3", "false", "2026-01-28T01:02:03.456789Z", "", "", "[]", "", "'-1"},
+		{"name", "size", "there", "at", "gone", "count", "words", "was", "now", "parts"},
+		{"'=cmd|' /C calc'!A0", "1", "true", "2026-01-28T01:02:03.456789Z", "2026-01-28T01:02:03.456789Z", "-7", `["a\nb","<c>"]`, "'=1+1", `{"a":[1,"ü"]}`, `[{"name":"<b>","size":-7},{"name":"c"}]`},
+		{"plain, \"quoted\"\nand two lines", "-2", "false", "2026-01-28T01:02:03.456789Z", "", "", "[]", "", "null", "[]"},
+		{"''quoted", "3", "false", "2026-01-28T01:02:03.456789Z", "", "", "[]", "", "'-1", "[]"},
 	}, got)
 }
 

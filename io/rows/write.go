@@ -178,14 +178,20 @@ func cell(value any) (string, error) {
 	case time.Time:
 		return x.Format(time.RFC3339Nano), nil
 	case JSON, []string:
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		err := e.Encode(x)
-		return guarded(strings.TrimSuffix(b.String(), "\n")), err
+		text, err := encode(x)
+		return guarded(text), err
 	default:
 		return fmt.Sprint(x), nil
 	}
+}
+
+// encode returns a value as JSON.
+func encode(value any) (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
 // guarded returns a text as a spreadsheet may open it. Most of the text comes from

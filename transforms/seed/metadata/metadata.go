@@ -112,11 +112,11 @@ type Sitemap struct {
 // Counted is a sitemap that robots.txt names.
 type Counted struct {
 	// Its address.
-	URL string `json:"url"`
+	URL string `json:"url" parquet:"url"`
 	// What the answer is, as in kind of sitemap; absent: there was none.
-	Kind string `json:"kind,omitempty"`
+	Kind string `json:"kind,omitempty" parquet:"kind,dict"`
 	// Its entries; absent when they cannot be counted.
-	Count *int64 `json:"count,omitempty"`
+	Count *int64 `json:"count,omitempty" parquet:"count,optional"`
 }
 
 // Source is the record from which this partition has the domain.

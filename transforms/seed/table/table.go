@@ -53,6 +53,8 @@ type Columns struct {
 	SitemapLast    int32    `parquet:"sitemap_last_status" doc:"where no candidate answered 2xx, the status that says most: 403 is not 404; 0: no answer, or an older row"`
 	SitemapPartial bool     `parquet:"sitemap_partial" doc:"sitemap_total_url_count is less than what there is"`
 	SitemapFinal   string   `parquet:"sitemap_final_url" doc:"its URL after redirects, when it is another one"`
+
+	Sitemaps []metadata.Counted `parquet:"sitemaps,list" doc:"the sitemaps that robots.txt names: url, kind and count; count null: it cannot be counted"`
 }
 
 // Row is a row of packed results. Document is all of what was collected, byte for byte the
@@ -94,6 +96,7 @@ func Query(p hive.Partition, m metadata.Domain) (Columns, error) {
 		RobotsKind: m.Robots.Kind, RobotsType: m.Robots.ContentType, RobotsLast: int32(m.Robots.LastStatus), RobotsFinal: m.Robots.FinalURL,
 		SitemapParsed: m.Sitemap.Parsed || m.Sitemap.LastStatus == 0 && m.Sitemap.Kind != "", // older versions set kind for a sitemap alone
 		SitemapType:   m.Sitemap.ContentType, SitemapLast: int32(m.Sitemap.LastStatus), SitemapFinal: m.Sitemap.FinalURL, SitemapPartial: m.Sitemap.Partial,
+		Sitemaps: m.Sitemap.Sitemaps,
 	}
 	if m.Source != nil {
 		c.RawFilePath, c.GivenID, c.Liveness = m.Source.RawFilePath, m.Source.DomainID, m.Source.LivenessStatus

@@ -20,9 +20,10 @@ func rows(t testing.TB, n int) (all []Row) {
 	for i := range n {
 		count, index := int64(i), i
 		m := metadata.Domain{DomainID: fmt.Sprintf("gov:sg:%d.sg", i), RegistrableDomain: fmt.Sprintf("%d.sg", i), Country: "SG", Category: "news", CollectedAt: "2026-01-28T00:30:00.120Z",
-			Robots:  metadata.Robots{StatusCode: 200, Exists: true, SitemapURLs: []string{"https://a.sg/1", "https://a.sg/2"}},
-			Sitemap: metadata.Sitemap{StatusCode: 404, URL: "https://a.sg/1", Error: "dns", Kind: "urlset", URLCount: &count},
-			Source:  &metadata.Source{RawFilePath: "datasets/x", RecordIndex: &index, ContentHints: []string{"news"}}}
+			Robots: metadata.Robots{StatusCode: 200, Exists: true, SitemapURLs: []string{"https://a.sg/1", "https://a.sg/2"}},
+			Sitemap: metadata.Sitemap{StatusCode: 404, URL: "https://a.sg/1", Error: "dns", Kind: "urlset", URLCount: &count,
+				Sitemaps: []metadata.Counted{{URL: "https://a.sg/1", Kind: "urlset", Count: &count}, {URL: "https://a.sg/2"}}},
+			Source: &metadata.Source{RawFilePath: "datasets/x", RecordIndex: &index, ContentHints: []string{"news"}}}
 		r, err := New(p, m, fmt.Appendf(nil, `{"domain_id": %d}`, i))
 		require.NoError(t, err)
 		r.Evidence = []Evidence{{"robots.txt", int64(i), 7}, {"sitemap.xml", int64(i) + 7, 8}}
@@ -45,6 +46,9 @@ func TestRows(t *testing.T) {
 		}
 		if len(got[i].SitemapURLs) == 0 {
 			got[i].SitemapURLs = nil
+		}
+		if len(got[i].Sitemaps) == 0 {
+			got[i].Sitemaps = nil
 		}
 		got[i].CollectedAt = got[i].CollectedAt.UTC()
 	}
@@ -119,7 +123,7 @@ func TestDecodeOlderRows(t *testing.T) {
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
-	want := Row{Columns: Columns{DomainID: "com:sg:site.com", CollectedAt: at, SitemapURLs: []string{"https://site.com/s.xml"}, SitemapKind: "urlset", Hints: []string{}},
+	want := Row{Columns: Columns{DomainID: "com:sg:site.com", CollectedAt: at, SitemapURLs: []string{"https://site.com/s.xml"}, SitemapKind: "urlset", Hints: []string{}, Sitemaps: []metadata.Counted{}},
 		URLCount: &n, Document: "{}", Evidence: []Evidence{{"robots.txt", 3, 4}}}
 	require.Equal(t, want, rows[0])
 }

@@ -139,7 +139,7 @@ func (o *seedOptions) watch() *Watch {
 
 func (o *seedOptions) define(f *flag.FlagSet) {
 	f.StringVar(&o.Until, "until", "", "list or extract: print what would be done up to this stage, and change nothing")
-	f.StringVar(&o.Hosts, "hosts", "all", "all: where https://DOMAIN fails by DNS, connect, TLS or time-out, request www., then http://; strict: https://DOMAIN alone")
+	f.StringVar(&o.Hosts, "hosts", "all", "all: where https://DOMAIN fails by DNS, connect, TLS or time-out, request the record's own host and www., then http://; strict: https://DOMAIN alone")
 	f.BoolVar(&o.FollowIndex, "follow-index", false, "read the children of a sitemap index")
 	f.IntVar(&o.MaxChildSitemaps, "max-child-sitemaps", 50, "sitemaps that are read of those that robots.txt names, and children of a sitemap index")
 	f.BoolVar(&o.Feeds, "feeds", false, "look for RSS and Atom feeds")

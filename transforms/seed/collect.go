@@ -66,7 +66,8 @@ type collector struct {
 	cfg      Config
 	w        *lane.Worker
 	name     string
-	found    found // where its name leads
+	own      []string // other hosts that its records name
+	found    found    // where its name leads
 	client   *polite.Client
 	origin   *url.URL            // of the requests to the domain
 	sitemaps map[string]exchange // candidates that were requested, by address, without their bodies
@@ -80,7 +81,7 @@ type collector struct {
 // collect fetches a domain's robots.txt and sitemap. Its only error is that of the
 // context: whatever a site does is a finding.
 func (c *collector) collect(ctx context.Context, name string, requests []request) (findings, error) {
-	c.name = name
+	c.name, c.own = name, ownHosts(requests)
 	c.client = c.newClient()
 	if !c.found.at.IsZero() {
 		c.client.Know(name, c.found.Addresses, c.found.at.Add(maxFoundAge))
@@ -138,7 +139,7 @@ func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Lo
 	failed := r.kind
 	if !c.cfg.Collect.StrictHosts && slices.Contains(outageBy, r.kind) && ctx.Err() == nil {
 		endEarly()
-		if other, ok := c.otherHost(r, others(c.name), func() exchange { return c.robots(ctx) }); ok && ctx.Err() == nil {
+		if other, ok := c.otherHost(r, others(c.name, c.own), func() exchange { return c.robots(ctx) }); ok && ctx.Err() == nil {
 			r, moved = other, true
 		}
 	}

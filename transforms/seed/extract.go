@@ -30,6 +30,8 @@ func init() {
 type FileSummary struct {
 	ETag    string // of the version that was read
 	Domains int64  // distinct domain ids in it
+	Records int64
+	Beside  int64 // as in File
 }
 
 // maxBadIndices is how many bad records of a file its dead letter names; more are only counted.
@@ -46,7 +48,8 @@ const maxBadIndices = 1000
 // works.)
 func Extract(s beam.Scope, cfg Config, files beam.PCollection) (read, records, tallies beam.PCollection) {
 	s = s.Scope("seed.Extract")
-	return beam.ParDo3(s, &extractFn{doFn: doFn{Config: cfg}}, beam.Reshuffle(s, files))
+	read, records, tallies = beam.ParDo3(s, &extractFn{doFn: doFn{Config: cfg}}, beam.Reshuffle(s, files))
+	return read, records, beam.Flatten(s, tallies, compareTotals(s, cfg, read))
 }
 
 type extractFn struct {
@@ -102,7 +105,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	if err := fn.Worker.Resolve(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", false, nil, nil)); err != nil {
 		return err
 	}
-	emitRead(f.Key, FileSummary{ETag: x.ETag, Domains: x.Domains})
+	emitRead(f.Key, FileSummary{ETag: x.ETag, Domains: x.Domains, Records: x.Records, Beside: f.Beside})
 	log.Info("file_processing_complete", "domains_sent", x.Domains)
 	fn.Worker.Emit(emitTally, tally(counts))
 	return nil
@@ -174,7 +177,7 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 			label = strings.Clone(d.ID[:len(d.ID)-len(d.Registrable)-1])
 			labels[label] = label
 		}
-		return visit(lane.URLRecord{Host: pack(&names, d.Registrable), Label: label, Index: r.Index, Source: pack(&names, sourceText(r, d.ID))})
+		return visit(lane.URLRecord{Host: pack(&names, d.Registrable), Label: label, Index: r.Index, Source: pack(&names, sourceText(r, d))})
 	})
 	if err != nil {
 		return x, fmt.Errorf("reading %s: %w", key, err)

@@ -40,12 +40,30 @@ func (c *collector) otherHost(first exchange, next []*url.URL, request func() ex
 	}
 }
 
-// others are where a domain is requested that does not answer at apex.
-func others(name string) (all []*url.URL) {
-	www := "www." + name
-	plain := &url.URL{Scheme: "http", Host: name}
-	if strings.HasPrefix(name, "www.") {
-		return []*url.URL{plain}
+// maxOwnHosts is how many hosts of records are requested in place of their domain.
+const maxOwnHosts = 2
+
+// ownHosts are the hosts that the records of open requests name besides the domain and its www.
+func ownHosts(requests []request) (hosts []string) {
+	for _, q := range requests {
+		if own := sourceOf(q.source, "").Host; q.state == unfinished && own != "" && len(hosts) < maxOwnHosts && !slices.Contains(hosts, own) {
+			hosts = append(hosts, own)
+		}
 	}
-	return []*url.URL{{Scheme: "https", Host: www}, plain, {Scheme: "http", Host: www}}
+	return hosts
+}
+
+// others are where a domain is requested that does not answer at apex, the hosts of its records first.
+func others(name string, own []string) (all []*url.URL) {
+	hosts := slices.Clip(own)
+	if !strings.HasPrefix(name, "www.") {
+		hosts = append(hosts, "www."+name)
+	}
+	for _, h := range hosts {
+		all = append(all, &url.URL{Scheme: "https", Host: h})
+	}
+	for _, h := range append([]string{name}, hosts...) {
+		all = append(all, &url.URL{Scheme: "http", Host: h})
+	}
+	return all
 }

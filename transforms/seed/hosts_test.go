@@ -1,6 +1,7 @@
 package seed_test
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
-// Where the domain itself fails below HTTP, www. and then http are requested, and what they
+// Where the domain itself fails below HTTP, the record's own host, www. and then http are requested, and what they
 // serve is recorded with their host. Hosts that answer get no further request.
 func TestHosts(t *testing.T) {
 	site := func(host string) http.Handler {
@@ -23,6 +24,8 @@ func TestHosts(t *testing.T) {
 		domain       webtest.Kind // "": it answers
 		www          bool         // www. answers
 		strict       bool
+		docs         bool   // docs. answers
+		record       string // "": https://site.com/page
 		host, origin string
 		asked        map[string][]string
 		failure      string
@@ -41,6 +44,13 @@ func TestHosts(t *testing.T) {
 		{name: "none", domain: webtest.KindNoSuchHost, failure: "dns", origin: "https://site.com", asked: map[string][]string{}},
 		{name: "a dead server", domain: webtest.KindHang, failure: "timeout", origin: "https://site.com",
 			asked: map[string][]string{"site.com": {"/robots.txt", "/robots.txt", "/robots.txt"}}},
+		{name: "the record's own host", domain: webtest.KindNoSuchHost, www: true, docs: true, record: "https://docs.site.com/intro", host: "docs.site.com", origin: "https://docs.site.com",
+			asked: map[string][]string{"docs.site.com": {"/robots.txt", "/sitemap.xml"}}},
+		{name: "its own host is not needed", www: true, docs: true, record: "https://docs.site.com", host: "site.com", origin: "https://site.com",
+			asked: map[string][]string{"site.com": {"/robots.txt", "/sitemap.xml"}}},
+		{name: "its own host fails too", domain: webtest.KindRefused, www: true, record: "https://docs.site.com", host: "www.site.com", origin: "https://www.site.com",
+			asked: map[string][]string{"www.site.com": {"/robots.txt", "/sitemap.xml"}}},
+		{name: "strict with an own host", domain: webtest.KindRefused, docs: true, record: "https://docs.site.com", strict: true, failure: "connect", origin: "https://site.com", asked: map[string][]string{}},
 		{name: "strict", domain: webtest.KindRefused, www: true, strict: true, failure: "connect", origin: "https://site.com", asked: map[string][]string{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -58,9 +68,12 @@ func TestHosts(t *testing.T) {
 			if tt.www {
 				j.web.Handle("www.site.com", site("www.site.com"))
 			}
+			if tt.docs {
+				j.web.Handle("docs.site.com", site("docs.site.com"))
+			}
 			j.cfg.Collect.StrictHosts = tt.strict
 			raw := day + "raw_0001.json"
-			j.put(raw, rawFile("https://site.com/page"))
+			j.put(raw, rawFile(cmp.Or(tt.record, "https://site.com/page")))
 			total := j.run()
 			m := j.metadata(raw, "site.com")
 			if m.HostUsed != tt.host || m.Robots.Exists != (tt.host != "") || m.Robots.Error != tt.failure {
@@ -70,8 +83,8 @@ func TestHosts(t *testing.T) {
 				t.Errorf("sitemap %+v, want that of %s", m.Sitemap, tt.origin)
 			}
 			asked := map[string][]string{}
-			for _, host := range []string{"site.com", "www.site.com"} {
-				if paths := j.asked(host); len(paths) > 0 && (tt.www || host == "site.com") && tt.failure != "dns" {
+			for _, host := range []string{"site.com", "www.site.com", "docs.site.com"} {
+				if paths := j.asked(host); len(paths) > 0 && (tt.www || host != "www.site.com") && tt.failure != "dns" {
 					asked[host] = paths
 				}
 			}

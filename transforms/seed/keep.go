@@ -27,8 +27,8 @@ func (f findings) document(q request) (m metadata.Domain, doc []byte, err error)
 	index := q.index
 	m = f.metadata
 	m.DomainID, m.Country, m.Category = q.id, upper(q.in.Country), q.in.Category
-	m.Source = sourceOf(q.source, q.id)
-	m.Source.RawFilePath, m.Source.RecordIndex = q.file, &index
+	from := sourceOf(q.source, q.id).Source
+	from.RawFilePath, from.RecordIndex, m.Source = q.file, &index, &from
 	if err := validate(m); err != nil {
 		return m, nil, &invalidError{err}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,9 +28,10 @@ func init() {
 
 // File is a raw file to read.
 type File struct {
-	Key  string
-	ETag string
-	Size int64
+	Key    string
+	ETag   string
+	Size   int64
+	Beside int64 // raw files of its partition, if there is a raw_metadata.json; else 0
 }
 
 // Listing is what a run finds in the bucket.
@@ -43,16 +45,23 @@ type Listing struct {
 	NearMiss []string    // keys of objects that only look like raw files
 }
 
+// match is a raw file that matches the filters.
+type match struct {
+	raw hive.Raw
+	o   store.Object
+}
+
+// compare orders by partition, then sequence number.
+func (a match) compare(b match) int {
+	return cmp.Or(strings.Compare(path.Dir(a.raw.Key), path.Dir(b.raw.Key)), cmp.Compare(a.raw.Sequence, b.raw.Sequence), strings.Compare(a.raw.Key, b.raw.Key))
+}
+
 // ListRaw lists the raw files that match the filters. It keeps a page of the
 // listing and the matching keys in memory, never the whole listing.
 func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 	var l Listing
-	type match struct {
-		raw hive.Raw
-		o   store.Object
-	}
 	var found []match
-	done := map[string]bool{}
+	done, beside, described := map[string]bool{}, map[string]int64{}, map[string]bool{}
 	for o, err := range s.List(ctx, hive.Prefix("datasets/", cfg.Country, cfg.Category, cfg.Date)) {
 		if err != nil {
 			return l, fmt.Errorf("listing raw files: %w", err)
@@ -65,6 +74,11 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 			continue
 		}
 		raw, ok := hive.ParseRaw(o.Key)
+		if dir, name := path.Split(o.Key); ok {
+			beside[dir]++
+		} else if name == rawMetadata {
+			described[dir] = true
+		}
 		switch {
 		case ok && cfg.admits(raw):
 			found = append(found, match{raw, o})
@@ -76,12 +90,7 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b match) int {
-		return cmp.Or(
-			strings.Compare(a.raw.Key[:strings.LastIndexByte(a.raw.Key, '/')], b.raw.Key[:strings.LastIndexByte(b.raw.Key, '/')]),
-			cmp.Compare(a.raw.Sequence, b.raw.Sequence),
-			strings.Compare(a.raw.Key, b.raw.Key))
-	})
+	slices.SortFunc(found, match.compare)
 	if cfg.ForceID != "" { // a listing does not say which run wrote a mark
 		if err := cfg.keepOwn(ctx, s, done); err != nil {
 			return l, err
@@ -94,7 +103,11 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 			l.Done = append(l.Done, m.raw.Key)
 			continue
 		}
-		l.Files = append(l.Files, File{Key: m.raw.Key, ETag: m.o.ETag, Size: m.o.Size})
+		f := File{Key: m.raw.Key, ETag: m.o.ETag, Size: m.o.Size}
+		if dir, _ := path.Split(f.Key); described[dir] {
+			f.Beside = beside[dir]
+		}
+		l.Files = append(l.Files, f)
 		l.written = append(l.written, m.o.ModTime)
 	}
 	return l, nil

@@ -118,7 +118,7 @@ func probe(ctx context.Context, w *lane.Worker, cfg Config, host string) bool {
 	}
 	f := request()
 	if slices.Contains(outageBy, f.kind) && !cfg.Collect.StrictHosts {
-		byTLS := slices.DeleteFunc(others(host), func(u *url.URL) bool { return u.Scheme != "https" })
+		byTLS := slices.DeleteFunc(others(host, nil), func(u *url.URL) bool { return u.Scheme != "https" })
 		if other, ok := c.otherHost(f, byTLS, request); ok {
 			f = other
 		}

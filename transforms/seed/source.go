@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/newsfork/seed-engine/transforms/seed/domain"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 	"github.com/newsfork/seed-engine/transforms/seed/rawfile"
 )
@@ -14,27 +15,37 @@ const sameID = "="
 
 // sourceText is what a record says besides its domain, in the form in which it travels: members
 // of a JSON object.
-func sourceText(r rawfile.Record, id string) string {
+func sourceText(r rawfile.Record, d domain.Domain) string {
+	text, same := r.Says, ""
+	add := func(name, value string) {
+		b, _ := json.Marshal(value) // a string always encodes
+		text = strings.TrimSuffix(`"`+name+`":`+string(b)+","+text, ",")
+	}
 	switch r.DomainID {
 	case "":
-		return r.Says
-	case id:
-		return sameID + r.Says
+	case d.ID:
+		same = sameID
+	default:
+		add("domain_id", r.DomainID[:min(len(r.DomainID), rawfile.MaxSays)])
 	}
-	b, _ := json.Marshal(r.DomainID[:min(len(r.DomainID), rawfile.MaxSays)]) // a string always encodes
-	text := `"domain_id":` + string(b)
-	if r.Says != "" {
-		text += "," + r.Says
+	if d.Host != "" && d.Host != d.Registrable && d.Host != "www."+d.Registrable {
+		add("host", d.Host)
 	}
-	return text
+	return same + text
+}
+
+// source is what a sourceText says.
+type source struct {
+	metadata.Source
+	Host string `json:"host"` // of the URL, where it is neither the domain nor its www.
 }
 
 // sourceOf returns the source that a sourceText describes, for a domain with that id.
-func sourceOf(text, id string) *metadata.Source {
-	s := new(metadata.Source)
+func sourceOf(text, id string) source {
+	var s source
 	text, same := strings.CutPrefix(text, sameID)
-	if json.Unmarshal([]byte("{"+text+"}"), s) != nil { // of this program, so it is JSON
-		s = new(metadata.Source)
+	if json.Unmarshal([]byte("{"+text+"}"), &s) != nil { // of this program, so it is JSON
+		s = source{}
 	}
 	if same {
 		s.DomainID = id

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // The reasons why a domain could not be derived. They are wrapped with the refused
@@ -30,6 +31,7 @@ var (
 type Domain struct {
 	InputURL    string `json:"input_url"`          // as written in the record
 	Hostname    string `json:"hostname"`           // lower case, ASCII, without www.
+	Host        string `json:"-"`                  // of the URL, also with www.; "": it is not in the registrable domain
 	Registrable string `json:"registrable_domain"` // by the public suffix list
 	Authority   string `json:"authority"`          // gov, edu, org, com or other
 	Country     string `json:"country"`            // upper case, the cc of the ID
@@ -76,7 +78,7 @@ func FromURL(rawURL, country string) (Domain, error) {
 }
 
 // FromRecord derives the identity of a raw record. A valid domain_id is kept with
-// its own cc, and a normalized_domain that disagrees with it is replaced by a
+// its own cc, one of an older system is written as a valid one, and a normalized_domain that disagrees with it is replaced by a
 // derived one. Without a valid domain_id the domain is derived from rawURL and the
 // partition's country. Notes say what was corrected; nil: nothing. It fails only
 // when no domain can be derived, with the sentinels of this package.
@@ -88,6 +90,10 @@ func FromRecord(rawURL, normalizedDomain, domainID, country string) (Domain, []N
 	var notes []Note
 	if domainID != "" {
 		authority, cc, registrable, suffix, ok := splitID(domainID)
+		if !ok {
+			domainID = ofOlderID(domainID, country)
+			authority, cc, registrable, suffix, ok = splitID(domainID)
+		}
 		if ok {
 			d := Domain{
 				InputURL:    rawURL,
@@ -103,9 +109,8 @@ func FromRecord(rawURL, normalizedDomain, domainID, country string) (Domain, []N
 			switch {
 			case hostErr != nil:
 				notes = append(notes, NoteURLUnusable)
-			case host == registrable:
-			case within(host, registrable):
-				d.Hostname = withoutWWW(host, registrable, suffix)
+			case host == registrable, within(host, registrable):
+				d.Hostname, d.Host = withoutWWW(host, registrable, suffix), host
 			default:
 				notes = append(notes, NoteURLDisagrees)
 				d.Hostname = withoutWWW(host, registrable, suffix)
@@ -140,6 +145,7 @@ func derive(rawURL, host, cc string) (Domain, error) {
 	return Domain{
 		InputURL:    rawURL,
 		Hostname:    withoutWWW(host, registrable, suffix),
+		Host:        host,
 		Registrable: registrable,
 		Authority:   authority,
 		Country:     upperCountry(cc),
@@ -191,6 +197,29 @@ func splitID(id string) (authority, cc, host, suffix string, ok bool) {
 	}
 	registrable, suffix, err := registrableOf(host)
 	return authority, cc, host, suffix, err == nil && registrable == host
+}
+
+// ofOlderID returns the domain_id for one of an older system, which has the authorities ngo, intl and media, intl in place of a
+// country, and IDN hosts in Unicode; "" for any other text. The authority is then that of the suffix, the country the partition's.
+func ofOlderID(id, country string) string {
+	authority, rest, _ := strings.Cut(id, ":")
+	cc, host, _ := strings.Cut(rest, ":")
+	folded, err := foldHost(host)
+	if err != nil || folded != host && !strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return ""
+	}
+	_, suffix, err := registrableOf(folded)
+	if err != nil {
+		return ""
+	}
+	switch authority {
+	case "ngo", "intl", "media":
+		authority = authorityOf(suffix)
+	}
+	if cc == "intl" {
+		cc = strings.ToLower(country)
+	}
+	return authority + ":" + cc + ":" + folded
 }
 
 func lowerLetter(c byte) bool { return 'a' <= c && c <= 'z' }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
@@ -19,6 +20,7 @@ import (
 type RunOptions struct {
 	Job                      string // its name
 	Store, DB                string // DB: only for jobs that keep their state in a database
+	Roots                    store.Roots
 	Country, Category, Date  string
 	Force                    bool
 	URL                      string // one page in place of all that is configured

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -82,7 +83,7 @@ func seedJob() Job {
 					About: "Share of the last 200 domains (of at least 20) failing below HTTP from which on the run stops, as the server's own network is down; 0: never. 0.95 where it is left out.",
 					Hint:  "share of failing domains that stops the run, such as 0.95; 0: never", Flag: "outage-threshold", Kind: "share", Wrong: "use a share from 0 (off) to 1"}}},
 		Keeps:    []string{hive.Processing, seed.PackedRoot},
-		Shared:   slices.Concat(crawling, partitioned, []string{"force", "watch", "streaming"}, costed),
+		Shared:   slices.Concat(crawling, partitioned, []string{"raw-prefix", "results-prefix", "force", "watch", "streaming"}, costed),
 		OfOneRun: []string{"until", "estimate"},
 		Preview:  "--until=list or --until=extract",
 		NotEmpty: map[string]string{"until": "use list or extract, or leave it out", "layout": "use objects, packed or both", "hosts": "use all or strict"},
@@ -213,7 +214,7 @@ func (o *seedOptions) accept(ctx context.Context, s store.Store, c *RunOptions) 
 	if err != nil {
 		return err
 	}
-	return usage.Errorf("--store=%s has no raw file (datasets/country=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: %s", c.Store, seen)
+	return usage.Errorf("--store=%s has no raw file (%scountry=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: %s", c.Store, c.Roots.Key(hive.Datasets), seen)
 }
 
 // maxSeen is how many objects are listed to find what a store has in place of raw files.
@@ -226,9 +227,9 @@ func sawInstead(ctx context.Context, s store.Store) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("listing the store: %w", err)
 		}
-		_, rest, ok := strings.Cut(ob.Key, "country=")
+		root, rest, ok := strings.Cut(ob.Key, "country=")
 		if _, raw := hive.ParseRaw(hive.Datasets + "country=" + rest); ok && raw {
-			return fmt.Sprintf("it has %s: copy such files to %scountry=%s", untrusted.Line(ob.Key, maxKeyShown), hive.Datasets, untrusted.Line(rest, maxKeyShown)), nil
+			return fmt.Sprintf("it has %s: give --raw-prefix=%s", untrusted.Line(ob.Key, maxKeyShown), untrusted.Line(cmp.Or(root, "/"), maxKeyShown)), nil
 		}
 		if first == "" {
 			first = ob.Key

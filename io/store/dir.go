@@ -453,6 +453,8 @@ func SweepTemp(ctx context.Context, s Store, before time.Time) (int, error) {
 		return SweepTemp(ctx, s.Store, before)
 	case *guarded:
 		return SweepTemp(ctx, s.Store, before)
+	case *placed:
+		return SweepTemp(ctx, s.Store, before)
 	}
 	d, ok := s.(*dir)
 	if !ok {

@@ -27,6 +27,8 @@ func Exclusive(ctx context.Context, s Store) error {
 		return Exclusive(ctx, s.Store)
 	case *guarded:
 		return Exclusive(ctx, s.Store)
+	case *placed:
+		return Exclusive(ctx, s.Store)
 	case *dir:
 		return nil
 	case *cloud:

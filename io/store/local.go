@@ -8,6 +8,8 @@ func Local(s Store) bool {
 		return Local(s.Store)
 	case *guarded:
 		return Local(s.Store)
+	case *placed:
+		return Local(s.Store)
 	case *cloud:
 		return s.local
 	case *dir:

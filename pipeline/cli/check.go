@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/launch"
@@ -162,7 +163,7 @@ func (o *Options) checkWeb() error {
 // checkEmpty refuses an empty value, from a script's unset variable, where it would
 // mean the sample, or a whole run.
 func (o *Options) checkEmpty(j pipeline.Job, line []string) error {
-	notEmpty := map[string]string{"store": "name a bucket, or leave it out for the sample",
+	notEmpty := map[string]string{"store": "name a bucket, or leave it out for the sample", "raw-prefix": "write / for none", "results-prefix": "name a prefix, or leave it out",
 		"country": "name a country, or leave it out for all", "category": "name a category, or leave it out for all", "date": "name a day, or leave it out for all"}
 	maps.Copy(notEmpty, j.NotEmpty)
 	for name, advice := range notEmpty {
@@ -231,6 +232,11 @@ func (o *Options) place() error {
 		}
 		o.Store = strings.ReplaceAll(o.Store, "{env}", o.Env)
 	}
+	roots, err := store.NewRoots(o.Roots.Raw, o.Roots.Results)
+	if err != nil {
+		return usage.Errorf("--raw-prefix=%s --results-prefix=%s: %w", o.Roots.Raw, o.Roots.Results, err)
+	}
+	o.Roots = roots
 	return o.placeDB()
 }
 

@@ -76,7 +76,7 @@ func (o *Options) readCommand(f *flag.FlagSet, args []string, names ...string) (
 func controlOptions(f *flag.FlagSet, args []string, more ...string) (o Options, w []string, err error) {
 	newFlags(&o)
 	o.Job = "" // all jobs, unless --job names one
-	if w, err = o.readCommand(f, args, append(more, "store", "env", "config")...); err != nil {
+	if w, err = o.readCommand(f, args, append(more, "store", "raw-prefix", "results-prefix", "env", "config")...); err != nil {
 		return o, nil, err
 	}
 	if err := o.place(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/launch"
@@ -28,6 +29,8 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.StringVar(&o.Job, "job", "seed", "the job: "+usage.Or(pipeline.Names()))
 	f.StringVar(&o.Runner, "runner", "direct", "Beam runner: "+strings.Join(launch.Runners, ", ")+" (with --streaming: prism, unless another is given)")
 	f.StringVar(&o.Store, "store", "", "bucket with datasets/ and processing/: a directory, file:///dir, s3://bucket/prefix, r2://bucket, gs://bucket, mem://name (default: the sample bucket, copied to ./out)")
+	f.StringVar(&o.Roots.Raw, "raw-prefix", hive.Datasets, "prefix in the store below which raw files are: country=CC/category=…; /: none")
+	f.StringVar(&o.Roots.Results, "results-prefix", hive.Processing, "prefix in the store below which the results of domains are written")
 	f.StringVar(&o.Env, "env", "", "dev, staging or prod: fills {env} in --store")
 	f.StringVar(&o.Country, "country", "", "only this country, two lower-case letters")
 	f.StringVar(&o.Category, "category", "", "only this category")

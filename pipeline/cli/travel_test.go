@@ -59,7 +59,7 @@ func TestOptionsTravel(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "networks.txt"), "example 192.0.2.0/24\n")
 	writeFile(t, filepath.Join(dir, "pictured", "shop.yaml"), `{name: shop, list: {url: "https://shop.example/", product_link: {selector: a}}, key: id, fields: {id: {selector: b}, picture: {selector: img, type: image}}}`)
 	values := map[string]string{
-		"store": "gs://other", "db": "postgres://me@other/seed", "country": "sg", "category": "news", "date": "2026-01-28", "lanes": "2", "concurrency": "3",
+		"store": "gs://other", "raw-prefix": "raw/", "results-prefix": "out/", "db": "postgres://me@other/seed", "country": "sg", "category": "news", "date": "2026-01-28", "lanes": "2", "concurrency": "3",
 		"rate": "2", "host-delay": "7s", "max-crawl-delay": "9s", "adaptive-delay": "9", "server-delay": "9s", "cdn-rate": "9", "turns": "/on/each/machine", "cdn-networks": filepath.Join(dir, "networks.txt"), "connect-to": "127.0.0.1:1", "allow-private": "true", "post-quantum": "true", "log-format": "text", "log-level": "error",
 		"hosts": "strict", "follow-index": "true", "max-child-sitemaps": "7", "feeds": "true", "homepage": "true", "parallel-fetch": "true", "robots-cache": "24h", "layout": "packed", "segment-age": "9s",
 		"outage-threshold": "0.5", "lease-ttl": "9s", "delete-verified": "true", "force": "true",

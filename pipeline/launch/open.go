@@ -41,6 +41,7 @@ func OpenStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, 
 	}
 	s, err := store.Open(ctx, o.Store)
 	if err == nil {
+		s = store.Placed(s, o.Roots)
 		err = readable(ctx, s)
 		if err != nil {
 			err = errors.Join(err, s.Close())

@@ -27,10 +27,11 @@ import (
 // fields, so it has no secrets: credentials come from each worker's own environment.
 type Config struct {
 	Job, RunID string
-	Build      string     // of the launcher; see Build
-	Store      string     // URL of the bucket
-	Slots      int        // of the whole job: 1 if everything runs in one process; see share
-	Web        web.Config // with the limits of the whole job
+	Build      string      // of the launcher; see Build
+	Store      string      // URL of the bucket
+	Roots      store.Roots // where it has raw files and results
+	Slots      int         // of the whole job: 1 if everything runs in one process; see share
+	Web        web.Config  // with the limits of the whole job
 	Polite     polite.Config
 	Grace      time.Duration // how long visits in flight may continue after a stop
 	LogFormat  string        // "text" or "json"
@@ -113,6 +114,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the worker's store: %w", err)
 	}
+	s = store.Placed(s, cfg.Roots)
 	client, err := web.New(cfg.Web)
 	if err != nil {
 		_ = s.Close()

@@ -23,12 +23,12 @@ var evidenceTypes = map[string]string{
 var validate = metadata.Validate
 
 // document returns the findings as the metadata of one partition.
-func (f findings) document(q request) (m metadata.Domain, doc []byte, err error) {
+func (f findings) document(cfg Config, q request) (m metadata.Domain, doc []byte, err error) {
 	index := q.index
 	m = f.metadata
 	m.DomainID, m.Country, m.Category = q.id, upper(q.in.Country), q.in.Category
 	from := sourceOf(q.source, q.id).Source
-	from.RawFilePath, from.RecordIndex, m.Source = q.file, &index, &from
+	from.RawFilePath, from.RecordIndex, m.Source = cfg.Lane.Roots.Key(q.file), &index, &from
 	if err := validate(m); err != nil {
 		return m, nil, &invalidError{err}
 	}

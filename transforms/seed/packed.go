@@ -60,7 +60,7 @@ const SegmentAge = 30 * time.Second
 
 // rowOf makes the row of a request, without its evidence.
 func rowOf(cfg Config, q request, got findings) (row table.Row, doc []byte, err error) {
-	m, doc, err := got.document(q)
+	m, doc, err := got.document(cfg, q)
 	if err != nil || !cfg.Layout.Packs() {
 		return row, doc, err
 	}

@@ -80,7 +80,7 @@ func (a *alarm) firing() []breach {
 // load reads the state that the last leader wrote.
 func (a *alarm) load(ctx context.Context) (changed bool, err error) {
 	var fresh alertState
-	err = getJSON(ctx, a.store, alertsKey, &fresh)
+	err = store.ReadJSON(ctx, a.store, alertsKey, maxObject, &fresh)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		return false, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 )
 
@@ -125,7 +126,7 @@ func (s *Server) addSilence(w http.ResponseWriter, r *http.Request) {
 // endSilence ends a silence before its time.
 func (s *Server) endSilence(ctx context.Context, id, who string) (alert.Silence, error) {
 	none := &answerError{http.StatusNotFound, "there is no such silence; GET /api/v1/alerts lists them"}
-	if !idPattern.MatchString(id) {
+	if !ledger.IsName(id) {
 		return alert.Silence{}, none
 	}
 	ctx = context.WithoutCancel(ctx)

@@ -84,7 +84,7 @@ func readDeadLetterFilter(q url.Values, known jobList) (f deadLetterFilter, err 
 	if f.Kind != "" && !kindPattern.MatchString(f.Kind) {
 		return f, refuse("kind: write a kind like bad_file")
 	}
-	if f.Run != "" && !idPattern.MatchString(f.Run) {
+	if f.Run != "" && !ledger.IsName(f.Run) {
 		return f, refuse("run: that is not a run's id")
 	}
 	if f.dayRange, err = readDays(q); err != nil {
@@ -201,7 +201,7 @@ func replayIDs(body []byte) ([]string, error) {
 		return nil, nil
 	}
 	for _, id := range *given["ids"] {
-		if !idPattern.MatchString(id) {
+		if !ledger.IsName(id) {
 			return nil, refuse("ids: that is not a dead letter's id")
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -77,13 +76,10 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, http.StatusOK, list)
 }
 
-// idPattern matches the ids of runs and dead letters.
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
-
 // run finds the run that the path names.
 func (s *Server) run(r *http.Request) (*entry, error) {
 	id := r.PathValue("id")
-	if !idPattern.MatchString(id) {
+	if !ledger.IsName(id) {
 		return nil, errNoRun
 	}
 	e, err := s.board.find(r.Context(), id, s.now())

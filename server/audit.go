@@ -46,7 +46,7 @@ func newAudit(s store.Store) *audit { return &audit{store: s, read: map[string]a
 
 func (a *audit) write(ctx context.Context, l auditLine) error {
 	l.At = l.At.UTC()
-	return putJSON(ctx, a.store.PutIfAbsent, auditPrefix+l.At.Format(auditLayout)+"-"+rand.Text()[:8]+".json", l)
+	return store.CreateJSON(ctx, a.store, auditPrefix+l.At.Format(auditLayout)+"-"+rand.Text()[:8]+".json", l)
 }
 
 func (a *audit) keys(ctx context.Context) ([]string, error) {
@@ -74,7 +74,7 @@ func (a *audit) newest(ctx context.Context, n int) ([]auditLine, error) {
 	for _, key := range slices.Backward(keys) {
 		l, known := a.read[key]
 		if !known {
-			if err := getJSON(ctx, a.store, key, &l); errors.Is(err, store.ErrNotExist) {
+			if err := store.ReadJSON(ctx, a.store, key, maxObject, &l); errors.Is(err, store.ErrNotExist) {
 				continue // removed since the listing
 			} else if err != nil {
 				return nil, err
@@ -94,7 +94,7 @@ func (a *audit) sweep(ctx context.Context) error {
 		return err
 	}
 	for _, key := range keys[:max(0, len(keys)-maxAudit)] {
-		if err := store.Retry(ctx, func() error { return a.store.Delete(ctx, key) }); err != nil {
+		if err := store.Remove(ctx, a.store, key); err != nil {
 			return fmt.Errorf("removing an old audit line: %w", err)
 		}
 	}

@@ -2,10 +2,7 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -389,7 +386,7 @@ func (b *board) saveSamples(ctx context.Context, e *entry, now time.Time) {
 		return
 	}
 	b.saved[e.Run.RunID] = now
-	if err := putJSON(ctx, b.store.Put, samplesKey(e.Run.RunID), e.Samples); err != nil {
+	if err := store.WriteJSON(ctx, b.store, samplesKey(e.Run.RunID), e.Samples); err != nil {
 		b.log.Warn("samples_not_kept", "run_id", e.Run.RunID, "error", ledger.Redact(err.Error()))
 	}
 	if !e.Active() {
@@ -399,44 +396,9 @@ func (b *board) saveSamples(ctx context.Context, e *entry, now time.Time) {
 
 func readSamples(ctx context.Context, s store.Store, id string) ([]sample, error) {
 	var all []sample
-	err := getJSON(ctx, s, samplesKey(id), &all)
+	err := store.ReadJSON(ctx, s, samplesKey(id), maxObject, &all)
 	return all, err
 }
 
 // maxObject is how many bytes are read of one of the server's own objects.
 const maxObject = 16 << 20
-
-func getJSON(ctx context.Context, s store.Store, key string, v any) error {
-	var b []byte
-	err := store.Retry(ctx, func() error {
-		r, err := s.Open(ctx, key)
-		if err != nil {
-			return err
-		}
-		b, err = io.ReadAll(io.LimitReader(r, maxObject))
-		return errors.Join(err, r.Close())
-	})
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", key, err)
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("reading %s: %w", key, err)
-	}
-	return nil
-}
-
-type putFunc func(context.Context, string, io.Reader, store.PutOptions) error
-
-func putJSON(ctx context.Context, put putFunc, key string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encoding %s: %w", key, err)
-	}
-	err = store.Retry(ctx, func() error {
-		return put(ctx, key, strings.NewReader(string(b)), store.PutOptions{ContentType: "application/json"})
-	})
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", key, err)
-	}
-	return nil
-}

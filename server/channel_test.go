@@ -33,6 +33,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
+	"github.com/newsfork/seed-engine/io/store"
 )
 
 const alertSecret = "0123456789abcdef0123456789abcdef"
@@ -199,7 +200,7 @@ func TestSlackShowsText(t *testing.T) {
 func TestOldOutbox(t *testing.T) {
 	s := newSlack(t)
 	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
-	require.NoError(t, putJSON(t.Context(), w.store.Put, alertsKey, map[string]any{"seen": map[string]any{}, "outbox": []string{"left over"}}))
+	require.NoError(t, store.WriteJSON(t.Context(), w.store, alertsKey, map[string]any{"seen": map[string]any{}, "outbox": []string{"left over"}}))
 	turn(w, time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), time.Minute, time.Second)
 	assert.Equal(t, []string{"left over"}, s.told())
 }

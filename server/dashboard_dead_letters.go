@@ -208,7 +208,7 @@ func (p *pages) replay(w http.ResponseWriter, r *http.Request) {
 	}
 	ids := r.PostForm["id"]
 	for _, id := range ids {
-		if !idPattern.MatchString(id) {
+		if !ledger.IsName(id) {
 			p.server.fail(w, r, refuse("that is not a dead letter's id"))
 			return
 		}

@@ -117,7 +117,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx := context.WithoutCancel(r.Context()) // other requests may wait for the same page
 	with := r.URL.Query().Get("with")
-	if with != "" && !idPattern.MatchString(with) {
+	if with != "" && !ledger.IsName(with) {
 		p.server.fail(w, r, refuse("with: that is not a run's id"))
 		return
 	}

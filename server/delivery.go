@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
 )
 
 const (
@@ -96,7 +97,7 @@ func (a *alarm) save(ctx context.Context) error {
 	if !a.dirty {
 		return nil
 	}
-	if err := putJSON(ctx, a.store.Put, alertsKey, a.state); err != nil {
+	if err := store.WriteJSON(ctx, a.store, alertsKey, a.state); err != nil {
 		return err
 	}
 	a.dirty = false

@@ -19,7 +19,7 @@ var errNoLetter = &answerError{http.StatusNotFound, "there is no such dead lette
 // letter reads the dead letter that a path names.
 func (s *Server) letter(r *http.Request) (deadLetter, error) {
 	job, id := r.PathValue("job"), r.PathValue("id")
-	if !slices.Contains(s.jobs.names(), job) || !idPattern.MatchString(id) {
+	if !slices.Contains(s.jobs.names(), job) || !ledger.IsName(id) {
 		return deadLetter{}, errNoLetter
 	}
 	d, err := ledger.Get(r.Context(), s.store, job, id)

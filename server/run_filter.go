@@ -85,7 +85,7 @@ func readRunFilter(q url.Values, known jobList) (f runFilter, err error) {
 	if f.State != "" && !slices.Contains(runStates, f.State) {
 		return f, refuse("state: use one of %s", strings.Join(runStates, ", "))
 	}
-	if f.Before != "" && !idPattern.MatchString(f.Before) {
+	if f.Before != "" && !ledger.IsName(f.Before) {
 		return f, refuse("before: that is not a run's id")
 	}
 	if f.dayRange, err = readDays(q); err != nil {

@@ -239,7 +239,7 @@ func (s *scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (
 	open = false
 	for _, key := range keys[max(0, len(keys)-maxOpenTicks):] {
 		var t tick
-		if err := getJSON(ctx, s.store, key, &t); err != nil {
+		if err := store.ReadJSON(ctx, s.store, key, maxObject, &t); err != nil {
 			return changed, err
 		}
 		if t.Outcome == "claimed" && now.Sub(t.ClaimedAt) >= claimTimeout {
@@ -284,7 +284,7 @@ func (s *scheduler) closeTick(ctx context.Context, sc Schedule, t tick, now time
 		s.log.Error("schedule_failed", "schedule", sc.Name, "at", t.At, "error", ledger.Redact(err.Error()))
 	}
 	s.count(sc.Name, t.Outcome)
-	if err := putJSON(ctx, s.store.Put, tickKey(sc.Name, t.At), t); err != nil {
+	if err := store.WriteJSON(ctx, s.store, tickKey(sc.Name, t.At), t); err != nil {
 		return claimed, err
 	}
 	s.mu.Lock()
@@ -337,17 +337,10 @@ func tickKey(name string, at time.Time) string {
 // claim creates a tick's object. won is false when another server created it.
 func (s *scheduler) claim(ctx context.Context, name string, t tick) (won bool, err error) {
 	t.Token = rand.Text()
-	key := tickKey(name, t.At)
-	err = putJSON(ctx, s.store.PutIfAbsent, key, t)
-	if !errors.Is(err, store.ErrExist) {
-		return err == nil, err
+	if err = store.CreateJSON(ctx, s.store, tickKey(name, t.At), t); errors.Is(err, store.ErrExist) {
+		return false, nil
 	}
-	// The object may be from our own first try, whose answer was lost.
-	var there tick
-	if err := getJSON(ctx, s.store, key, &there); err != nil {
-		return false, err
-	}
-	return there.Token == t.Token, nil
+	return err == nil, err
 }
 
 // newest is the latest tick in the store; empty when there is none.
@@ -357,7 +350,7 @@ func (s *scheduler) newest(ctx context.Context, name string) (tick, error) {
 		return tick{}, err
 	}
 	var t tick
-	err = getJSON(ctx, s.store, keys[len(keys)-1], &t)
+	err = store.ReadJSON(ctx, s.store, keys[len(keys)-1], maxObject, &t)
 	return t, err
 }
 
@@ -373,7 +366,7 @@ func (s *scheduler) since(ctx context.Context, name string, after time.Time) ([]
 			continue
 		}
 		var t tick
-		err = getJSON(ctx, s.store, key, &t)
+		err = store.ReadJSON(ctx, s.store, key, maxObject, &t)
 		out = append(out, t)
 	}
 	return out, err
@@ -398,7 +391,7 @@ func (s *scheduler) sweep(ctx context.Context, name string) error {
 		return err
 	}
 	for len(keys) > maxTicks {
-		if err := store.Retry(ctx, func() error { return s.store.Delete(ctx, keys[0]) }); err != nil {
+		if err := store.Remove(ctx, s.store, keys[0]); err != nil {
 			return fmt.Errorf("removing an old tick: %w", err)
 		}
 		keys = keys[1:]

@@ -207,7 +207,7 @@ func (s *scheduler) readDates(ctx context.Context, name, id string) (map[string]
 			continue
 		}
 		var d backfillDate
-		if err := getJSON(ctx, s.store, o.Key, &d); err != nil {
+		if err := store.ReadJSON(ctx, s.store, o.Key, maxObject, &d); err != nil {
 			return nil, err
 		}
 		out[date] = d
@@ -284,7 +284,7 @@ func (s *scheduler) continueBackfill(ctx context.Context, p plan, runs []*entry,
 			return changed, err
 		}
 		d = backfillDate{Date: date, RunID: ledger.NewRunID(now), ClaimedAt: now.UTC(), Token: rand.Text()}
-		err := putJSON(ctx, s.store.PutIfAbsent, dateKey(p.Name, b.ID, date), d)
+		err := store.CreateJSON(ctx, s.store, dateKey(p.Name, b.ID, date), d)
 		if errors.Is(err, store.ErrExist) { // by the leader before, or by ourselves if the answer was lost
 			_, err = s.readDates(ctx, p.Name, b.ID)
 			return changed, err
@@ -325,7 +325,7 @@ func (s *scheduler) startDate(ctx context.Context, p plan, d backfillDate, now t
 }
 
 func (s *scheduler) putDate(ctx context.Context, name, id string, d backfillDate) error {
-	if err := putJSON(ctx, s.store.Put, dateKey(name, id, d.Date), d); err != nil {
+	if err := store.WriteJSON(ctx, s.store, dateKey(name, id, d.Date), d); err != nil {
 		return err
 	}
 	s.rememberDate(id, d)
@@ -351,7 +351,7 @@ func (s *scheduler) sweepBackfills(ctx context.Context, name string) error {
 		old = append(old, o.Key)
 	}
 	for _, key := range old {
-		if err := store.Retry(ctx, func() error { return s.store.Delete(ctx, key) }); err != nil {
+		if err := store.Remove(ctx, s.store, key); err != nil {
 			return fmt.Errorf("removing a date of an old backfill: %w", err)
 		}
 	}

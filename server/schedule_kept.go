@@ -172,7 +172,7 @@ func keptKey(name string) string { return keptPrefix + name + ".json" }
 // readKept reads what was kept of a schedule, which may be nothing.
 func (s *scheduler) readKept(ctx context.Context, name string) (keptSchedule, error) {
 	var k keptSchedule
-	err := getJSON(ctx, s.store, keptKey(name), &k)
+	err := store.ReadJSON(ctx, s.store, keptKey(name), maxObject, &k)
 	if errors.Is(err, store.ErrNotExist) {
 		return k, nil
 	}
@@ -238,9 +238,9 @@ func (s *scheduler) edit(ctx context.Context, name string, now time.Time, change
 		return err
 	}
 	if next == nil {
-		err = store.Retry(ctx, func() error { return s.store.Delete(ctx, keptKey(name)) })
+		err = store.Remove(ctx, s.store, keptKey(name))
 	} else {
-		err = putJSON(ctx, s.store.Put, keptKey(name), next)
+		err = store.WriteJSON(ctx, s.store, keptKey(name), next)
 	}
 	if err != nil {
 		return err

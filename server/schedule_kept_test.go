@@ -16,6 +16,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
 )
 
 // row is a schedule as the API shows it, nil if there is none.
@@ -142,7 +143,7 @@ func TestKeptSchedules(t *testing.T) {
 // why.
 func TestKeptScheduleThatIsWrong(t *testing.T) {
 	w := newWorld(t, "done")
-	require.NoError(t, putJSON(t.Context(), w.store.Put, keptKey("old"), keptSchedule{Definition: &Schedule{Name: "old", Job: "sow", Cron: "* * * * *"}}))
+	require.NoError(t, store.WriteJSON(t.Context(), w.store, keptKey("old"), keptSchedule{Definition: &Schedule{Name: "old", Job: "sow", Cron: "* * * * *"}}))
 	now := at(time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC), w)
 	turn(w, now, 3*time.Minute, 20*time.Second)
 	assert.Contains(t, w.scheduleRow("old")["error"], `there is no job "sow"`)

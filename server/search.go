@@ -39,7 +39,7 @@ func readQuestion(q url.Values) (question, error) {
 	if utf8.RuneCountInString(ask.Text) > maxQuestion {
 		return ask, refuse("q: write at most %d letters", maxQuestion)
 	}
-	if ask.Provider != "" && !idPattern.MatchString(ask.Provider) {
+	if ask.Provider != "" && !ledger.IsName(ask.Provider) {
 		return ask, refuse("provider: that is not a provider's id")
 	}
 	if text := q.Get("limit"); text != "" {

@@ -174,7 +174,7 @@ func (s *sessions) tick(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, key := range old {
-		if err := store.Retry(ctx, func() error { return s.store.Delete(ctx, key) }); err != nil {
+		if err := store.Remove(ctx, s.store, key); err != nil {
 			return fmt.Errorf("removing %s: %w", key, err)
 		}
 	}

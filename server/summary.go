@@ -112,7 +112,7 @@ func (s *summaries) load(ctx context.Context) error {
 		}
 		for _, key := range keys[max(0, len(keys)-keptSummaries):] {
 			var sum Summary
-			if err := getJSON(ctx, s.store, key, &sum); err != nil {
+			if err := store.ReadJSON(ctx, s.store, key, maxObject, &sum); err != nil {
 				return err
 			}
 			found[key] = sum
@@ -147,10 +147,10 @@ func (s *summaries) tick(ctx context.Context, runs []*entry, now time.Time) (cha
 			continue
 		}
 		sum := summarize(p, runs)
-		err := putJSON(ctx, s.store.PutIfAbsent, p.key(), sum)
+		err := store.CreateJSON(ctx, s.store, p.key(), sum)
 		switch {
 		case errors.Is(err, store.ErrExist):
-			if err := getJSON(ctx, s.store, p.key(), &sum); err != nil {
+			if err := store.ReadJSON(ctx, s.store, p.key(), maxObject, &sum); err != nil {
 				return changed, err
 			}
 		case err != nil:

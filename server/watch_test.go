@@ -247,7 +247,7 @@ func (w *world) ticks() (out []string) {
 	for o, err := range w.store.List(w.t.Context(), "schedules/") {
 		require.NoError(w.t, err)
 		var k tick
-		require.NoError(w.t, getJSON(w.t.Context(), w.store, o.Key, &k))
+		require.NoError(w.t, store.ReadJSON(w.t.Context(), w.store, o.Key, maxObject, &k))
 		out = append(out, strings.TrimSuffix(path.Base(o.Key), ".json")+" "+k.Outcome)
 	}
 	return out
@@ -425,7 +425,7 @@ func TestTickBehindAStartingRun(t *testing.T) {
 	w := newWorld(t, "done", scheduled(t, hourly))
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	id := ledger.NewRunID(at)
-	require.NoError(t, putJSON(t.Context(), w.store.Put, tickKey("hourly", at), tick{At: at, Outcome: "claimed", ClaimedAt: at, RunID: id}))
+	require.NoError(t, store.WriteJSON(t.Context(), w.store, tickKey("hourly", at), tick{At: at, Outcome: "claimed", ClaimedAt: at, RunID: id}))
 	holder := lease.Holder{Host: "elsewhere", PID: 1, RunID: id, Job: "seed"}
 	start, err := lease.Acquire(t.Context(), lease.InStore(w.store), "start/seed", holder, time.Minute)
 	require.NoError(t, err)
@@ -481,7 +481,7 @@ func TestSummaries(t *testing.T) {
 	assert.Equal(t, "[REPORT] daily 2026-03-08\nseed: runs 1 done; domains collected 97, domains failed 3; 200 requests, 0 dead letters", got[0])
 	assert.Equal(t, "[REPORT] weekly 2026-W10\nseed: runs 7 done; domains collected 679, domains failed 21; 1400 requests, 0 dead letters", got[1])
 	var sum Summary
-	require.NoError(t, getJSON(t.Context(), w.store, "reports/weekly/2026-W10.json", &sum))
+	require.NoError(t, store.ReadJSON(t.Context(), w.store, "reports/weekly/2026-W10.json", maxObject, &sum))
 	assert.EqualValues(t, 679, sum.Jobs["seed"].Counts["domains_collected"])
 	assert.Contains(t, w.do("GET", "/reports", "").body, "Week 2026-W10")
 
@@ -538,7 +538,7 @@ func TestHundredTicksAreKept(t *testing.T) {
 	w := newWorld(t, "refuse", scheduled(t, hourly))
 	at := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	for i := range maxTicks + 5 {
-		require.NoError(t, putJSON(t.Context(), w.store.Put, tickKey("hourly", at.Add(time.Duration(i)*time.Hour)), tick{At: at}))
+		require.NoError(t, store.WriteJSON(t.Context(), w.store, tickKey("hourly", at.Add(time.Duration(i)*time.Hour)), tick{At: at}))
 	}
 	require.NoError(t, w.scheduler.sweep(t.Context(), "hourly"))
 	left := w.ticks()

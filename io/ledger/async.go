@@ -37,7 +37,7 @@ func Detach(ctx context.Context, s store.Store, id, runnerJob string, unbounded 
 		return err
 	}
 	r.Async, r.Unbounded, r.RunnerJob, r.Purpose = true, unbounded, runnerJob, p
-	return save(ctx, s, key, r)
+	return store.WriteJSON(ctx, s, key, r)
 }
 
 // ActiveAsync returns the id of a job's asynchronous run that has not ended; "" when
@@ -110,7 +110,7 @@ func closeInferred(ctx context.Context, s store.Store, r Run) error {
 			return err
 		}
 	}
-	return save(ctx, s, runKey(r.RunID, "state.json"), r)
+	return store.WriteJSON(ctx, s, runKey(r.RunID, "state.json"), r)
 }
 
 func notEnded(ctx context.Context, s store.Store, r Run) error {

@@ -156,7 +156,7 @@ func Put(ctx context.Context, s store.Store, d DeadLetter) error {
 		runs := slices.DeleteFunc(append(old.Earlier, old.RunID), func(id string) bool { return id == d.RunID || id == "" })
 		d.Earlier = runs[max(0, len(runs)-maxEarlier):]
 	}
-	return save(ctx, s, key, d)
+	return store.WriteJSON(ctx, s, key, d)
 }
 
 // Get reads one dead letter; the error matches store.ErrNotExist when there is
@@ -183,7 +183,7 @@ func Dismiss(ctx context.Context, s store.Store, job, id string, why *Dismissal)
 	if d.Dismissed = why; why != nil {
 		d.Dismissed = &Dismissal{At: why.At.UTC(), By: oneLine(why.By, MaxNote), Note: bounded(untrusted.Text(Redact(why.Note), 0), MaxNote)}
 	}
-	return d, save(ctx, s, deadLettersPrefix+job+"/"+id+".json", d)
+	return d, store.WriteJSON(ctx, s, deadLettersPrefix+job+"/"+id+".json", d)
 }
 
 // Remove removes a dead letter. An absent one is no error.

@@ -51,7 +51,7 @@ func TestSearchDeadLetters(t *testing.T) {
 	first := DeadLetter{Job: "news", Kind: "not_html", Input: Input{DomainID: "d.kr"}}.ID()
 	_, err := Dismiss(ctx, s, "news", first, &Dismissal{At: day, By: "kim", Note: "It is a picture."})
 	must(t, err)
-	must(t, store.Write(ctx, s, "dead-letters/seed/zz.json", []byte("{}"), asJSON))
+	must(t, store.Write(ctx, s, "dead-letters/seed/zz.json", []byte("{}"), store.PutOptions{}))
 	for _, c := range []struct {
 		what string
 		q    DeadLetterQuery

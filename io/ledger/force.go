@@ -56,7 +56,7 @@ func ForceID(ctx context.Context, s store.Store, job, filterHash string, start b
 	}
 	now := time.Now().UTC()
 	f = forcedRun{ID: NewRunID(now), StartedAt: now}
-	err = create(ctx, s, key, f)
+	err = store.CreateJSON(ctx, s, key, f)
 	if errors.Is(err, store.ErrExist) {
 		f, err = load(ctx, s, key, decodeForce)
 	}

@@ -34,6 +34,9 @@ const maxObject = 64 << 20
 // name from a user cannot leave its folder.
 var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
+// IsName reports whether s can be the id of a run or a dead letter, a job's or a filter's name.
+func IsName(s string) bool { return name.MatchString(s) }
+
 func checkName(what, s string) error {
 	if !name.MatchString(s) {
 		return fmt.Errorf("%q is not a %s: letters, digits, '-' and '_' only", s, what)
@@ -67,35 +70,6 @@ func parse(what string, b []byte, v any) error {
 		return fmt.Errorf("not a %s: %w", what, err)
 	}
 	return nil
-}
-
-var asJSON = store.PutOptions{ContentType: "application/json"}
-
-// save writes v as one JSON object and replaces an existing one.
-func save(ctx context.Context, s store.Store, key string, v any) error {
-	b, err := encode(key, v)
-	if err != nil {
-		return err
-	}
-	return store.Write(ctx, s, key, b, asJSON)
-}
-
-// create writes v as one JSON object. The error matches store.ErrExist when another
-// one exists. v must differ between writers.
-func create(ctx context.Context, s store.Store, key string, v any) error {
-	b, err := encode(key, v)
-	if err != nil {
-		return err
-	}
-	return store.Create(ctx, s, key, b, asJSON)
-}
-
-func encode(key string, v any) ([]byte, error) {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", key, err)
-	}
-	return append(b, '\n'), nil
 }
 
 func remove(ctx context.Context, s store.Store, key string) error {

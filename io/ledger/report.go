@@ -134,7 +134,7 @@ func WriteReport(ctx context.Context, s store.Store, r Report) error {
 	if err := checkName("run id", r.RunID); err != nil {
 		return fmt.Errorf("writing a report: %w", err)
 	}
-	return save(ctx, s, runKey(r.RunID, "report.json"), r)
+	return store.WriteJSON(ctx, s, runKey(r.RunID, "report.json"), r)
 }
 
 // ReadReport reads the report of a run; the error matches store.ErrNotExist

@@ -96,7 +96,7 @@ func Start(ctx context.Context, s store.Store, r Run) error {
 		return fmt.Errorf("starting a run: %w", err)
 	}
 	r.State, r.StartedAt, r.FinishedAt = Running, r.StartedAt.UTC(), time.Time{}
-	return create(ctx, s, runKey(r.RunID, "state.json"), r)
+	return store.CreateJSON(ctx, s, runKey(r.RunID, "state.json"), r)
 }
 
 // Load reads one run; the error matches store.ErrNotExist when there is none.
@@ -136,7 +136,7 @@ func Finish(ctx context.Context, s store.Store, id string, state State, why erro
 	if state.Over() {
 		r.FinishedAt = now.UTC()
 	}
-	return r, save(ctx, s, runKey(id, "state.json"), r)
+	return r, store.WriteJSON(ctx, s, runKey(id, "state.json"), r)
 }
 
 // List yields the runs, newest first. It lists the keys once and reads each state only
@@ -210,7 +210,7 @@ func WriteProgress(ctx context.Context, s store.Store, runID string, lane int, p
 		return fmt.Errorf("writing a lane's progress: %w", err)
 	}
 	p.Lane, p.UpdatedAt = lane, p.UpdatedAt.UTC()
-	return save(ctx, s, runKey(runID, "lanes/"+strconv.Itoa(lane)+".json"), p)
+	return store.WriteJSON(ctx, s, runKey(runID, "lanes/"+strconv.Itoa(lane)+".json"), p)
 }
 
 // Progresses reads the progress of all lanes of a run, by lane.
@@ -300,7 +300,7 @@ func WriteControl(ctx context.Context, s store.Store, runID string, c Control) e
 		}
 	}
 	c.At = c.At.UTC()
-	return save(ctx, s, runKey(runID, "control.json"), c)
+	return store.WriteJSON(ctx, s, runKey(runID, "control.json"), c)
 }
 
 // CloseAbandoned marks as interrupted the runs of a job that a killed launcher left in

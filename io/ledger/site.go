@@ -75,7 +75,7 @@ func KeepSite(ctx context.Context, s store.Store, st SiteState, now time.Time) e
 		st.History = slices.Insert(st.History, 0, SiteChange{old.State, old.Since, st.Since, old.Cause})
 		st.History = st.History[:min(len(st.History), maxSiteHistory)]
 	}
-	return save(ctx, s, siteKey(st.Job, st.Site), st)
+	return store.WriteJSON(ctx, s, siteKey(st.Job, st.Site), st)
 }
 
 // RemoveSite removes what is known of a site.

@@ -18,7 +18,7 @@ func WriteTotal(ctx context.Context, s store.Store, runID string, t Tally) error
 	if err := checkName("run id", runID); err != nil {
 		return fmt.Errorf("writing the total of a run: %w", err)
 	}
-	return save(ctx, s, runKey(runID, "total.json"), total{t, time.Now().UTC()})
+	return store.WriteJSON(ctx, s, runKey(runID, "total.json"), total{t, time.Now().UTC()})
 }
 
 // total is the object runs/{run_id}/total.json.

@@ -5,7 +5,6 @@ package removal
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -93,7 +92,7 @@ func Record(ctx context.Context, s store.Store, r Request, now time.Time) (Reque
 	r.Due = r.At.Add(Within)
 	r.ID = r.At.Format("20060102T150405Z") + "-" + strings.ToLower(rand.Text()[:6])
 	r.From, r.Note = untrusted.Text(r.From, maxText), untrusted.Text(r.Note, maxText)
-	return r, put(ctx, s, key(r.ID, "request.json"), r, store.Create)
+	return r, store.CreateJSON(ctx, s, key(r.ID, "request.json"), r)
 }
 
 // All are the requests, the newest first.
@@ -107,11 +106,11 @@ func All(ctx context.Context, s store.Store) ([]Entry, error) {
 		switch {
 		case o.Key == key(id, "request.json"):
 			var e Entry
-			if err := read(ctx, s, o.Key, &e.Request); err != nil {
+			if err := store.ReadJSON(ctx, s, o.Key, maxObject, &e.Request); err != nil {
 				return nil, err
 			}
 			var r Receipt
-			err := read(ctx, s, key(id, "receipt.json"), &r)
+			err := store.ReadJSON(ctx, s, key(id, "receipt.json"), maxObject, &r)
 			if err == nil {
 				e.Receipt = &r
 			} else if !errors.Is(err, store.ErrNotExist) {
@@ -194,7 +193,7 @@ func End(ctx context.Context, s store.Store, e Entry, r Removed, err error) erro
 }
 
 func (r Removed) write(ctx context.Context, s store.Store, id string) error {
-	return put(ctx, s, key(id, "tries/"+r.At.UTC().Format("20060102T150405.000000000Z")+".json"), r, store.Write)
+	return store.WriteJSON(ctx, s, key(id, "tries/"+r.At.UTC().Format("20060102T150405.000000000Z")+".json"), r)
 }
 
 // tries are those of a request, the oldest first.
@@ -204,7 +203,7 @@ func tries(ctx context.Context, s store.Store, id string) (all []Removed, err er
 			return nil, fmt.Errorf("listing the tries of %s: %w", id, err)
 		}
 		var t Removed
-		if err := read(ctx, s, o.Key, &t); err != nil {
+		if err := store.ReadJSON(ctx, s, o.Key, maxObject, &t); err != nil {
 			return nil, err
 		}
 		all = append(all, t)
@@ -219,26 +218,7 @@ func Done(ctx context.Context, s store.Store, e Entry, r Receipt) (Receipt, erro
 	if r.Tries, err = tries(ctx, s, e.ID); err != nil {
 		return r, err
 	}
-	return r, put(ctx, s, key(e.ID, "receipt.json"), r, store.Create)
+	return r, store.CreateJSON(ctx, s, key(e.ID, "receipt.json"), r)
 }
 
 func key(id, name string) string { return prefix + id + "/" + name }
-
-func read(ctx context.Context, s store.Store, key string, v any) error {
-	b, err := store.ReadAll(ctx, s, key, maxObject)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("reading %s: %w", key, err)
-	}
-	return nil
-}
-
-func put(ctx context.Context, s store.Store, key string, v any, write func(context.Context, store.Store, string, []byte, store.PutOptions) error) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding %s: %w", key, err)
-	}
-	return write(ctx, s, key, append(b, '\n'), store.PutOptions{})
-}

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -66,4 +67,34 @@ func Remove(ctx context.Context, s Store, key string) error {
 		return fmt.Errorf("deleting %s: %w", key, err)
 	}
 	return nil
+}
+
+// ReadJSON reads a JSON object of at most limit bytes into v, with retries.
+func ReadJSON(ctx context.Context, s Store, key string, limit int64, v any) error {
+	b, err := ReadAll(ctx, s, key, limit)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("reading %s: %w", key, err)
+	}
+	return nil
+}
+
+// WriteJSON writes v as an indented JSON object, by Write.
+func WriteJSON(ctx context.Context, s Store, key string, v any) error {
+	return putJSON(ctx, s, key, v, Write)
+}
+
+// CreateJSON writes v as an indented JSON object, by Create.
+func CreateJSON(ctx context.Context, s Store, key string, v any) error {
+	return putJSON(ctx, s, key, v, Create)
+}
+
+func putJSON(ctx context.Context, s Store, key string, v any, put func(context.Context, Store, string, []byte, PutOptions) error) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", key, err)
+	}
+	return put(ctx, s, key, append(b, '\n'), PutOptions{ContentType: "application/json"})
 }

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
@@ -47,7 +48,7 @@ func alertsCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 		verb, w = w[0], w[1:]
 	}
 	switch {
-	case verb == "end" && (len(w) != 1 || !idForm.MatchString(w[0])):
+	case verb == "end" && (len(w) != 1 || !ledger.IsName(w[0])):
 		return usage.Errorf("alerts end: name one silence; `alerts list` lists them")
 	case verb != "end" && len(w) > 0, verb != "list" && verb != "silence" && verb != "end":
 		return usage.Errorf("alerts %s: write alerts list, silence --for=2h, or end ID; see `help alerts`", strings.Join(append([]string{verb}, w...), " "))

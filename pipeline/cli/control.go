@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -37,9 +36,6 @@ const controlFlags = `
   --env=NAME     dev, staging or prod: fills {env} in --store
   --config=FILE  YAML file with flags; SEED_STORE, SEED_ENV … go before it
 `
-
-// idForm matches the ids of runs and dead letters.
-var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 // words separates a sub-command's words from its flags, which may come in any order.
 func words(f *flag.FlagSet, args []string) ([]string, error) {
@@ -110,7 +106,7 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if (verb == "list" && len(w) > 1) || (verb != "list" && len(w) != 2) || (verb != "list" && verb != "show" && verb != "log" && !controls) {
 		return usage.Errorf("runs %s: write runs list, runs purge, or runs show|log|cancel|pause|resume ID; see `help runs`", strings.Join(w, " "))
 	}
-	if len(w) > 1 && !idForm.MatchString(w[1]) {
+	if len(w) > 1 && !ledger.IsName(w[1]) {
 		return usage.Errorf("%q is no run's id; `runs` lists them", w[1])
 	}
 	s, err := launch.OpenStore(ctx, &o.Options, stderr)

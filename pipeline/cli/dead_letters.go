@@ -59,7 +59,7 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 		return err
 	}
 	for _, id := range w {
-		if !idForm.MatchString(id) {
+		if !ledger.IsName(id) {
 			return usage.Errorf("%q is no dead letter's id; `dead-letters list` lists them", id)
 		}
 	}

@@ -51,7 +51,7 @@ func domainsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 		return usage.Errorf("domains takes nothing but flags, not %q; see `help domains`", strings.Join(w, " "))
 	case d.index && (d.failed || d.run != ""):
 		return usage.Errorf("--index lists domains whatever run visited them; leave --failed and --run out")
-	case d.run != "" && !idForm.MatchString(d.run):
+	case d.run != "" && !ledger.IsName(d.run):
 		return usage.Errorf("--run=%s is no run's id; write --run=last, or an id of `runs`", d.run)
 	}
 	if err := o.checkFilters(); err != nil {

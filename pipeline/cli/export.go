@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/launch"
@@ -181,7 +182,7 @@ func (e *exportFlags) filter(f *flag.FlagSet, what export.What, o Options) (filt
 	if err := o.checkFilters(); err != nil {
 		return filter, err
 	}
-	if e.run != "" && !idForm.MatchString(e.run) {
+	if e.run != "" && !ledger.IsName(e.run) {
 		return filter, usage.Errorf("%q is no run's id; `runs` lists them", e.run)
 	}
 	filter = export.Filter{Country: o.Country, Category: o.Category, Date: o.Date, Run: e.run}

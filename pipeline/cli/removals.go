@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
@@ -43,7 +44,7 @@ func removalsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	switch {
 	case !known, verb != "show" && len(w) > 0:
 		return usage.Errorf("removals %s: write removals list, request --provider=ID, do, or show ID; see `help removals`", strings.Join(append([]string{verb}, w...), " "))
-	case verb == "show" && (len(w) != 1 || !idForm.MatchString(w[0])):
+	case verb == "show" && (len(w) != 1 || !ledger.IsName(w[0])):
 		return usage.Errorf("removals show: name one request; `removals list` lists them")
 	case verb == "request" && *provider == "":
 		return usage.Errorf("removals request: name the provider, by --provider=ID")

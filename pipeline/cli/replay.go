@@ -98,7 +98,7 @@ func unmark(ctx context.Context, _ pipeline.RunOptions, s store.Store, letters [
 	g.SetLimit(deletes)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		g.Go(func() error {
-			if err := store.Retry(ctx, func() error { return s.Delete(ctx, key+hive.Success) }); err != nil {
+			if err := store.Remove(ctx, s, key+hive.Success); err != nil {
 				return fmt.Errorf("opening %s again: %w", key, err)
 			}
 			return nil

@@ -91,7 +91,7 @@ func SweepHandOff(ctx context.Context, s store.Store, before time.Time) (removed
 				return removed, fmt.Errorf("listing the hand-off: %w", err)
 			}
 			if o.ModTime.Before(before) {
-				if err := store.Retry(ctx, func() error { return s.Delete(ctx, o.Key) }); err != nil {
+				if err := store.Remove(ctx, s, o.Key); err != nil {
 					return removed, fmt.Errorf("removing %s: %w", o.Key, err)
 				}
 				removed++

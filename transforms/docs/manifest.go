@@ -83,12 +83,8 @@ func writeManifest(ctx context.Context, s store.Store, session string, parts []P
 			parts[i].Objects = append(parts[i].Objects, HandOffObject{o.Key, o.Size})
 		}
 	}
-	b, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding the manifest of session %s: %w", session, err)
-	}
-	if err := store.Write(ctx, s, manifests+session+".json", append(b, '\n'), store.PutOptions{ContentType: "application/json"}); err != nil {
-		return fmt.Errorf("writing the manifest of session %s: %w", session, err)
+	if err := store.WriteJSON(ctx, s, manifests+session+".json", m); err != nil {
+		return err
 	}
 	return nil
 }

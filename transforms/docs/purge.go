@@ -116,7 +116,7 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 		return p, err
 	}
 	for _, key := range objects {
-		if err := store.Retry(ctx, func() error { return s.Delete(ctx, key) }); err != nil {
+		if err := store.Remove(ctx, s, key); err != nil {
 			return p, err
 		}
 	}

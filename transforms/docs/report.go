@@ -347,14 +347,7 @@ func reportKey(runID string) string { return "runs/" + runID + "/providers.json"
 
 // WriteReport writes the report by provider next to the run's own report.
 func WriteReport(ctx context.Context, s store.Store, runID string, r Report) error {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding the report by provider: %w", err)
-	}
-	if err := store.Write(ctx, s, reportKey(runID), append(b, '\n'), store.PutOptions{}); err != nil {
-		return fmt.Errorf("writing the report by provider: %w", err)
-	}
-	return nil
+	return store.WriteJSON(ctx, s, reportKey(runID), r)
 }
 
 // ReadReport reads what WriteReport wrote; the error matches store.ErrNotExist

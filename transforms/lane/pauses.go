@@ -147,11 +147,7 @@ func (p *Pauses) Paused(ctx context.Context, site string, until time.Time) error
 	for _, s := range over {
 		p.remove(ctx, s)
 	}
-	doc, err := json.Marshal(pauseObject{until})
-	if err == nil {
-		err = store.Write(ctx, p.w.Store, p.key(site), doc, store.PutOptions{ContentType: "application/json"})
-	}
-	if err != nil && ctx.Err() == nil {
+	if err := store.WriteJSON(ctx, p.w.Store, p.key(site), pauseObject{until}); err != nil && ctx.Err() == nil {
 		p.w.Log.Warn("pause_not_written", "site", site, "error", ledger.Redact(err.Error()))
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
@@ -222,7 +223,7 @@ func CopyFile(ctx context.Context, s store.Store, key string, deleteVerified boo
 		return done, fmt.Errorf("%s and %s: %w", key, to, ErrDiffers)
 	}
 	if deleteVerified {
-		if err := store.Retry(ctx, func() error { return s.Delete(ctx, key) }); err != nil {
+		if err := store.Remove(ctx, s, key); err != nil {
 			return done, fmt.Errorf("removing %s: %w", key, err)
 		}
 		done.Deleted = true

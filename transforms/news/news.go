@@ -262,15 +262,7 @@ func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger
 func rowsPrefix(runID string) string { return "runs/" + runID + "/providers/" }
 
 func writeResult(ctx context.Context, s store.Store, runID string, r engine.Result) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encoding a provider's row: %w", err)
-	}
-	key := rowsPrefix(runID) + r.Provider + ".json"
-	if err := store.Write(ctx, s, key, append(b, '\n'), store.PutOptions{}); err != nil {
-		return fmt.Errorf("writing a provider's row: %w", err)
-	}
-	return nil
+	return store.WriteJSON(ctx, s, rowsPrefix(runID)+r.Provider+".json", r)
 }
 
 // Results returns the rows of a run's providers, sorted by id.

@@ -208,11 +208,8 @@ func (m robotsCache) KeepRobots(ctx context.Context, origin string, a polite.Rob
 	if a.Status/100 != 2 || origin != m.origin() {
 		return nil
 	}
-	doc, err := json.Marshal(cachedRobots{FetchedAt: a.FetchedAt, Status: a.Status, FinalURL: a.FinalURL, Truncated: a.Truncated, Body: a.Body})
-	if err == nil {
-		err = store.Write(ctx, m.w.Store, m.key(), doc, store.PutOptions{ContentType: "application/json"})
-	}
-	if err != nil {
+	kept := cachedRobots{FetchedAt: a.FetchedAt, Status: a.Status, FinalURL: a.FinalURL, Truncated: a.Truncated, Body: a.Body}
+	if err := store.WriteJSON(ctx, m.w.Store, m.key(), kept); err != nil {
 		m.w.Log.Warn("robots_cache_unwritten", "registrable_domain", m.name, "error", ledger.Redact(err.Error()))
 	}
 	return nil

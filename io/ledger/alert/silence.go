@@ -2,7 +2,6 @@ package alert
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -76,11 +75,7 @@ func AddSilence(ctx context.Context, s store.Store, sil Silence, lasts time.Dura
 		*text = untrusted.Text(*text, maxNote)
 	}
 	sil.ID, sil.At, sil.Until = ledger.NewRunID(now), now.UTC(), now.Add(lasts).UTC()
-	b, err := json.Marshal(sil)
-	if err != nil {
-		return sil, fmt.Errorf("encoding a silence: %w", err)
-	}
-	return sil, store.Write(ctx, s, silencePrefix+sil.ID+".json", b, store.PutOptions{ContentType: "application/json"})
+	return sil, store.WriteJSON(ctx, s, silencePrefix+sil.ID+".json", sil)
 }
 
 // maxSilence is how many bytes of a silence's object are read.
@@ -109,14 +104,8 @@ func Silences(ctx context.Context, s store.Store, now time.Time) ([]Silence, err
 
 func readSilence(ctx context.Context, s store.Store, key string) (Silence, error) {
 	var sil Silence
-	b, err := store.ReadAll(ctx, s, key, maxSilence)
-	if err != nil {
-		return sil, err
-	}
-	if err := json.Unmarshal(b, &sil); err != nil {
-		return sil, fmt.Errorf("reading %s: %w", key, err)
-	}
-	return sil, nil
+	err := store.ReadJSON(ctx, s, key, maxSilence, &sil)
+	return sil, err
 }
 
 // ErrNoSilence says that there is no silence of an id.
@@ -180,15 +169,8 @@ func ReadFiring(ctx context.Context, s store.Store) ([]Firing, error) {
 	var state struct {
 		Firing map[string]Firing `json:"firing"`
 	}
-	b, err := store.ReadAll(ctx, s, StateKey, maxState)
-	if errors.Is(err, store.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	if err := store.ReadJSON(ctx, s, StateKey, maxState, &state); err != nil && !errors.Is(err, store.ErrNotExist) {
 		return nil, err
-	}
-	if err := json.Unmarshal(b, &state); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", StateKey, err)
 	}
 	var out []Firing
 	for _, key := range slices.Sorted(maps.Keys(state.Firing)) {

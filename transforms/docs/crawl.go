@@ -471,9 +471,6 @@ func (c *crawl) receive(ctx context.Context, ch *chain, resp *web.Response) erro
 		return c.end(ctx, ch, ending{status: TooLarge, http: resp.Status, reason: "longer than 5 MB"})
 	case brokenOff(resp):
 		return c.fail(ctx, ch, 0, "the answer ends early")
-	case resp.Status/100 == 2 && ch.replaced():
-		c.hold(ch, ending{status: Failed, http: resp.Status, reason: "no page but " + string(ch.answer.Kind) + ": " + ch.answer.Evidence})
-		return nil
 	case resp.Status/100 == 2:
 		return c.index(ctx, ch, resp)
 	case resp.Status == http.StatusUnauthorized:

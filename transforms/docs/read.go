@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"mime"
+	"net/http"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/llms"
 	"github.com/newsfork/seed-engine/transforms/docs/pdf"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
 )
 
@@ -102,6 +104,15 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 			return skip(ledger.Redact(err.Error()))
 		}
 		body, contentType = []byte(rendered), "text/html; charset=utf-8"
+		ch.answer = answer.Classify(answer.Response{Status: resp.Status, Header: http.Header{"Content-Type": {contentType}}, Body: body})
+	}
+	switch {
+	case ch.replaced():
+		c.hold(ch, ending{status: Failed, http: resp.Status, reason: "no page but " + string(ch.answer.Kind) + ": " + ch.answer.Evidence})
+		return nil
+	case form == content.HTML && ch.answer.Kind == answer.Login:
+		skipped.gone = true
+		return skip(aLogin)
 	}
 	var pg content.Page
 	var r *pageContent
@@ -117,9 +128,6 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		}
 		skipped.deadLetter = true
 		return skip(ledger.Redact(err.Error()))
-	case pg.Login:
-		skipped.gone = true
-		return skip("a login form")
 	}
 	var page []byte
 	if form == content.HTML {
@@ -181,8 +189,12 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	return store()
 }
 
-// noIndex is why a page is skipped that tells crawlers not to index it.
-const noIndex = "it asks not to be indexed (noindex)"
+// Why a page is skipped.
+const (
+	noIndex      = "it asks not to be indexed (noindex)"
+	softNotFound = "it says that it was not found (a soft 404)"
+	aLogin       = "a login form"
+)
 
 // isMarkdown reports whether a Content-Type is Markdown's.
 func isMarkdown(contentType string) bool {
@@ -224,6 +236,9 @@ func (c *crawl) elsewhere(ctx context.Context, ch *chain, pg content.Page, head 
 			}
 			return onward, why, false, nil
 		}
+		if ch.answer.Kind == answer.Soft404 {
+			return nil, softNotFound, false, nil
+		}
 	}
 	to, no := c.link(ch.at, head.Canonical, false)
 	if head.Canonical != "" && no == "" {
@@ -254,7 +269,7 @@ func (c *crawl) read(ctx context.Context, form content.Form, body []byte, conten
 	default:
 		pg, err = content.Read(form, body, contentType, content.Options{Base: ch.at, Content: c.policy.CustomSelectors.Content, Remove: c.policy.CustomSelectors.Remove, Keep: c.policy.KeepQueryParams})
 	}
-	if err != nil || pg.Login || pg.Empty {
+	if err != nil || pg.Empty {
 		return pg, nil, err
 	}
 	r = &pageContent{files: files, title: pg.Title, blocks: chunk.Blocks(pg.Markdown)}

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strings"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/docs/content"
 )
 
 func isRedirect(r *web.Response) bool {
@@ -99,3 +102,29 @@ func (c *crawl) target(ctx context.Context, to link, depth int) (p *page, taken 
 	}
 	return p, taken, nil
 }
+
+// maxStub is the maximum size in bytes of the Markdown of a page that only says that it
+// redirects, maxScriptStub that of a page that a script redirects, in HTML.
+const (
+	maxStub       = 400
+	maxScriptStub = 4 << 10
+)
+
+// stub returns why a page of HTML only leads to another one, "" if it does not, and the address
+// to which its script leads.
+func stub(pg content.Page, page []byte) (why, to string) {
+	if len(pg.Markdown) > maxStub {
+		return "", ""
+	}
+	if m := moves.FindSubmatch(page); m != nil && len(page) <= maxScriptStub {
+		to = string(m[1]) + string(m[2])
+		why = fmt.Sprintf("redirects to %.500s by a script", to)
+	}
+	if strings.HasPrefix(strings.ToLower(pg.Title), "redirecting") {
+		why = "says only that it redirects"
+	}
+	return why, to
+}
+
+// moves finds a script that leads the browser to another page.
+var moves = regexp.MustCompile(`(?:^|[\s;{(>])(?:window\.|document\.|self\.|top\.)*location(?:\.href)?\s*=\s*["']([^"'\s]+)["']|(?:^|[\s;{(>])(?:window\.|document\.|self\.|top\.)*location\.(?:replace|assign)\(\s*["']([^"'\s]+)["']`)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
@@ -80,9 +79,15 @@ func (c *crawl) refused() bool {
 }
 
 // replaced reports whether a site shows something in place of all its pages. What is stored
-// stays. Notices, logins and soft 404s are found when the page is read.
+// stays. If a page had a text before, replace finds notices.
 func (ch *chain) replaced() bool {
-	return slices.Contains([]answer.Kind{answer.Challenge, answer.Consent, answer.Parked}, ch.answer.Kind)
+	switch ch.answer.Kind {
+	case answer.Challenge, answer.Consent, answer.Parked:
+		return true
+	case answer.Maintenance, answer.ErrorPage:
+		return ch.now.contentHash == ""
+	}
+	return false
 }
 
 // hold keeps a conclusion about a page until the site is known to be open. If it is not, or

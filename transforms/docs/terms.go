@@ -21,6 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
@@ -208,12 +209,15 @@ func hashTerms(body []byte, contentType string) (hash, why string) {
 	if form != content.HTML && form != content.Text {
 		return "", "no page but " + media
 	}
+	v := answer.Classify(answer.Response{Status: http.StatusOK, Header: http.Header{"Content-Type": {contentType}}, Body: body})
 	page, err := content.Read(form, body, contentType, content.Options{})
 	switch {
 	case err != nil:
 		return "", ledger.Redact(err.Error())
-	case page.Login:
-		return "", "a login form"
+	case v.Kind == answer.Login:
+		return "", aLogin
+	case v.Kind.Wall():
+		return "", "no page but " + string(v.Kind) + ": " + v.Evidence
 	case page.Empty:
 		return "", "no content"
 	}

@@ -75,8 +75,6 @@ type Page struct {
 	// Selector is the selector that found the main content: the policy's, one of
 	// candidates, "body", or "" for documents that are not HTML.
 	Selector string
-	// Login means that the page is only a login form. It is skipped.
-	Login bool
 	// Empty means that there is no main content.
 	Empty bool
 	// Script means that the page is a shell that scripts fill (spa_rendering).

@@ -158,29 +158,6 @@ func TestLinks(t *testing.T) {
 	require.Empty(t, extract(t, `<a href="/a">a</a>`, content.Options{}).Links)
 }
 
-func TestLogin(t *testing.T) {
-	form := `<form><label>E-mail</label><input type=email><label>Password</label><input type=password><button>Go</button></form><p>Forgot your password?</p>`
-	for page, want := range map[string]bool{
-		"<title>Widget</title><main><h1>Welcome back</h1>" + form + "</main>":                                                     true,
-		"<title>Log in | Widget</title><main><button>Continue with X</button></main>":                                             true,
-		"<h1>로그인</h1><p>계정이 필요합니다.</p>":                                                                                           true,
-		"<main><h1>Forms</h1>" + strings.Repeat("<p>A guide to building forms with a password field.</p>", 20) + form + "</main>": false,
-		"<title>Login API</title><main><h1>Login</h1><pre><code>POST /login</code></pre></main>":                                  false,
-		"<title>Guide</title><main>short</main>":                                                                                  false,
-		"<title>Log in to Widget</title><main><p>Use your work account.</p></main>":                                               true,
-		"<title>Sign in with Apple | Docs</title><main><h1>Sign in with Apple</h1><p>Let users sign in.</p></main>":               false,
-		"<title>Login API</title><main><h1>Login API</h1><p>It returns a token.</p></main>":                                       false,
-		"<title>Login</title><main><h1>Login</h1><p><code>POST /login</code> returns a token.</p></main>":                         false,
-		"<header>" + form + "</header><main><h1>Refunds</h1><p>They take a day.</p></main>":                                       false,
-		"<div class=modal>" + form + "</div><main><h1>Refunds</h1><p>They take a day.</p></main>":                                 false,
-		"<div class=modal style='display: none'>" + form + "</div><h1>Refunds</h1><p>They take a day.</p>":                        false,
-		"<div role=dialog>" + form + "</div><h1>Refunds</h1><p>They take a day.</p>":                                              false,
-		"<div><h1>Welcome back</h1>" + form + "</div>":                                                                            true,
-	} {
-		require.Equal(t, want, extract(t, page, content.Options{}).Login, page)
-	}
-}
-
 func TestEmpty(t *testing.T) {
 	f := func(page string, empty, script bool) {
 		t.Helper()

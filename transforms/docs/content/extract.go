@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"mime"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -84,7 +83,6 @@ func (s *survey) page() Page {
 			letters++
 		}
 	}
-	p.Login = s.login(p, roots, letters)
 	p.Script = s.scripts > 0 && s.shell && letters < 200
 	p.Empty = letters == 0 || p.Script && letters < 40
 	return p
@@ -124,37 +122,6 @@ func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 		w.block()
 	}
 	p.Markdown, p.Anchors = w.String(), w.anchors
-}
-
-// login reports whether a page is only a login form: its content has a password field, or a
-// title that says login, and not more text than such a form.
-func (s *survey) login(p Page, roots []*html.Node, letters int) bool {
-	if strings.Contains(p.Markdown, "```") {
-		return false
-	}
-	for _, field := range s.passwords {
-		if letters < 600 && s.shows(roots, field) {
-			return true
-		}
-	}
-	return letters < 250 && !strings.Contains(p.Markdown, "`") && (loginTitle.MatchString(firstHeading(p.Markdown)) || loginTitle.MatchString(p.Title))
-}
-
-// loginTitle matches what login forms are called, and not what is about logins.
-var loginTitle = regexp.MustCompile(`(?i)^(?:(?:log|sign)[ -]?in|로그인)(?:\W*$| to\b| required\b| page\b|\s*[|·•–—:-]|하세요|하기|\s?필요|이 필요)`)
-
-// shows reports whether a field is in the content and no box, such as a dialog of the site's,
-// hides it.
-func (s *survey) shows(roots []*html.Node, field *html.Node) bool {
-	for n := field.Parent; n != nil; n = n.Parent {
-		if s.clutter.drops(n) || strings.Contains(strings.ReplaceAll(attr(n, "style"), " ", ""), "display:none") {
-			return false
-		}
-		if slices.Contains(roots, n) {
-			return true
-		}
-	}
-	return false
 }
 
 // firstHeading returns the text of the first heading of Markdown, "" for none.

@@ -30,7 +30,6 @@ type survey struct {
 	body      *html.Node
 	own       []*html.Node                  // matches of the policy's selector
 	found     [len(candidates)][]*html.Node // outermost matches
-	passwords []*html.Node                  // fields outside of the site's frame
 	scripts   int
 	shell     bool // there is an element that scripts fill, or a note that scripts are needed
 	candidate [len(candidates)]bool
@@ -87,10 +86,6 @@ func (s *survey) walk(n *html.Node, position int) {
 			here |= inFrame
 		case atom.Header:
 			here |= inHeader
-		case atom.Input:
-			if position&(inFrame|inHeader) == 0 && strings.EqualFold(attr(c, "type"), "password") {
-				s.passwords = append(s.passwords, c)
-			}
 		case atom.H1:
 			// A heading in the page's header is the site's name, unless the title
 			// begins with it.

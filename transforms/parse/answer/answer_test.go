@@ -1,6 +1,7 @@
 package answer_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
@@ -29,6 +30,8 @@ func TestClassify(t *testing.T) {
 		"a challenge by its header":   {answer.Response{Status: 403, Header: map[string][]string{"Cf-Mitigated": {"challenge"}}}, answer.Verdict{Kind: answer.Challenge, Vendor: "Cloudflare", Evidence: "header cf-mitigated: challenge"}},
 		"a challenge for a sitemap":   {answer.Response{Status: 200, Header: html, Body: []byte("<!DOCTYPE html><html><title>Just a moment...</title></html>"), Want: answer.Sitemap}, answer.Verdict{Kind: answer.Challenge, Vendor: "Cloudflare", Evidence: `title "Just a moment..."`}},
 		"a soft 404":                  {answer.Response{Status: 200, Header: html, Body: []byte("<title>Page not found | Docs</title><h1>Sorry</h1><p>Try the search.</p>"), Want: answer.Page}, answer.Verdict{Kind: answer.Soft404, Evidence: `title "Page not found | Docs"`}},
+		"a section of a page":         {answer.Response{Status: 200, Header: html, Body: []byte("<title>Errors | Docs</title><main><h1>Errors</h1><h2>404 Not Found</h2><p>There is no such invoice.</p><h2>409 Conflict</h2><p>It was paid before.</p><h2>500 Internal server error</h2><p>Try it again later, and write to us if it lasts. Each answer names the request, which helps us to find out what happened. Errors of the network have no status: repeat them with longer and longer waits.</p></main>")}, answer.Verdict{Kind: answer.Page}},
+		"statuses of one call":        {answer.Response{Status: 200, Header: html, Body: []byte("<title>Get an invoice | Docs</title><main><h1>Get an invoice</h1><p>Returns one invoice. 200: OK. 404: Not found.</p></main>")}, answer.Verdict{Kind: answer.Page}},
 		"evidence of a hostile title": {answer.Response{Status: 200, Header: html, Body: []byte("<title>\u202e404\x01\u202c</title>"), Want: answer.Page}, answer.Verdict{Kind: answer.Soft404, Evidence: `title "404"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,5 +39,30 @@ func TestClassify(t *testing.T) {
 				t.Errorf("got %+v\nwant %+v", v, tt.want)
 			}
 		})
+	}
+}
+
+func TestLogin(t *testing.T) {
+	form := `<form><label>E-mail</label><input type=email><label>Password</label><input type=password><button>Go</button></form><p>Forgot your password?</p>`
+	for page, want := range map[string]bool{
+		"<title>Widget</title><main><h1>Welcome back</h1>" + form + "</main>":                                                     true,
+		"<title>Log in | Widget</title><main><button>Continue with X</button></main>":                                             true,
+		"<h1>로그인</h1><p>계정이 필요합니다.</p>":                                                                                           true,
+		"<main><h1>Forms</h1>" + strings.Repeat("<p>A guide to building forms with a password field.</p>", 20) + form + "</main>": false,
+		"<title>Login API</title><main><h1>Login</h1><pre><code>POST /login</code></pre></main>":                                  false,
+		"<title>Guide</title><main>short</main>":                                                                                  false,
+		"<title>Log in to Widget</title><main><p>Use your work account.</p></main>":                                               true,
+		"<title>Sign in with Apple | Docs</title><main><h1>Sign in with Apple</h1><p>Let users sign in.</p></main>":               false,
+		"<title>Login API</title><main><h1>Login API</h1><p>It returns a token.</p></main>":                                       false,
+		"<title>Login</title><main><h1>Login</h1><p><code>POST /login</code> returns a token.</p></main>":                         false,
+		"<header>" + form + "</header><main><h1>Refunds</h1><p>They take a day.</p></main>":                                       false,
+		"<div class=modal>" + form + "</div><main><h1>Refunds</h1><p>They take a day.</p></main>":                                 false,
+		"<div class=modal style='display: none'>" + form + "</div><h1>Refunds</h1><p>They take a day.</p>":                        false,
+		"<div role=dialog>" + form + "</div><h1>Refunds</h1><p>They take a day.</p>":                                              false,
+		"<div><h1>Welcome back</h1>" + form + "</div>":                                                                            true,
+	} {
+		if v := answer.Classify(answer.Response{Status: 200, Body: []byte(page)}); want != (v.Kind == answer.Login) {
+			t.Errorf("%s is called %+v", page, v)
+		}
 	}
 }

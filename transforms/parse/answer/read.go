@@ -3,6 +3,7 @@ package answer
 import (
 	"bytes"
 	"net/url"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -34,10 +35,12 @@ type page struct {
 	prose    int      // weight of the text outside links, menus and forms
 	total    int      // weight of all text that is shown
 	links    int
-	password bool // a field for a password
+	sections int  // headings outside menus, headers and footers
+	password bool // a field for a password, outside menus, headers and boxes
 	fields   int  // to fill in
 	buttons  int
 	code     bool // a block of code
+	inline   bool // code in a line
 	media    int  // pictures, videos, frames
 	scripts  int
 }
@@ -49,6 +52,8 @@ type reader struct {
 	skip   string // the name of the element whose content is not shown
 	depth  int    // how many elements of that name are open
 	around int    // how many menus, headers and footers are open
+	box    string // the name of the dialog that is open
+	boxes  int    // how many elements of that name are open
 	link   int
 	script bool
 	head   string // the heading that is open
@@ -101,8 +106,12 @@ var closed = map[string]bool{"div": true, "section": true, "span": true, "form":
 	"ul": true, "ol": true, "button": true, "nav": true, "footer": true, "header": true, "main": true, "a": true, "table": true,
 	"h1": true, "h2": true, "h3": true}
 
-// attributes adds the attributes of a tag to the markup. It returns whether the element is hidden, and its type.
-func (r *reader) attributes(z *html.Tokenizer, name string, more bool) (hidden bool, kind string) {
+// boxes matches the classes of dialogs and menus that a page opens over its content.
+var boxes = regexp.MustCompile(`(?i)modal|popup|drop-?down|navbar|offcanvas`)
+
+// attributes adds the attributes of a tag to the markup. It returns whether the element is hidden, its type, and
+// whether it is a dialog.
+func (r *reader) attributes(z *html.Tokenizer, name string, more bool) (hidden bool, kind string, box bool) {
 	for more {
 		var key, value []byte
 		key, value, more = z.TagAttr()
@@ -112,6 +121,8 @@ func (r *reader) attributes(z *html.Tokenizer, name string, more bool) (hidden b
 			hidden = true
 		case k == "type":
 			kind = strings.ToLower(string(value))
+		case k == "role" && string(value) == "dialog", k == "class" && boxes.MatchString(string(value)):
+			box = closed[name]
 		}
 		if r.marks.Len() < maxMarkup && (name != "a" || k != "href") {
 			r.mark(k)
@@ -120,13 +131,13 @@ func (r *reader) attributes(z *html.Tokenizer, name string, more bool) (hidden b
 			r.mark("\n")
 		}
 	}
-	return hidden, kind
+	return hidden, kind, box
 }
 
 func (r *reader) start(z *html.Tokenizer, selfClosing bool) {
 	raw, more := z.TagName()
 	name := string(raw)
-	hidden, kind := r.attributes(z, name, more)
+	hidden, kind, box := r.attributes(z, name, more)
 	r.script = name == "script" && !selfClosing
 	if r.script {
 		r.scripts++
@@ -136,6 +147,12 @@ func (r *reader) start(z *html.Tokenizer, selfClosing bool) {
 			r.depth++
 		}
 		return
+	}
+	switch {
+	case r.box == "" && box && !selfClosing:
+		r.box, r.boxes = name, 1
+	case r.box == name && !selfClosing:
+		r.boxes++
 	}
 	switch name {
 	case "a":
@@ -154,14 +171,18 @@ func (r *reader) start(z *html.Tokenizer, selfClosing bool) {
 		case kind != "hidden" && kind != "checkbox" && !hidden:
 			r.fields++
 		}
-		r.password = r.password || kind == "password" && !hidden
+		r.password = r.password || kind == "password" && !hidden && r.around == 0 && r.box == ""
 	case "pre":
 		r.code = true
+	case "code":
+		r.inline = true
 	case "img", "video", "audio", "picture", "canvas", "svg", "iframe", "frame", "object", "embed":
 		r.media++
 	case "h1", "h2", "h3":
 		r.close()
-		r.head = name
+		if r.head = name; r.around == 0 {
+			r.sections++
+		}
 	}
 	if hides[name] && (!selfClosing || name != "svg") || hidden && closed[name] && !selfClosing {
 		r.skip, r.depth = name, 1
@@ -179,6 +200,11 @@ func (r *reader) end(name string) {
 			return
 		}
 		r.skip = ""
+	}
+	if name == r.box {
+		if r.boxes--; r.boxes == 0 {
+			r.box = ""
+		}
 	}
 	switch name {
 	case "a":

@@ -13,6 +13,7 @@ import (
 const (
 	fewWords  = 300  // where the phrase may stand anywhere
 	someWords = 650  // where it is a title or a heading
+	maxLogin  = 250  // where it is a title or heading that says login
 	longWall  = 3000 // where markup or the address shows a vendor: consent pages explain much
 )
 
@@ -116,10 +117,12 @@ type place struct{ name, text string }
 // places returns the title, the first headings, and of a short page all that it shows.
 func (p page) places() []place {
 	all := []place{{"title", p.title}}
-	for _, h := range p.headings[:min(len(p.headings), 2)] {
-		all = append(all, place{"heading", h})
+	for i, h := range p.headings[:min(len(p.headings), 2)] {
+		if i == 0 || p.sections <= 2 { // otherwise it may be one of many sections
+			all = append(all, place{"heading", h})
+		}
 	}
-	if p.total <= fewWords {
+	if p.total <= fewWords && len(p.headings) == 0 {
 		all = append(all, place{"text", strings.ToValidUTF8(p.shown[:min(len(p.shown), maxTitle)], "")})
 	} else if len(p.headings) == 0 {
 		all = append(all, place{"text", first(p.shown)})
@@ -149,6 +152,9 @@ func (p page) byPhrase() Verdict {
 			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("text %q", s.text)}
 		}
 	}
+	if p.password && p.prose <= someWords {
+		return Verdict{Kind: Login, Evidence: "a field for a password and few words"}
+	}
 	for _, s := range captchas {
 		if p.prose <= s.most && p.bare() && strings.Contains(p.markup, s.text) {
 			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: "nothing but a test, markup " + s.text}
@@ -170,9 +176,8 @@ func (p page) said(at place, part string) Verdict {
 	case p.prose <= fewWords && utf8.RuneCountInString(part) <= maxSentence && missing().MatchString(part):
 		v.Kind = Soft404
 	case at.name == "text":
-	case p.password && p.prose <= fewWords && loginTitle().MatchString(part):
+	case !p.inline && p.prose <= maxLogin && strings.HasPrefix(clean(at.text), part) && loginTitle().MatchString(part):
 		v.Kind = Login
-		v.Evidence += " and a field for a password"
 	case p.buttons > 0 && p.links <= 12 && p.prose <= 2*someWords && aboutConsent().MatchString(part) && accepts().MatchString(p.shown):
 		v.Kind = Consent
 		v.Evidence += " and a button to accept"

@@ -227,7 +227,7 @@ var bodies = []sign{
 	{Soft404, "Vercel", "not_found", 0},
 }
 
-const loginPattern = `(?:please )?(?:log|sign) ?-?in(?: to .{1,40})?|로그인|ログイン|登录|登錄|登入|anmelden|anmeldung|login|` +
+const loginPattern = `(?:please )?(?:log|sign) ?-?in(?: to .{1,40}| required\b.{0,40}| page)?|로그인(?:하세요|하기| ?필요|이 필요)?.{0,20}|ログイン|登录|登錄|登入|anmelden|anmeldung|login|` +
 	`(?:se )?connexion|connectez-vous|iniciar sesión|entrar|вход|войти|увійти|вхід|تسجيل الدخول|เข้าสู่ระบบ|đăng nhập|masuk|accedi|inloggen`
 
 // weakWords is the most prose of a page that is known by words which name the subject of pages too.

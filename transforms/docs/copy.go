@@ -13,19 +13,66 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
-const copyBegins, copyEnds = "a copy of ", ", as its rel=canonical says"
+// A page is skipped as a copy of its original, which follows copyBegins, because it names that
+// (copyNames) or has the text of its folder's own page (copySame).
+const copyBegins, copyNames, copySame = "a copy of ", ", as its rel=canonical says", ", which has the same text"
 
-// copyReason is why a page is skipped that names another one as its original.
-func copyReason(of string) string { return copyBegins + of + copyEnds }
-
-// original returns the key in a copyReason, "" for another reason.
+// original returns the key of the original in the reason of a copy, "" for another reason.
 func original(reason string) string {
-	if rest, ok := strings.CutPrefix(reason, copyBegins); ok {
-		if of, ok := strings.CutSuffix(rest, copyEnds); ok {
-			return of
-		}
+	rest, ok := strings.CutPrefix(reason, copyBegins)
+	of := strings.TrimSuffix(strings.TrimSuffix(rest, copyNames), copySame)
+	if !ok || of == rest {
+		return ""
 	}
-	return ""
+	return of
+}
+
+// indexNames are the files that servers also show at the address of their folder.
+var indexNames = []string{"index.html", "index.htm", "index.xhtml", "index.php", "index.asp", "index.aspx", "index.jsp",
+	"default.html", "default.htm", "default.asp", "default.aspx", "Default.aspx"}
+
+// indexOf returns the key of the folder of which a page is the index, "" for another page.
+func indexOf(key string) string {
+	at := strings.LastIndexByte(key, '/') + 1
+	switch {
+	case !slices.Contains(indexNames, key[at:]):
+		return ""
+	case canonical.Path(key) == key[at-1:]:
+		return key[:at] // of the site
+	}
+	return key[:at-1]
+}
+
+// sameAs returns the key of a page's folder if that has the page's text, which hash identifies, else "".
+func (c *crawl) sameAs(ctx context.Context, key, hash string) (of string, err error) {
+	of = indexOf(key)
+	if of == "" || c.forbidden[of] {
+		return "", nil
+	}
+	err = c.db.QueryRowContext(ctx, `SELECT key FROM docs_pages WHERE provider = $1 AND key = $2 AND content_hash = $3`, c.policy.ProviderID, of, hash).Scan(&of)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return of, err
+}
+
+// noteIndexes notes the stored pages that are the index of a page and have its text: they are copies.
+func (c *crawl) noteIndexes(ctx context.Context, key, hash string) error {
+	in, args := "", []any{c.policy.ProviderID, hash}
+	for _, name := range indexNames {
+		args = append(args, strings.TrimSuffix(key, "/")+"/"+name)
+		in += fmt.Sprintf(", $%d", len(args))
+	}
+	rows, err := c.db.QueryContext(ctx, `SELECT key FROM docs_pages WHERE provider = $1 AND content_hash = $2 AND key IN (`+in[2:]+`)`, args...)
+	if err != nil {
+		return err
+	}
+	return each(rows, func() error {
+		var index string
+		err := rows.Scan(&index)
+		c.copies[index] = copyBegins + key + copySame
+		return err
+	})
 }
 
 // copyOf reports whether a page may be skipped for the page that it names as its
@@ -75,14 +122,14 @@ func (c *crawl) hasContent(ctx context.Context, key, self string) (status Status
 // loadCopies reads which pages of the session were skipped for their originals.
 func (c *crawl) loadCopies(ctx context.Context) error {
 	rows, err := c.db.QueryContext(ctx, `SELECT key, reason FROM docs_pages WHERE provider = $1 AND session = $2 AND status = $3 AND reason LIKE $4`,
-		c.policy.ProviderID, c.part.session, Skipped, copyBegins+"%"+copyEnds)
+		c.policy.ProviderID, c.part.session, Skipped, copyBegins+"%")
 	if err != nil {
 		return err
 	}
 	return each(rows, func() error {
 		var key, reason string
 		err := rows.Scan(&key, &reason)
-		c.copies[key] = original(reason)
+		c.copies[key] = reason
 		return err
 	})
 }
@@ -92,7 +139,8 @@ func (c *crawl) loadCopies(ctx context.Context) error {
 // they are queued once more, because the text would be lost; again says so.
 func (c *crawl) settleCopies(ctx context.Context) (again bool, err error) {
 	for _, key := range slices.Sorted(maps.Keys(c.copies)) {
-		of := c.copies[key]
+		reason := c.copies[key]
+		of := original(reason)
 		delete(c.copies, key)
 		status, has, err := c.hasContent(ctx, of, key)
 		if err != nil {
@@ -103,7 +151,7 @@ func (c *crawl) settleCopies(ctx context.Context) (again bool, err error) {
 		case err != nil:
 			return false, fmt.Errorf("looking for %s, which names an original: %w", key, err)
 		case has && p.contentHash != "":
-			err = c.close(ctx, &chain{page: p, now: p}, ending{status: Skipped, http: http.StatusOK, reason: copyReason(of), gone: true})
+			err = c.close(ctx, &chain{page: p, now: p}, ending{status: Skipped, http: http.StatusOK, reason: reason, gone: true})
 		case !has && status.end():
 			again = true
 			err = c.advance(ctx, func(tx *sql.Tx) error {

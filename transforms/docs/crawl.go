@@ -65,7 +65,7 @@ type crawl struct {
 	readBy    string            // identifies what turns a page into content
 	seen      map[string]bool   // keys of this session
 	forbidden map[string]bool   // keys of blocked_urls
-	copies    map[string]string // keys of the originals that pages of this session name, by the keys of these pages
+	copies    map[string]string // reasons of the pages of this session that are copies of others, by the keys of these pages
 	notices   map[string]bool   // texts that came in place of many pages of this session
 	replaced  []replacing       // pages with another text than before, in the order in which they came
 	marked    time.Time         // the time up to which Stats.Active is counted

@@ -175,6 +175,15 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 			return skip("the same description as " + other)
 		}
 	}
+	of, err := c.sameAs(ctx, ch.now.key, r.hash)
+	if err != nil {
+		return fmt.Errorf("looking for the folder of %s: %w", ch.now.address, err)
+	}
+	if of != "" {
+		c.copies[ch.now.key] = copyBegins + of + copySame
+		skipped.gone, skipped.links = true, links
+		return skip(c.copies[ch.now.key])
+	}
 	r.language = cmp.Or(pg.Language, content.Language(resp.Header.Get("Content-Language")))
 	r.fetched = c.clock.Now().UTC().Truncate(time.Second)
 	store := func() error {
@@ -247,8 +256,8 @@ func (c *crawl) elsewhere(ctx context.Context, ch *chain, pg content.Page, head 
 			return nil, "", false, err
 		}
 		if copied {
-			c.copies[ch.now.key] = to.key
-			return []link{to}, copyReason(to.key), !known, nil
+			c.copies[ch.now.key] = copyBegins + to.key + copyNames
+			return []link{to}, c.copies[ch.now.key], !known, nil
 		}
 	}
 	if head.NoIndex {

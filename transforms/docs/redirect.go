@@ -61,7 +61,7 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string, permanen
 		if taken {
 			s.Requests++
 			return false, c.end(ctx, ch, ending{status: Skipped, reason: "redirects to " + to.key + ", which this session has already requested",
-				gone: permanent || target.contentHash != "" && target.contentHash == ch.now.contentHash})
+				gone: permanent || target.contentHash != "" && (target.contentHash == ch.now.contentHash || target.depth > 0)})
 		}
 		ch.now.moved = permanent
 		if ch.now != ch.page {

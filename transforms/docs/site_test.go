@@ -1,7 +1,10 @@
 package docs
 
 import (
+	"io"
+	"io/fs"
 	"net/http"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -101,6 +104,70 @@ func TestSphinxSources(t *testing.T) {
 		w.set("/docs/sources.txt", doc("sources"))
 		w.run()
 		require.Equal(t, []string{"/docs", "/docs/sources.txt"}, w.paths())
+	})
+}
+
+// TestIndexPages stores one of the pages that show a folder's text, in whatever order they come, and
+// both if an earlier version stored both.
+func TestIndexPages(t *testing.T) {
+	t.Parallel()
+	for name, links := range map[string][]string{"folder first": {"/docs/a/", "/docs/a/index.html", "/docs/a/default.aspx", "/docs/b/index.html"}, "index first": {"/docs/a/index.html", "/docs/b/index.html", "/docs/a/"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w := newWorld(t, d)
+				w.set("/docs", doc("seed", links...))
+				same := html("<title>A</title><main><h1>A</h1><p>The text of the folder.</p></main>")
+				for _, at := range []string{"/docs/a/", "/docs/a/index.html", "/docs/a/default.aspx"} {
+					w.set(at, same)
+				}
+				w.set("/docs/b/", doc("b"))
+				w.set("/docs/b/index.html", doc("another b", "/docs/b/"))
+				want := []string{"https://docs.example.com/docs", "https://docs.example.com/docs/a", "https://docs.example.com/docs/b", "https://docs.example.com/docs/b/index.html"}
+				stored := func() []string { return w.strings(`SELECT key FROM docs_pages WHERE content_hash <> '' ORDER BY key`) }
+				for range 3 {
+					state, reason := w.run()
+					require.Equal(t, Done, state, reason)
+					require.Equal(t, want, stored())
+					require.Equal(t, row{Status: Skipped, Reason: "a copy of https://docs.example.com/docs/a, which has the same text", Depth: 1, HTTP: 200}, w.row("/docs/a/index.html"))
+					w.newSession()
+				}
+				s, err := store.Open(t.Context(), w.dir)
+				require.NoError(t, err)
+				defer func() { require.NoError(t, s.Close()) }()
+				dir := t.TempDir()
+				n, err := WriteFolder(t.Context(), d, s, dir, []string{w.policy.ProviderID}, func(string) bool { return true }, io.Discard)
+				require.NoError(t, err)
+				files := 0
+				require.NoError(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+					if err == nil && !e.IsDir() {
+						files++
+					}
+					return err
+				}))
+				require.Equal(t, []int{len(want), len(want)}, []int{n, files})
+			})
+		})
+	}
+}
+
+// TestRedirectsToStored takes a page for a copy that redirects to a stored one, also for a while. The
+// start page is no original: sites show it in place of anything.
+func TestRedirectsToStored(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", doc("seed", "/docs/a", "/docs/b", "/docs/c"))
+		for _, name := range []string{"a", "b", "c"} {
+			w.set("/docs/"+name, doc(name))
+		}
+		w.run()
+		w.newSession()
+		w.set("/docs/b", status(307, "Location", "/docs/a"))
+		w.set("/docs/c", status(302, "Location", "/docs"))
+		w.run()
+		require.Equal(t, row{Status: Skipped, Reason: "redirects to https://docs.example.com/docs/a, which this session has already requested", Depth: 1}, w.row("/docs/b"))
+		require.Equal(t, row{Status: Skipped, Reason: "redirects to https://docs.example.com/docs, which this session has already requested", Depth: 1, Content: true}, w.row("/docs/c"))
 	})
 }
 

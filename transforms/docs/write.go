@@ -198,6 +198,15 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	if e.forbid {
 		c.forbidden[p.key] = true
 	}
+	hash := p.contentHash
+	if e.read != nil {
+		hash = e.read.hash
+	}
+	if e.status == Indexed || e.status == NotModified {
+		if err := c.noteIndexes(ctx, p.key, hash); err != nil {
+			return fmt.Errorf("looking for copies of %s: %w", p.address, err)
+		}
+	}
 	c.seen[p.key], c.seen[ch.page.key] = true, true
 	return nil
 }

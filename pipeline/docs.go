@@ -50,7 +50,6 @@ type docsOptions struct {
 	Retention       time.Duration
 	Again           latest
 	Purge, Enable   string
-	Unblock         string // a provider, and after a comma the URL of a page
 	Explain         string
 	Provider        string
 	Depth           int
@@ -112,7 +111,7 @@ func docsJob() Job {
 		Shared: []string{"url", "lanes", "adaptive-delay", "server-delay", "cdn-rate", "cdn-networks", "turns", "web", "connect-to", "allow-private", "allow-unsandboxed-browser", "post-quantum", "db", "estimate", "prices"}, SQL: true, Agent: docs.UserAgent,
 		Keeps: []string{"handoff/"}, Tables: []string{"docs_sessions", "docs_pages"},
 		NotEmpty: map[string]string{"provider": "name providers, or leave it out for all", "markdown": "name a directory"},
-		OfOneRun: []string{"estimate", "purge-provider", "enable-provider", "unblock-provider", "explain", "diff", "url", "depth", "tos-allowed", "markdown"},
+		OfOneRun: []string{"estimate", "purge-provider", "enable-provider", "explain", "diff", "url", "depth", "tos-allowed", "markdown"},
 		Define:   o.define, Check: o.check, Prepare: o.prepare, Accept: o.accept, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them",
@@ -137,7 +136,6 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 	f.Var(&d.Again, "handoff-again", "fetch all pages again and hand them over to the embedding step, changed or not; --handoff-again=PROVIDER: of one provider only")
 	f.StringVar(&d.Purge, "purge-provider", "", "remove everything of this provider, and do not crawl it again")
 	f.StringVar(&d.Enable, "enable-provider", "", "let a purged provider be crawled again")
-	f.StringVar(&d.Unblock, "unblock-provider", "", "request this provider's pages again that answered 403; ID,URL: only this page")
 	f.StringVar(&d.Explain, "explain", "", "print which rule accepts or rejects this URL, and fetch nothing but robots.txt")
 	f.Var(&d.Diff, "diff", "print which sections of which pages changed in the latest session; --diff=SESSION: in that one")
 	f.StringVar(&d.Alerts, "alerts", "", "thresholds of the report's alerts that differ from the defaults, such as success_rate=0.85,mean_response=3s,duration=6h; 0: off")
@@ -146,7 +144,7 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 
 func (d *docsOptions) check(c *RunOptions) error {
 	var given []string
-	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "unblock-provider": d.Unblock != "", "explain": d.Explain != "", "diff": d.Diff.given, "handoff-again": d.Again.given,
+	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "explain": d.Explain != "", "diff": d.Diff.given, "handoff-again": d.Again.given,
 		"url": c.URL != "", "markdown": d.Markdown != "" && c.URL == ""} {
 		if is {
 			given = append(given, "--"+name)
@@ -304,8 +302,7 @@ func (d *docsOptions) fits(ctx context.Context, c *RunOptions, found error) erro
 	if found != nil {
 		return found
 	}
-	unblock, _, _ := strings.Cut(d.Unblock, ",")
-	for flag, id := range map[string]string{"purge-provider": d.Purge, "enable-provider": d.Enable, "unblock-provider": unblock} {
+	for flag, id := range map[string]string{"purge-provider": d.Purge, "enable-provider": d.Enable} {
 		if err := d.knowsProvider(ctx, c, flag, id); err != nil {
 			return err
 		}
@@ -323,7 +320,7 @@ func (d *docsOptions) fits(ctx context.Context, c *RunOptions, found error) erro
 
 func (d *docsOptions) instead() *Action {
 	switch {
-	case d.Purge != "", d.Enable != "", d.Unblock != "", d.Diff.given:
+	case d.Purge != "", d.Enable != "", d.Diff.given:
 		return &Action{Do: d.look}
 	case d.Explain != "":
 		return &Action{Do: d.explain}
@@ -413,17 +410,6 @@ func (d *docsOptions) look(ctx context.Context, c RunOptions, s store.Store, std
 			return usage.Errorf("--enable-provider=%s: it is not disabled", d.Enable)
 		}
 		_, err = fmt.Fprintf(stdout, "%s is crawled again from the next run on\n", d.Enable)
-		return err
-	case d.Unblock != "":
-		id, address, _ := strings.Cut(d.Unblock, ",")
-		n, err := docs.Unblock(ctx, base, id, address)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return usage.Errorf("--unblock-provider=%s: no page of it is blocked by a 403", d.Unblock)
-		}
-		_, err = fmt.Fprintf(stdout, "%d pages of %s that answered 403 are requested again from the next run on\n", n, id)
 		return err
 	case d.Purge != "":
 		return d.purge(ctx, base, s, stdout)

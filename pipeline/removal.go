@@ -1,11 +1,13 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os/user"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -44,6 +46,33 @@ func RecordRemoval(ctx context.Context, dsn, dir string, s store.Store, provider
 		return removal.Request{}, err
 	}
 	return removal.Record(ctx, s, removal.Request{Job: docs.Job, Provider: provider, By: byCommand(), From: from, Note: note}, time.Now())
+}
+
+// Unblock lets the docs job request pages of a provider again that answered 403: the page with this
+// URL, or all of them for "".
+func Unblock(ctx context.Context, dsn, provider, address string, stdout io.Writer) error {
+	if file, missing := db.Missing(dsn); missing {
+		return usage.Errorf("docs unblock: no run has used %s: add the --store and --db of the runs that crawled the provider", file)
+	}
+	base, err := openDB(ctx, dsn, docs.Migrate)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = base.Close() }() // every write is committed by then
+	n, err := docs.Unblock(ctx, base, provider, address)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		_, err = fmt.Fprintf(stdout, "%d pages of %s that answered 403 are requested again from the next run on\n", n, provider)
+		return err
+	}
+	with, err := db.Texts(ctx, base, `SELECT DISTINCT provider FROM docs_blocked_urls ORDER BY provider`)
+	if err != nil {
+		return fmt.Errorf("looking for pages that answered 403: %w", err)
+	}
+	return usage.Errorf("docs unblock %s: no such page is blocked by a 403; providers with such pages: %s",
+		strings.TrimSpace(provider+" "+address), cmp.Or(strings.Join(with, ", "), "none"))
 }
 
 // Removals does the open requests to remove what was kept of docs providers. One that

@@ -65,7 +65,7 @@ type command struct {
 	usage string
 }
 
-// commands are all of them, besides help and those of one job.
+// commands are all of them, besides help and jobCommands.
 func commands() []command {
 	search := func(name string) command {
 		return command{name, func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -94,6 +94,11 @@ func commands() []command {
 	}
 }
 
+// jobCommands are those of one job. help shows them after the job's flags.
+func jobCommands() []command {
+	return []command{{"docs", docsCommand, docsUsage + controlFlags}, {"news", newsCommand, newsUsage}}
+}
+
 func commandNames() (names []string) {
 	for _, c := range commands() {
 		names = append(names, c.name)
@@ -103,13 +108,10 @@ func commandNames() (names []string) {
 
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 {
-		switch args[0] {
-		case "news":
-			return newsCommand(ctx, args[1:], stdout)
-		case "help":
+		if args[0] == "help" {
 			return help(args[1:], stdout)
 		}
-		for _, c := range commands() {
+		for _, c := range append(commands(), jobCommands()...) {
 			if c.name == args[0] {
 				err := c.run(ctx, args[1:], stdout, stderr)
 				if errors.Is(err, flag.ErrHelp) {

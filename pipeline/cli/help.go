@@ -51,8 +51,11 @@ func help(args []string, w io.Writer) error {
 	})
 	f.SetOutput(w)
 	f.PrintDefaults()
-	if topic == "news" {
-		if _, err := fmt.Fprint(w, "\n"+newsUsage); err != nil {
+	for _, c := range jobCommands() {
+		if c.name != topic {
+			continue
+		}
+		if _, err := fmt.Fprint(w, "\n"+c.usage); err != nil {
 			return err
 		}
 	}
@@ -77,6 +80,7 @@ pipeline materialize|compact                           packed results of the see
 pipeline purge DOMAIN|--older-than=90d                 removes results of the seed job
 pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests
 pipeline removals [list|request|do|show]                removes what was kept of a docs provider that asks for it
+pipeline docs unblock PROVIDER [URL]                    requests docs pages again that answered 403
 pipeline bot-page --operator=NAME --contact=MAIL        the page about the crawlers, as HTML
 pipeline robots URL                                     may this crawler fetch it, by which line
 pipeline news discover URL                              writes a news publisher's file of what its site shows

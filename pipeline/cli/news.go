@@ -30,16 +30,12 @@ Exit code 0: written; 1: the site forbids it, cannot be read, or names no articl
 `
 
 // newsCommand runs the sub-commands of the news job.
-func newsCommand(ctx context.Context, args []string, stdout io.Writer) error {
+func newsCommand(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	var o Options
 	newFlags(&o)
 	f := flag.NewFlagSet("news", flag.ContinueOnError)
 	to, contact, settings := f.String("to", "", ""), f.String("contact", "", ""), f.String("news-config", "", "")
 	w, err := o.readCommand(f, args, "web", "connect-to", "allow-private", "max-crawl-delay", "turns", "config")
-	if errors.Is(err, flag.ErrHelp) {
-		_, err := io.WriteString(stdout, newsUsage)
-		return err
-	}
 	if err != nil {
 		return err
 	}

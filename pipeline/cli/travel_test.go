@@ -31,7 +31,7 @@ var own = map[string]string{
 	"job": "chooses the graph", "runner": "is where the graph goes", "env": "is filled into --store and --db", "config": "is read into the others",
 	"until": "runs no graph", "dry-run": "runs no graph", "explain": "runs no graph", "diff": "runs no graph", "history": "runs no graph", "purge-provider": "runs no graph",
 	"estimate": "runs no graph", "prices": "are for the launcher's report",
-	"enable-provider": "runs no graph", "unblock-provider": "runs no graph", "purge-expired": "runs no graph", "as-of": "runs no graph",
+	"enable-provider": "runs no graph", "purge-expired": "runs no graph", "as-of": "runs no graph",
 	"report": "is written by the launcher", "progress": "is shown by the launcher", "strict": "is about the exit code",
 	"watch": "is the launcher's loop, or the graph's own interval", "streaming": "chooses the graph", "shared-filesystem": "lets --store be a directory", "flink-rest": "is asked by the launcher",
 	"web": "the simulated web lives in the launcher", "demo-edition": "of the simulated web", "demo-changes": "of the simulated web",

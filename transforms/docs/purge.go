@@ -20,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 // PurgeResult says what a purge removed.
@@ -294,7 +295,13 @@ func Enable(ctx context.Context, d *db.DB, provider string) (bool, error) {
 // Unblock lets pages of a provider be requested again that answered 403: the page with this
 // URL, or all of them for "". It returns how many.
 func Unblock(ctx context.Context, d *db.DB, provider, address string) (int64, error) {
-	n, err := changed(d.ExecContext(ctx, `DELETE FROM docs_blocked_urls WHERE provider = $1 AND ($2 = '' OR address = $2 OR key = $2)`, provider, address))
+	key := address
+	if u, err := url.Parse(address); err == nil && address != "" {
+		if k, err := canonical.Key(u, []string{"*"}); err == nil {
+			key = k
+		}
+	}
+	n, err := changed(d.ExecContext(ctx, `DELETE FROM docs_blocked_urls WHERE provider = $1 AND ($2 = '' OR address = $2 OR key = $3)`, provider, address, key))
 	if err != nil {
 		return 0, fmt.Errorf("lifting the blocks of %s: %w", provider, err)
 	}

@@ -203,7 +203,9 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 		if err != nil || p == nil {
 			break
 		}
-		err = c.visit(ctx, p)
+		if err = c.visit(ctx, p); err == nil && c.judge.Tired() {
+			err = c.askSeed(ctx, c.policy.SeedURLs[0])
+		}
 	}
 	if (err == nil || errors.Is(err, errMaxPages)) && !c.refused() {
 		err = cmp.Or(c.endReplacing("", func(p replacing) error { return p.end() }), err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 
 	"github.com/newsfork/seed-engine/io/web"
@@ -39,6 +40,23 @@ func (c *crawl) beginJudging(ctx context.Context) error {
 		return err
 	}
 	c.judge = site.Begin(about)
+	return c.judgeRobots(ctx)
+}
+
+// judgeRobots adds a robots.txt that refuses to the judgement. It was requested before.
+func (c *crawl) judgeRobots(ctx context.Context) error {
+	u, err := url.Parse(c.policy.SeedURLs[0])
+	if err != nil || c.offers.filesOnly {
+		return err
+	}
+	r, err := c.robots(ctx, u)
+	if err != nil || r == nil {
+		return nil //nolint:nilerr // the first page gets the same error
+	}
+	v := answer.Classify(answer.Response{Status: r.Status, Header: r.Header, URL: r.URL, Body: r.Body, Want: answer.Robots})
+	if v.Kind == answer.Challenge || r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden {
+		c.judge.Add(site.Answer{Role: site.Robots, URL: r.URL, Status: r.Status, Verdict: v})
+	}
 	return nil
 }
 

@@ -76,6 +76,49 @@ func TestSiteNotOpen(t *testing.T) {
 	}
 }
 
+// TestRefusedRobots names a robots.txt that refuses in the reason.
+func TestRefusedRobots(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/robots.txt", status(403))
+		w.set("/docs", status(403))
+		state, reason := w.run()
+		require.Equal(t, SiteBlocked, state)
+		require.Contains(t, reason, "docs.example.com refuses (403 for 1 of 1 seeds, robots.txt)")
+		require.Equal(t, []string{"/docs"}, w.paths())
+	})
+}
+
+// TestRefusedMidway has a site that refuses from the 41st request on. Ten refusals later the seed is
+// requested once more, and no other page.
+func TestRefusedMidway(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w, pages := noticeWorld(t, d, 60, numbered)
+		before, n := w.stored(), 0
+		limited := func(h http.HandlerFunc) http.HandlerFunc {
+			return func(rw http.ResponseWriter, r *http.Request) {
+				if n++; n > 40 {
+					h = status(403)
+				}
+				h(rw, r)
+			}
+		}
+		w.set("/docs", limited(doc("seed", pages...)))
+		for i, p := range pages {
+			w.set(p, limited(numbered(i)))
+		}
+		state, reason := w.run()
+		require.Equal(t, SiteBlocked, state, reason)
+		asked := w.paths()
+		require.Len(t, asked, 51)
+		require.Equal(t, "/docs", asked[50])
+		require.Equal(t, before, w.stored())
+		require.Empty(t, w.strings(`SELECT key FROM docs_blocked_urls`))
+	})
+}
+
 // TestLostProvider has a provider whose pages an earlier version forbade for ever because its
 // site refused for a week.
 func TestLostProvider(t *testing.T) {

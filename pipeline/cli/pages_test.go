@@ -68,10 +68,10 @@ func TestTutorial(t *testing.T) {
 		require.NoError(t, err)
 		r := report(t, b)
 		for name := range r.Counts {
-			assert.Contains(t, string(counters), "| `"+name+"` |", file)
+			assert.Contains(t, string(counters), "- `"+name+"`", file)
 		}
 		for kind := range r.DeadLetters {
-			assert.Contains(t, string(kinds), "| `"+kind+"` |", file)
+			assert.Contains(t, string(kinds), "- `"+kind+"`", file)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func TestToyJob(t *testing.T) {
 		require.Contains(t, own, `(default "hello")`)
 		require.NotContains(t, own, "-robots-cache")
 		require.NotContains(t, here(t, "help seed").stdout, "-greeting")
-		require.Contains(t, flagTable(), "| `--greeting` | `hello` | what the toy says |")
+		require.Contains(t, flagList(), "- `--greeting=hello` what the toy says\n")
 		require.Contains(t, here(t, "--job=nothing").stderr, "migrate or toy")
 	})
 	t.Run("flags", func(t *testing.T) {

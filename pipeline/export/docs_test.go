@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write docs/schemas and the tables of docs/export.md")
+var update = flag.Bool("update", false, "write docs/schemas and the lists of docs/export.md")
 
 const (
 	page      = "../../docs/export.md"
@@ -20,37 +20,34 @@ const (
 	rowsEnd   = "<!-- end of rows -->"
 )
 
-// rowTables are the tables of all row types.
-func rowTables() string {
+// rowLists are the columns of all row types.
+func rowLists() string {
 	var b strings.Builder
-	b.WriteString("| `--what` | from | rows | filters | `--since` |\n| --- | --- | --- | --- | --- |\n")
 	for _, w := range All {
 		from := "the store"
 		if w.NeedsDB() {
 			from = "the database"
 		}
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s of `%s` | %s | `--%s` | %s |\n", w.Name, w.Name, from, w.Job, w.About, strings.Join(w.Filters, "`, `--"), w.Since)
-	}
-	for _, w := range All {
-		fmt.Fprintf(&b, "\n### %s\n\n%s Version %d, [schema](schemas/%s.schema.json).\n\n| column | kind | meaning |\n| --- | --- | --- |\n", w.Name, w.About, w.Version, w.Name)
+		fmt.Fprintf(&b, "\n### %s\n\n%s From %s of `%s`. Filters: `--%s`; `--since`: %s. Version %d, [schema](schemas/%s.schema.json).\n\n",
+			w.Name, w.About, from, w.Job, strings.Join(w.Filters, "`, `--"), w.Since, w.Version, w.Name)
 		for _, c := range w.Columns() {
 			kind := string(c.Kind)
 			if c.Optional {
 				kind += " or null"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.Name, kind, c.Doc)
+			fmt.Fprintf(&b, "- `%s` (%s): %s\n", c.Name, kind, c.Doc)
 		}
 	}
 	return b.String()
 }
 
-func TestRowTables(t *testing.T) {
+func TestRows(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(raw), rowsBegin)
 	has, after, ok2 := strings.Cut(rest, rowsEnd)
-	require.True(t, ok && ok2, "docs/export.md has no tables of rows")
-	want := rowTables()
+	require.True(t, ok && ok2, "docs/export.md has no lists of rows")
+	want := rowLists()
 	if *update && has != want {
 		require.NoError(t, os.WriteFile(page, []byte(before+rowsBegin+want+rowsEnd+after), 0o644))
 		return

@@ -152,7 +152,7 @@ func TestCounters(t *testing.T) {
 		})
 	}
 	require.Greater(t, len(f.by), 60)
-	table{page: "counters.md", name: "counters", head: []string{"count", "jobs", "meaning"}, rows: f.rows(), byHand: true}.check(t)
+	table{page: "counters.md", name: "counters", rows: f.rows(), byHand: true}.check(t)
 }
 
 // TestDeadLetterKinds keeps the page of the kinds of dead letters.
@@ -198,7 +198,7 @@ func TestDeadLetterKinds(t *testing.T) {
 		})
 	}
 	require.Greater(t, len(f.by), 20)
-	table{page: "dead-letters.md", name: "kinds", head: []string{"kind", "jobs", "meaning"}, rows: f.rows(), byHand: true}.check(t)
+	table{page: "dead-letters.md", name: "kinds", rows: f.rows(), byHand: true}.check(t)
 }
 
 // TestFailureKinds keeps the table of why a request has no answer.
@@ -217,5 +217,5 @@ func TestFailureKinds(t *testing.T) {
 		})
 	}
 	require.Greater(t, len(rows), 7)
-	table{page: "dead-letters.md", name: "failures", head: []string{"word", "what happened"}, rows: rows}.check(t)
+	table{page: "dead-letters.md", name: "failures", rows: rows}.check(t)
 }

@@ -4,28 +4,25 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the tables and schemas of docs/reference")
+var update = flag.Bool("update", false, "write the lists and schemas of docs/reference")
 
 const folder = "../../docs/reference"
 
-// table is a table of a page. It stands between two comments that name it.
+// table is a list of a page. It stands between two comments that name it. The first text of
+// a row is its name, the last one its meaning; those between them stand in parentheses.
 type table struct {
 	page, name string
-	head       []string
 	rows       [][]string
-	// ByHand says that the column after those of rows is written by hand: it stays when the
-	// others are written again, and no row may lack it.
+	// ByHand says that the meanings are written by hand, and rows are without them: they stay
+	// when the rest is written again, and no row may lack one.
 	byHand bool
-}
-
-func cell(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(text, "\n", " "), "|", `\|`)
 }
 
 func code(text string) string {
@@ -34,8 +31,6 @@ func code(text string) string {
 	}
 	return "`" + text + "`"
 }
-
-func line(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
 // check compares the table with its page, or writes it there.
 func (w table) check(t *testing.T) {
@@ -49,32 +44,28 @@ func (w table) check(t *testing.T) {
 	require.True(t, ok && ok2, "%s has no lines %q and %q", file, strings.TrimSpace(begin), end)
 
 	meanings := map[string]string{}
-	if w.byHand {
-		for row := range strings.Lines(has) {
-			cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(row, "| "), " |\n"), " | ")
-			meanings[cells[0]] = strings.Join(cells[min(len(cells), len(w.head)-1):], " | ")
-		}
+	for row := range strings.Lines(has) {
+		head, meaning, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(row), "- "), ": ")
+		name, _, _ := strings.Cut(head, " (")
+		meanings[name] = meaning
 	}
 	var want strings.Builder
-	want.WriteString(line(w.head) + "|" + strings.Repeat(" --- |", len(w.head)) + "\n")
 	for _, row := range w.rows {
-		cells := make([]string, 0, len(w.head))
-		for _, c := range row {
-			cells = append(cells, cell(c))
-		}
 		if w.byHand {
-			meaning := strings.TrimSpace(meanings[cells[0]])
-			if meaning == "" {
-				t.Errorf("%s does not say what %s means: `make golden` adds the row, write its last column", file, cells[0])
+			if row = append(row, meanings[row[0]]); meanings[row[0]] == "" {
+				t.Errorf("%s does not say what %s means: `make golden` adds the row, write its end", file, row[0])
 			}
-			cells = append(cells, meaning)
 		}
-		require.Len(t, cells, len(w.head), "%s: %v", w.name, row)
-		want.WriteString(line(cells))
+		last := len(row) - 1
+		want.WriteString("- " + row[0])
+		if about := slices.DeleteFunc(slices.Clone(row[1:last]), func(s string) bool { return s == "" }); len(about) > 0 {
+			want.WriteString(" (" + strings.Join(about, "; ") + ")")
+		}
+		want.WriteString(": " + strings.ReplaceAll(row[last], "\n", " ") + "\n")
 	}
 	if *update && has != want.String() {
 		require.NoError(t, os.WriteFile(file, []byte(before+begin+want.String()+end+after), 0o644))
 		return
 	}
-	require.Equal(t, want.String(), has, "%s: `make golden` writes it; a column that is written by hand stays", file)
+	require.Equal(t, want.String(), has, "%s: `make golden` writes it; meanings that are written by hand stay", file)
 }

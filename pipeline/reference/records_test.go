@@ -15,15 +15,15 @@ func TestRecords(t *testing.T) {
 		{"hand-off.md", "manifest", "../../transforms/docs", "Manifest"},
 		{"dead-letters.md", "record", "../../io/ledger", "DeadLetter"},
 	} {
-		w := table{page: r.page, name: r.name, head: []string{"key", "type", "there", "meaning"}}
+		w := table{page: r.page, name: r.name}
 		read(t, r.dir, "json").object(r.of).walk("", func(path string, f field) {
 			if f.of.fields != nil || f.of.item != nil && f.of.item.fields != nil {
 				return // its own fields follow
 			}
 			require.NotEmpty(t, f.doc, "%s: %s has no comment above it", r.of, path)
-			there := "always"
-			if !f.required {
-				there = "when it has a value"
+			there := "optional"
+			if f.required {
+				there = ""
 			}
 			for above := range strings.SplitSeq("source,feeds,homepage,dismissed", ",") {
 				if (r.of == "Domain" || r.of == "DeadLetter") && f.required && strings.HasPrefix(path, above) {

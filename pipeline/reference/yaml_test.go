@@ -137,10 +137,25 @@ func (y yamlFile) schema(t *testing.T) []byte {
 // TestYAMLFiles keeps the tables and the schemas of YAML files.
 func TestYAMLFiles(t *testing.T) {
 	for _, y := range yamlFiles {
-		w := table{page: "yaml-files.md", name: y.name, head: []string{"key", "type", "default", "limits", "meaning"}}
+		w := table{page: "yaml-files.md", name: y.name}
+		first, skip := map[string]string{}, "none" // objects with the same keys are told once
 		read(t, y.dir, "yaml").object(y.of).walk("", func(path string, f field) {
 			require.NotEmpty(t, f.doc, "%s: %s has no comment", y.of, path)
-			w.rows = append(w.rows, []string{code(path), f.of.String(), code(f.rules.words["default"]), f.limits(), f.doc})
+			if strings.HasPrefix(path, skip+".") {
+				return
+			}
+			kind, value := f.of.String(), f.rules.words["default"]
+			if value != "" {
+				value = "default " + code(value)
+			}
+			if f.of.name == "object" {
+				if as := first[fmt.Sprint(f.of.fields)]; as != "" {
+					kind, skip = "keys as "+code(as), path
+				} else {
+					first[fmt.Sprint(f.of.fields)] = path
+				}
+			}
+			w.rows = append(w.rows, []string{code(path), kind, value, f.limits(), f.doc})
 		})
 		w.check(t)
 

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/pipeline"
+)
+
+// Its name is not -update, as in other packages, because Beam's Dataflow runner has a flag of that name.
+var updateFlags = flag.Bool("update-flags", false, "write docs/reference/flags.md and server/testdata/jobs.json")
+
+// flagList returns a Markdown list of all flags of this program.
+func flagList() string {
+	var b strings.Builder
+	newFlags(new(Options)).VisitAll(func(f *flag.Flag) {
+		b.WriteString("- `--" + f.Name)
+		if f.DefValue != "" && f.DefValue != "false" {
+			b.WriteString("=" + f.DefValue)
+		}
+		b.WriteString("` " + f.Usage + "\n")
+	})
+	return b.String()
+}
+
+func TestFlagsPage(t *testing.T) {
+	const page, begin, end = "../../docs/reference/flags.md", "<!-- flags: written by `make golden` -->\n", "<!-- end of flags -->"
+	raw, err := os.ReadFile(page)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(raw), begin)
+	list, after, ok2 := strings.Cut(rest, end)
+	require.True(t, ok && ok2, "%s has no list of flags", page)
+	want := flagList()
+	if *updateFlags && list != want {
+		require.NoError(t, os.WriteFile(page, []byte(before+begin+want+end+after), 0o644))
+		return
+	}
+	require.Equal(t, want, list, "`make golden` writes %s", page)
+}
+
+// TestJobsOfTheServer compares the file from which the server's tests know the
+// jobs with the list of jobs.
+func TestJobsOfTheServer(t *testing.T) {
+	const file = "../../server/testdata/jobs.json"
+	var want bytes.Buffer
+	e := json.NewEncoder(&want)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(Descriptions()); err != nil {
+		t.Fatal(err)
+	}
+	if *updateFlags {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if has, err := os.ReadFile(file); err != nil || !bytes.Equal(has, want.Bytes()) {
+		t.Errorf("server/testdata/jobs.json (%v) is not the list of jobs; `make golden` writes it", err)
+	}
+	for _, j := range pipeline.All() {
+		own := j.Flags()
+		for _, f := range j.Fields {
+			if !slices.Contains(own, f.Flag) {
+				t.Errorf("a request for %s says %s by --%s, which is none of its flags", j.Name, f.Name, f.Flag)
+			}
+		}
+	}
+}

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -20,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/browser"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/catalog"
 	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
@@ -51,7 +51,7 @@ type catalogOptions struct {
 func catalogJob() Job {
 	o := &catalogOptions{}
 	return Job{
-		Job: ledger.Job{Name: catalog.Job, Title: "Catalog", Counts: catalog.Counts(), Selects: []string{"site"},
+		Job: ledger.Job{Name: catalog.Job, Title: "Catalog", Counts: catalog.Counts(),
 			Stages: []ledger.Stage{
 				{Name: "listed", Unit: "sites", Counts: []string{ledger.LaneHosts}},
 				{Name: "lists read", Unit: "list pages", Counts: []string{"list_pages_fetched"}},
@@ -64,14 +64,9 @@ func catalogJob() Job {
 			Purpose: ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
 			Finds:   []explore.Kind{catalog.Finds()},
 			Path:    "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
-			Fields: []ledger.Field{namesField("site", "Only these sites", "names of sites"),
-				{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", Wrong: "use 1 to 1000000"}, forceField("")}},
-		Shared: slices.Concat(crawling, costed, []string{"db", "force", "allow-unsandboxed-browser"}), SQL: true,
+		}, SQL: true,
 		Keeps: []string{catalog.ImagePrefix}, Tables: []string{"catalog_crawls", "catalog_products"},
-		Defaults: map[string]string{"host-delay": "1s"},
-		NotEmpty: map[string]string{"site": "name sites, or leave it out for all"},
-		OfOneRun: []string{"estimate", "history", "try"},
-		Define:   o.define, Check: o.check, Instead: o.instead,
+		Options: o.options, Check: o.check, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
@@ -94,48 +89,39 @@ func (c *catalogOptions) demo(w *webtest.Web) {
 	}
 }
 
-func (c *catalogOptions) define(f *flag.FlagSet) {
-	f.StringVar(&c.Sites, "sites", "", "directory with one YAML file for each site (default: those shipped with the program; with --web=demo also the simulated ones)")
-	f.StringVar(&c.Site, "site", "", "only these sites, by name, separated by commas; with --try: one site, or the YAML file of one")
-	f.StringVar(&c.Try, "try", "", "fetch this page alone, print what its site's file reads from it and what nearly matches, and save nothing")
-	f.StringVar(&c.Tagging.Endpoint, "tag-url", "", "an OpenAI-compatible endpoint, such as http://localhost:11434/v1, whose model tags new and changed products; its key: "+catalog.TagKey+" in the environment of the workers")
-	f.StringVar(&c.Tagging.Model, "tag-model", "default", "with --tag-url: the model's name; an endpoint with one model alone may not need it")
-	f.IntVar(&c.Tagging.Taggers, "taggers", 1, "with --tag-url: workers that ask it, for each site")
-	f.BoolVar(&c.Images.Fetch, "images", false, "fetch the images that products name in fields of the type image, also from other hosts, and keep their bytes in the store under "+catalog.ImagePrefix)
-	f.IntVar(&c.Images.Fetchers, "image-fetchers", 2, "with --images: workers that fetch images, for each site; a host gets one request at a time")
-	f.StringVar(&c.Contact, "contact", "", "URL or mail address for owners of sites who have a question; it becomes part of the User-Agent; needed for real sites")
-	f.IntVar(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, for each site")
-	f.IntVar(&c.ListParsers, "list-parsers", 1, "workers that read list pages, for each site")
-	f.IntVar(&c.DetailFetchers, "detail-fetchers", 8, "workers that fetch product pages, for each site; with a pause between requests only one works at a time")
-	f.IntVar(&c.DetailParsers, "detail-parsers", 2, "workers that read product pages, for each site")
-	f.IntVar(&c.Savers, "savers", 1, "workers that write products to the database, for each site")
-	f.IntVar(&c.QueueLength, "queue-length", 64, "how many tasks may wait for each stage")
-	f.IntVar(&c.StopAfterKnown, "stop-after-known", 0, "stop reading the list after this many pages without a new product; 0: read the whole list")
-	f.Var(&c.History, "history", "print the latest changes of products' values, newest first; --history=SITE: of one site; --history=SITE/KEY: of one product, with its current values")
-	f.IntVar(&c.DemoEdition, "demo-changes", 0, "with --web=demo: how many times every tenth simulated product has changed")
+func (c *catalogOptions) options(s *option.Set) {
+	s.Take(slices.Concat(requesting, costed, []string{"concurrency", "rate", "host-delay", "max-crawl-delay", "db", "force", "allow-unsandboxed-browser"})...)
+	s.Default("host-delay", "1s")
+	workers := func(p *int, name string, value int, usage string) { s.Number(p, name, value, usage).Range(1, 10_000) }
+	s.Text(&c.Sites, "sites", "", "directory with one YAML file for each site (default: those shipped with the program; with --web=demo also the simulated ones)")
+	s.Names(&c.Site, "site", "only these sites, by name, separated by commas; with --try: one site, or the YAML file of one", "Only these sites", "names of sites").
+		NotEmpty("name sites, or leave it out for all").Is(option.Selects, option.Extent)
+	s.Text(&c.Try, "try", "", "fetch this page alone, print what its site's file reads from it and what nearly matches, and save nothing").Is(option.OneRun)
+	s.Text(&c.Tagging.Endpoint, "tag-url", "", "an OpenAI-compatible endpoint, such as http://localhost:11434/v1, whose model tags new and changed products; its key: "+catalog.TagKey+" in the environment of the workers")
+	s.Text(&c.Tagging.Model, "tag-model", "default", "with --tag-url: the model's name; an endpoint with one model alone may not need it")
+	workers(&c.Tagging.Taggers, "taggers", 1, "with --tag-url: workers that ask it, for each site")
+	s.Yes(&c.Images.Fetch, "images", false, "fetch the images that products name in fields of the type image, also from other hosts, and keep their bytes in the store under "+catalog.ImagePrefix)
+	workers(&c.Images.Fetchers, "image-fetchers", 2, "with --images: workers that fetch images, for each site; a host gets one request at a time")
+	s.Text(&c.Contact, "contact", "", "URL or mail address for owners of sites who have a question; it becomes part of the User-Agent; needed for real sites").
+		Like("(?s).*@.*|https?://.*").Says("use a URL or a mail address")
+	workers(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, for each site")
+	workers(&c.ListParsers, "list-parsers", 1, "workers that read list pages, for each site")
+	workers(&c.DetailFetchers, "detail-fetchers", 8, "workers that fetch product pages, for each site; with a pause between requests only one works at a time")
+	workers(&c.DetailParsers, "detail-parsers", 2, "workers that read product pages, for each site")
+	workers(&c.Savers, "savers", 1, "workers that write products to the database, for each site")
+	workers(&c.QueueLength, "queue-length", 64, "how many tasks may wait for each stage")
+	s.Number(&c.StopAfterKnown, "stop-after-known", 0, "stop reading the list after this many pages without a new product; 0: read the whole list").
+		Range(0, 1_000_000).Says("use 0 or more, at most 1000000").Asked("Stop after known pages", "").Is(option.Extent)
+	s.Other(&c.History, "history", "print the latest changes of products' values, newest first; --history=SITE: of one site; --history=SITE/KEY: of one product, with its current values").Is(option.OneRun)
+	s.Number(&c.DemoEdition, "demo-changes", 0, "with --web=demo: how many times every tenth simulated product has changed").Range(0, 9)
 }
 
 func (c *catalogOptions) check(o *RunOptions) error {
-	for _, p := range []struct {
-		flag string
-		n    int
-	}{{"list-fetchers", c.ListFetchers}, {"list-parsers", c.ListParsers}, {"detail-fetchers", c.DetailFetchers}, {"detail-parsers", c.DetailParsers},
-		{"savers", c.Savers}, {"taggers", c.Tagging.Taggers}, {"image-fetchers", c.Images.Fetchers}, {"queue-length", c.QueueLength}} {
-		if p.n < 1 || p.n > 10_000 {
-			return usage.Errorf("--%s=%d: use 1 to 10000", p.flag, p.n)
-		}
-	}
 	switch {
 	case c.History.given && c.Try != "":
 		return usage.Errorf("--history and --try: use one at a time")
 	case c.Tagging.Check() != nil:
 		return usage.Errorf("--tag-url=%s --tag-model=%s: %w", ledger.Redact(c.Tagging.Endpoint), c.Tagging.Model, c.Tagging.Check())
-	case c.StopAfterKnown < 0:
-		return usage.Errorf("--stop-after-known=%d: use 0 or more", c.StopAfterKnown)
-	case c.DemoEdition < 0 || c.DemoEdition > 9:
-		return usage.Errorf("--demo-changes=%d: use 0 to 9", c.DemoEdition)
-	case c.Contact != "" && !strings.Contains(c.Contact, "@") && !strings.HasPrefix(c.Contact, "https://") && !strings.HasPrefix(c.Contact, "http://"):
-		return usage.Errorf("--contact=%s: use a URL or a mail address", c.Contact)
 	case c.Contact == "" && o.Web == "live" && o.ConnectTo == "" && !c.History.given:
 		return usage.Errorf("--job=catalog sends requests to real sites, whose owners want to know from whom: add --contact=URL, or --web=demo")
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,6 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/browser"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/docs"
 	"github.com/newsfork/seed-engine/transforms/docs/docsim"
@@ -97,7 +97,7 @@ func (l *latest) Set(v string) error {
 func docsJob() Job {
 	o := &docsOptions{}
 	return Job{
-		Job: ledger.Job{Name: docs.Job, Title: "Docs", Counts: docs.Counts(), Selects: []string{"provider", "url"},
+		Job: ledger.Job{Name: docs.Job, Title: "Docs", Counts: docs.Counts(),
 			Stages: []ledger.Stage{
 				{Name: "listed", Unit: "hosts", Counts: []string{ledger.LaneHosts}},
 				{Name: "fetched", Unit: "pages", Counts: []string{"pages_fetched"}, Apart: []string{"pages_failed", "pages_blocked", "pages_skipped"}},
@@ -105,14 +105,9 @@ func docsJob() Job {
 				{Name: "written", Unit: "chunks", Counts: []string{"chunks"}},
 				{Name: "crawled", Unit: "hosts", Counts: []string{ledger.LaneHostsDone}, Apart: []string{"providers_not_done"}},
 			}, Finds: docs.Finds(wholeShown), Path: "/api/v1/docs/runs", Done: "pages_fetched", Alerts: alert.Rules(), OwnAlerts: true,
-			Fields: []ledger.Field{namesField("provider", "Only these providers", "ids of providers"),
-				{Name: "fallback", Label: "Crawl what Context7 has too", About: "Crawl the providers too that Context7 has.", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
-				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},
-		Shared: []string{"url", "lanes", "adaptive-delay", "server-delay", "cdn-rate", "cdn-networks", "turns", "web", "connect-to", "allow-private", "allow-unsandboxed-browser", "post-quantum", "db", "estimate", "prices"}, SQL: true, Agent: docs.UserAgent,
+		}, SQL: true, Agent: docs.UserAgent,
 		Keeps: []string{"handoff/"}, Tables: []string{"docs_sessions", "docs_pages"},
-		NotEmpty: map[string]string{"provider": "name providers, or leave it out for all", "markdown": "name a directory"},
-		OfOneRun: []string{"estimate", "purge-provider", "enable-provider", "explain", "diff", "url", "depth", "tos-allowed", "markdown"},
-		Define:   o.define, Check: o.check, Prepare: o.prepare, Accept: o.accept, Instead: o.instead,
+		Options: o.options, Check: o.check, Prepare: o.prepare, Accept: o.accept, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
@@ -124,22 +119,26 @@ func docsJob() Job {
 	}
 }
 
-func (d *docsOptions) define(f *flag.FlagSet) {
-	f.StringVar(&d.Policies, "policies", "", "directory with one YAML policy for each provider (default: the fifteen shipped with the program)")
-	f.StringVar(&d.Provider, "provider", "", "only these providers, by id, separated by commas")
-	f.IntVar(&d.Depth, "depth", 0, "with --url: follow links to this depth, to pages below the URL, 1 to 5; 0: the page alone")
-	f.StringVar(&d.TermsRead, "tos-allowed", "", "with --url: the day, YYYY-MM-DD, on which you read the site's terms, which do not forbid crawling; --markdown then has whole pages")
-	f.StringVar(&d.Markdown, "markdown", "", "write pages into this directory as Markdown: those that are stored, without a crawl, or with --url those of its crawl; whole where the policy says tos: allowed, else 200 characters")
-	f.BoolVar(&d.Fallback, "fallback", false, "also crawl the providers that Context7 has")
-	f.IntVar(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "most pages in one session, all providers together")
-	f.DurationVar(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long to keep handoff/docs/ for the embedding step; below 0: for ever")
-	f.Var(&d.Again, "handoff-again", "fetch all pages again and hand them over to the embedding step, changed or not; --handoff-again=PROVIDER: of one provider only")
-	f.StringVar(&d.Purge, "purge-provider", "", "remove everything of this provider, and do not crawl it again")
-	f.StringVar(&d.Enable, "enable-provider", "", "let a purged provider be crawled again")
-	f.StringVar(&d.Explain, "explain", "", "print which rule accepts or rejects this URL, and fetch nothing but robots.txt")
-	f.Var(&d.Diff, "diff", "print which sections of which pages changed in the latest session; --diff=SESSION: in that one")
-	f.StringVar(&d.Alerts, "alerts", "", "thresholds of the report's alerts that differ from the defaults, such as success_rate=0.85,mean_response=3s,duration=6h; 0: off")
-	f.IntVar(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the second, with changed pages")
+func (d *docsOptions) options(s *option.Set) {
+	s.Take(slices.Concat(requesting, costed, []string{"url", "allow-unsandboxed-browser", "db"})...)
+	s.Text(&d.Policies, "policies", "", "directory with one YAML policy for each provider (default: the fifteen shipped with the program)")
+	s.Names(&d.Provider, "provider", "only these providers, by id, separated by commas", "Only these providers", "ids of providers").
+		NotEmpty("name providers, or leave it out for all").Is(option.Selects, option.Extent)
+	s.Number(&d.Depth, "depth", 0, "with --url: follow links to this depth, to pages below the URL, 1 to 5; 0: the page alone").Range(0, 5).Is(option.OneRun, option.Extent)
+	s.Text(&d.TermsRead, "tos-allowed", "", "with --url: the day, YYYY-MM-DD, on which you read the site's terms, which do not forbid crawling; --markdown then has whole pages").Is(option.OneRun)
+	s.Text(&d.Markdown, "markdown", "", "write pages into this directory as Markdown: those that are stored, without a crawl, or with --url those of its crawl; whole where the policy says tos: allowed, else 200 characters").
+		NotEmpty("name a directory").Is(option.OneRun)
+	s.Yes(&d.Fallback, "fallback", false, "also crawl the providers that Context7 has").Asked("Crawl what Context7 has too", "").Is(option.Extent)
+	s.Number(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "most pages in one session, all providers together").
+		Range(1, 1_000_000).Asked("Pages at most", "").Is(option.Extent)
+	s.Pause(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long to keep handoff/docs/ for the embedding step; below 0: for ever")
+	s.Other(&d.Again, "handoff-again", "fetch all pages again and hand them over to the embedding step, changed or not; --handoff-again=PROVIDER: of one provider only").Is(option.Extent)
+	s.Text(&d.Purge, "purge-provider", "", "remove everything of this provider, and do not crawl it again").Is(option.OneRun)
+	s.Text(&d.Enable, "enable-provider", "", "let a purged provider be crawled again").Is(option.OneRun)
+	s.Text(&d.Explain, "explain", "", "print which rule accepts or rejects this URL, and fetch nothing but robots.txt").Is(option.OneRun)
+	s.Other(&d.Diff, "diff", "print which sections of which pages changed in the latest session; --diff=SESSION: in that one").Is(option.OneRun)
+	s.Text(&d.Alerts, "alerts", "", "thresholds of the report's alerts that differ from the defaults, such as success_rate=0.85,mean_response=3s,duration=6h; 0: off")
+	s.Number(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the second, with changed pages").Range(1, 2).Says("use 1 or 2")
 }
 
 func (d *docsOptions) check(c *RunOptions) error {
@@ -151,13 +150,8 @@ func (d *docsOptions) check(c *RunOptions) error {
 		}
 	}
 	slices.Sort(given)
-	switch {
-	case len(given) > 1:
+	if len(given) > 1 {
 		return usage.Errorf("%s: use one at a time", strings.Join(given, " and "))
-	case d.SessionMaxPages < 1:
-		return usage.Errorf("--session-max-pages=%d: use 1 or more", d.SessionMaxPages)
-	case d.Edition != 1 && d.Edition != 2:
-		return usage.Errorf("--demo-edition=%d: use 1 or 2", d.Edition)
 	}
 	var err error
 	if d.alerts, err = alert.Parse(d.Alerts, alert.PageRules()...); err != nil {

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -20,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/estimate"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/testdata"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -33,34 +33,21 @@ var Jobs = []func() Job{seedJob, docsJob, catalogJob, newsJob, migrateJob}
 // to the job's own flags.
 type Job struct {
 	ledger.Job // the part that servers and reports use
-	// Shared are the common flags that mean something to this job, but not to
-	// every job. The command line of another job refuses them, as it refuses this
-	// job's own flags: a seed run with --dry-run would otherwise be a real run.
-	Shared []string
-	// OfOneRun are the job's own flags that say what one run does: a server
-	// refuses them as options of all its runs.
-	OfOneRun []string
-	// Preview names, for a person, the flags with which the job only says what a run
-	// would do; "": there are none.
-	Preview string
-	// NotEmpty is the advice for each of the job's own flags that is refused when the
-	// command line gives it an empty value, as a script's unset variable does.
-	NotEmpty map[string]string
-	// Defaults are the defaults of this job that differ from the flags' own.
-	Defaults map[string]string
 	// Agent is the job's User-Agent; "": the program's own.
 	Agent string
 	// SQL says that the job keeps its state in --db.
 	SQL bool
 	// Keeps are the prefixes of the store, and Tables those of --db, in which runs leave what they found.
 	Keeps, Tables []string
+	told          *option.Set // by Told
+
 	// Offline reports whether its flags ask for a run without requests; nil: there is none.
 	Offline func() bool
 	// Input describes the objects of the store that the job reads; nil: none.
 	Input *Input
 
-	// Define adds the flags that only this job has; nil: none.
-	Define func(*flag.FlagSet)
+	// Options tells the options that mean something to this job, but not to every job; nil: none.
+	Options func(*option.Set)
 	// Check refuses options with which the job cannot run; nil: nothing.
 	Check func(*RunOptions) error
 	// Instead returns what the job's flags ask for in place of a run; nil: only runs.
@@ -132,26 +119,14 @@ type Tracker struct {
 	Pause func() time.Duration
 }
 
-// costed are the flags of jobs of which --estimate says what a run will cost.
+// costed are the options of jobs of which --estimate says what a run will cost.
 var costed = []string{"estimate", "prices"}
 
-// crawling are the flags of jobs that send requests.
-var crawling = []string{"lanes", "concurrency", "rate", "host-delay", "max-crawl-delay", "adaptive-delay", "server-delay", "cdn-rate", "cdn-networks", "turns", "web", "connect-to", "allow-private", "post-quantum"}
+// requesting are the options of jobs that send requests, but for the figures that some take from their files.
+var requesting = []string{"lanes", "adaptive-delay", "server-delay", "cdn-rate", "cdn-networks", "turns", "web", "connect-to", "allow-private", "post-quantum"}
 
 // partitioned are the filters of jobs that read the bucket's Hive partitions.
 var partitioned = []string{"country", "category", "date"}
-
-// forceField is --force in a request to a server.
-func forceField(about string) ledger.Field {
-	return ledger.Field{Name: "force", Label: "Do again what is done", About: about, Flag: "force", Kind: "yes", Wrong: "write true or false"}
-}
-
-// namesField is the flag that chooses, from what is configured, what a run crawls, in a
-// request to a server.
-func namesField(name, label, what string) ledger.Field {
-	return ledger.Field{Name: name, Label: label, About: label + ": " + what + ", separated by commas.", Hint: what + ", separated by commas", Flag: name, Kind: "text",
-		Pattern: `[A-Za-z0-9_\-]+(,[A-Za-z0-9_\-]+)*`, Wrong: "write " + what + ", separated by commas"}
-}
 
 // All returns the jobs, each with its own flags, which nothing has set yet.
 func All() []Job {
@@ -176,14 +151,21 @@ func NoJob(name string) error {
 	return usage.Errorf("--job=%s: there is no such job; use %s", name, usage.Or(Names()))
 }
 
-// Descriptions describes the jobs for those that do not run them, without their flags.
-func Descriptions() []ledger.Job {
-	var all []ledger.Job
-	for _, j := range All() {
-		all = append(all, j.Job)
+// Told returns the jobs, and tells their options in a set that has the shared ones.
+func Told(s *option.Set) []Job {
+	all := All()
+	for i, j := range all {
+		all[i].told = s
+		if s.Begin(j.Name); j.Options != nil {
+			j.Options(s)
+		}
 	}
+	s.Begin("")
 	return all
 }
+
+// Takes reports whether an option means something to a job that Told returned.
+func (j Job) Takes(name string) bool { return j.told.Get(name).Means(j.Name) }
 
 // Named returns the job of that name.
 func Named(name string) (Job, bool) { return Find(All(), name) }
@@ -195,31 +177,6 @@ func Find(all []Job, name string) (Job, bool) {
 		return Job{}, false
 	}
 	return all[i], true
-}
-
-// Flags returns the flags that mean something to this job, but not to every job.
-func (j Job) Flags() []string {
-	f := flag.NewFlagSet(j.Name, flag.ContinueOnError)
-	if fresh, ok := Named(j.Name); ok && fresh.Define != nil { // defining a flag sets its value
-		fresh.Define(f)
-	}
-	out := slices.Clone(j.Shared)
-	f.VisitAll(func(g *flag.Flag) { out = append(out, g.Name) })
-	return out
-}
-
-// Foreign returns the flags that mean something to other jobs only.
-func (j Job) Foreign() []string {
-	own := j.Flags()
-	var out []string
-	for _, other := range All() {
-		for _, name := range other.Flags() {
-			if !slices.Contains(own, name) && !slices.Contains(out, name) {
-				out = append(out, name)
-			}
-		}
-	}
-	return out
 }
 
 // Filters identifies the input of a forced run, so that only the same command

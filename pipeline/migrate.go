@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/migrate"
 )
@@ -34,12 +34,11 @@ func migrateJob() Job {
 			{Name: "verified", Unit: "files", Counts: []string{"files_verified"}, Apart: []string{"dead_letters"}},
 			{Name: "deleted", Unit: "files", Counts: []string{"files_deleted"}},
 		}, Purpose: ledger.Purpose{Kept: "files_verified", Refused: "copy_failed"}},
-		Shared: partitioned, Input: legacyFile,
-		OfOneRun: []string{"dry-run", "delete-verified"},
-		Preview:  "--dry-run",
-		Define: func(f *flag.FlagSet) {
-			f.BoolVar(&o.DryRun, "dry-run", true, "migrate: only print what would be copied; --dry-run=false copies")
-			f.BoolVar(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file after its copy is verified")
+		Input: legacyFile,
+		Options: func(s *option.Set) {
+			s.Take(partitioned...)
+			s.Yes(&o.DryRun, "dry-run", true, "migrate: only print what would be copied; --dry-run=false copies").Is(option.OneRun).Previews("--dry-run")
+			s.Yes(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file after its copy is verified").Is(option.OneRun)
 		},
 		Accept: o.accept, Instead: o.instead,
 		Config:    func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },

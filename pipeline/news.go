@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -20,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/news"
@@ -58,11 +58,8 @@ type newsOptions struct {
 
 func newsJob() Job {
 	o := &newsOptions{}
-	// host-delay is not among them: the job's pauses are delaySeconds.
-	crawls := slices.DeleteFunc(slices.Clone(crawling), func(f string) bool { return f == "host-delay" })
 	return Job{
 		Job: ledger.Job{Name: news.Job, Title: "News", Counts: news.Counts(),
-			Selects: []string{"publisher", "due", "reparse", "published-from", "published-until"},
 			Stages: []ledger.Stage{
 				{Name: "listed", Unit: "publishers", Counts: []string{ledger.LaneHosts}},
 				{Name: "found", Unit: "articles", Counts: []string{"articles_found"}},
@@ -70,13 +67,9 @@ func newsJob() Job {
 				{Name: "stored", Unit: "articles", Counts: []string{"articles_inserted", "articles_changed"}, Apart: []string{"articles_same"}},
 				{Name: "crawled", Unit: "publishers", Counts: []string{ledger.LaneHostsDone}, Apart: []string{"providers_skipped", "providers_stopped", "providers_not_due"}},
 			}, Finds: []explore.Kind{raw.Finds()}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
-			Fields: []ledger.Field{namesField("publisher", "Only these publishers", "ids of publishers")}},
-		Shared: slices.Concat(crawls, costed, []string{"db", "url"}), SQL: true,
+		}, SQL: true,
 		Tables: []string{"news_runs", "news_urls", "news_articles"}, Offline: func() bool { return o.Reparse },
-		Defaults: map[string]string{"concurrency": "1"},
-		NotEmpty: map[string]string{"publisher": "name publishers, or leave it out for all"},
-		OfOneRun: []string{"estimate", "reparse", "purge-expired", "as-of", "published-from", "published-until", "url"},
-		Define:   o.define, Check: o.check, Instead: o.instead,
+		Options: o.options, Check: o.check, Instead: o.instead,
 		Demo:       newsDemo,
 		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
@@ -89,17 +82,21 @@ func newsJob() Job {
 
 func newsDemo(w *webtest.Web) { newssim.Install(w.Handle, time.Now()) }
 
-func (n *newsOptions) define(f *flag.FlagSet) {
-	f.StringVar(&n.Settings, "news-config", "", "YAML file with userAgent, delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it")
-	f.StringVar(&n.Publishers, "publishers", "", "directory with one YAML file for each publisher; of those shipped with the program only the ones that --news-config enables by name are crawled then")
-	f.StringVar(&n.Publisher, "publisher", "", "only these publishers, by id, separated by commas; those of the world that ship with the program (bbc, lemonde, yna …) are crawled only when they are named here or enabled by --news-config")
-	f.BoolVar(&n.KeepHTML, "keep-html", false, "store each article's whole page for as long as the article")
-	f.BoolVar(&n.Due, "due", false, "ask only the publishers that are due, by how often each publishes (minInterval and maxInterval in its file: 15 minutes to 6 hours); for schedules that start a run every few minutes")
-	f.BoolVar(&n.Reparse, "reparse", false, "read the pages that --keep-html stored again, and fetch nothing")
-	f.StringVar(&n.From, "published-from", "", "backfill: fetch all articles that the sitemaps date on this day (YYYY-MM-DD, UTC) or later, not only the newest; a stopped backfill resumes with the same command")
-	f.StringVar(&n.Until, "published-until", "", "the last day of a backfill (without it: today); alone, all before it too")
-	f.BoolVar(&n.Purge, "purge-expired", false, "remove expired articles, and do nothing else")
-	f.StringVar(&n.AsOf, "as-of", "", "with --purge-expired: the time that counts as now, RFC 3339")
+func (n *newsOptions) options(s *option.Set) {
+	// host-delay is not among them: the job's pauses are delaySeconds.
+	s.Take(slices.Concat(requesting, costed, []string{"concurrency", "rate", "max-crawl-delay", "db", "url"})...)
+	s.Default("concurrency", "1")
+	s.Text(&n.Settings, "news-config", "", "YAML file with userAgent, delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it")
+	s.Text(&n.Publishers, "publishers", "", "directory with one YAML file for each publisher; of those shipped with the program only the ones that --news-config enables by name are crawled then")
+	s.Names(&n.Publisher, "publisher", "only these publishers, by id, separated by commas; those of the world that ship with the program (bbc, lemonde, yna …) are crawled only when they are named here or enabled by --news-config", "Only these publishers", "ids of publishers").
+		NotEmpty("name publishers, or leave it out for all").Is(option.Selects, option.Extent)
+	s.Yes(&n.KeepHTML, "keep-html", false, "store each article's whole page for as long as the article")
+	s.Yes(&n.Due, "due", false, "ask only the publishers that are due, by how often each publishes (minInterval and maxInterval in its file: 15 minutes to 6 hours); for schedules that start a run every few minutes").Is(option.Selects)
+	s.Yes(&n.Reparse, "reparse", false, "read the pages that --keep-html stored again, and fetch nothing").Is(option.OneRun, option.Selects)
+	s.Text(&n.From, "published-from", "", "backfill: fetch all articles that the sitemaps date on this day (YYYY-MM-DD, UTC) or later, not only the newest; a stopped backfill resumes with the same command").Is(option.OneRun, option.Selects)
+	s.Text(&n.Until, "published-until", "", "the last day of a backfill (without it: today); alone, all before it too").Is(option.OneRun, option.Selects)
+	s.Yes(&n.Purge, "purge-expired", false, "remove expired articles, and do nothing else").Is(option.OneRun)
+	s.Text(&n.AsOf, "as-of", "", "with --purge-expired: the time that counts as now, RFC 3339").Is(option.OneRun)
 }
 
 func (n *newsOptions) check(c *RunOptions) error {

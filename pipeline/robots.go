@@ -89,7 +89,7 @@ func (j Job) AskRobots(ctx context.Context, c RunOptions, agent, raw string) (a 
 	if rules.FinalURL != rules.URL {
 		a.FinalURL = rules.FinalURL
 	}
-	a.TooLong = a.CrawlDelay > c.PoliteConfig().Longest().Seconds() && !slices.Contains(j.Foreign(), "max-crawl-delay")
+	a.TooLong = a.CrawlDelay > c.PoliteConfig().Longest().Seconds() && j.Takes("max-crawl-delay")
 	a.Line, a.Rule, a.Allowed = rules.File.Rule(agent, u.String())
 	a.Rule = untrusted.Line(a.Rule, maxRobotsLine)
 	a.Group, a.GroupLines = rules.File.Group(agent)

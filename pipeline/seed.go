@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/pipeline/estimate"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
@@ -62,7 +62,7 @@ type seedOptions struct {
 func seedJob() Job {
 	o := &seedOptions{}
 	return Job{
-		Job: ledger.Job{Name: seed.Job, Title: "Seed", Counts: seed.Counts(), Selects: append([]string{"watch"}, partitioned...),
+		Job: ledger.Job{Name: seed.Job, Title: "Seed", Counts: seed.Counts(),
 			Stages: []ledger.Stage{
 				{Name: "listed", Unit: "files", Counts: []string{"files_listed"}, Apart: []string{"files_ignored", "files_skipped"}},
 				{Name: "read", Unit: "files", Counts: []string{"files_read"}, Apart: []string{"files_bad", "records_bad"}},
@@ -74,20 +74,9 @@ func seedJob() Job {
 			Finds: []explore.Kind{seed.Finds(web.DefaultUserAgent)},
 			Path:  "/api/v1/seeds/orchestrate", Operation: "orchestrateSeeds", Done: "domains_collected", Failed: "domains_failed",
 			Alerts: []string{"failure_rate", "duration", "retry_rate"}, // most sites have no sitemap, so a 404 is nothing unusual
-			Fields: []ledger.Field{
-				{Name: "country", Label: "Country", About: "ISO 3166-1 alpha-2, lower case.", Example: "sg", Hint: "two lower-case letters, such as sg", Flag: "country", Kind: "text", Pattern: `[a-z]{2}`, Wrong: "a country is two lower-case letters, such as sg"},
-				{Name: "category", Label: "Category", Example: "news", Hint: "such as news", Flag: "category", Kind: "text", Pattern: `[a-z0-9_\-]{1,64}`, Wrong: "a category is up to 64 lower-case letters, digits, _ and -"},
-				{Name: "date", Label: "Date", Example: "2026-01-28", Hint: "YYYY-MM-DD", Flag: "date", Kind: "day", Pattern: `[0-9]{4}-[0-9]{2}-[0-9]{2}`, Wrong: "that is no day; write YYYY-MM-DD"},
-				forceField("Do again what has its .success."),
-				{Name: "outage_threshold", Label: "Outage threshold",
-					About: "Share of the last 200 domains (of at least 20) failing below HTTP from which on the run stops, as the server's own network is down; 0: never. 0.95 where it is left out.",
-					Hint:  "share of failing domains that stops the run, such as 0.95; 0: never", Flag: "outage-threshold", Kind: "share", Wrong: "use a share from 0 (off) to 1"}}},
-		Keeps:    []string{hive.Processing, seed.PackedRoot},
-		Shared:   slices.Concat(crawling, partitioned, []string{"raw-prefix", "results-prefix", "force", "watch", "streaming"}, costed),
-		OfOneRun: []string{"until", "estimate"},
-		Preview:  "--until=list or --until=extract",
-		NotEmpty: map[string]string{"until": "use list or extract, or leave it out", "layout": "use objects, packed or both", "hosts": "use all or strict"},
-		Define:   o.define, Check: o.check, Instead: o.instead, Accept: o.accept,
+		},
+		Keeps:   []string{hive.Processing, seed.PackedRoot},
+		Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept,
 		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
 		Config: func(c RunOptions, l lane.Config, forceID string) any {
 			cfg := o.config(c)
@@ -138,38 +127,30 @@ func (o *seedOptions) watch() *Watch {
 	}
 }
 
-func (o *seedOptions) define(f *flag.FlagSet) {
-	f.StringVar(&o.Until, "until", "", "list or extract: print what would be done up to this stage, and change nothing")
-	f.StringVar(&o.Hosts, "hosts", "all", "all: where https://DOMAIN fails by DNS, connect, TLS or time-out, request the record's own host and www., then http://; strict: https://DOMAIN alone")
-	f.BoolVar(&o.FollowIndex, "follow-index", false, "read the children of a sitemap index")
-	f.IntVar(&o.MaxChildSitemaps, "max-child-sitemaps", 50, "sitemaps that are read of those that robots.txt names, and children of a sitemap index")
-	f.BoolVar(&o.Feeds, "feeds", false, "look for RSS and Atom feeds")
-	f.BoolVar(&o.Homepage, "homepage", false, "store the homepage's HTML as evidence")
-	f.BoolVar(&o.Parallel, "parallel-fetch", false, "fetch robots.txt and the default sitemap in parallel")
-	f.StringVar(&o.Layout, "layout", string(seed.Objects), "how results are kept: objects (some for each domain), packed (thousands of domains in one WARC and one Parquet file; see docs/packed.md) or both")
-	f.DurationVar(&o.SegmentAge, "segment-age", seed.SegmentAge, "packed results are committed at least this often; a killed run repeats at most what came since")
-	f.DurationVar(&o.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off")
-	f.Float64Var(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains (at least 20) without an HTTP answer from which on our own network counts as down; 0: never")
+func (o *seedOptions) options(s *option.Set) {
+	s.Take(slices.Concat(requesting, partitioned, costed, []string{"concurrency", "rate", "host-delay", "max-crawl-delay", "raw-prefix", "results-prefix", "force", "watch", "streaming"})...)
+	s.Text(&o.Until, "until", "", "list or extract: print what would be done up to this stage, and change nothing").OneOf("list", "extract").
+		NotEmpty("use list or extract, or leave it out").Is(option.OneRun).Previews("--until=list or --until=extract")
+	s.Text(&o.Hosts, "hosts", "all", "all: where https://DOMAIN fails by DNS, connect, TLS or time-out, request the record's own host and www., then http://; strict: https://DOMAIN alone").OneOf("all", "strict")
+	s.Yes(&o.FollowIndex, "follow-index", false, "read the children of a sitemap index").Is(option.Extent)
+	s.Number(&o.MaxChildSitemaps, "max-child-sitemaps", 50, "sitemaps that are read of those that robots.txt names, and children of a sitemap index").From(1).Is(option.Extent)
+	s.Yes(&o.Feeds, "feeds", false, "look for RSS and Atom feeds").Is(option.Extent)
+	s.Yes(&o.Homepage, "homepage", false, "store the homepage's HTML as evidence").Is(option.Extent)
+	s.Yes(&o.Parallel, "parallel-fetch", false, "fetch robots.txt and the default sitemap in parallel")
+	s.Text(&o.Layout, "layout", string(seed.Objects), "how results are kept: objects (some for each domain), packed (thousands of domains in one WARC and one Parquet file; see docs/packed.md) or both").
+		OneOf(string(seed.Objects), string(seed.Packed), string(seed.Both))
+	s.Pause(&o.SegmentAge, "segment-age", seed.SegmentAge, "packed results are committed at least this often; a killed run repeats at most what came since").
+		Above(0).Says("use more than 0, such as 30s")
+	s.Pause(&o.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off").
+		From(0).Says("use 0 (off) or more, such as 24h").Is(option.Extent)
+	s.Decimal(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains (at least 20) without an HTTP answer from which on our own network counts as down; 0: never").
+		Range(0, 1).Says("use a share from 0 (off) to 1").Asked("Outage threshold", "share of failing domains that stops the run, such as 0.95; 0: never")
 }
 
 func (o *seedOptions) check(c *RunOptions) error {
 	switch {
-	case o.Until != "" && o.Until != "list" && o.Until != "extract":
-		return usage.Errorf("--until=%s: use list or extract", o.Until)
-	case !slices.Contains([]seed.Layout{seed.Objects, seed.Packed, seed.Both}, seed.Layout(o.Layout)):
-		return usage.Errorf("--layout=%s: use objects, packed or both", o.Layout)
-	case o.Hosts != "all" && o.Hosts != "strict":
-		return usage.Errorf("--hosts=%s: use all or strict", o.Hosts)
-	case o.SegmentAge <= 0:
-		return usage.Errorf("--segment-age=%s: use more than 0, such as 30s", o.SegmentAge)
 	case c.Streaming && o.Layout != string(seed.Objects):
 		return usage.Errorf("--layout=%s does not go with --streaming, where windows of one lane overlap; use --watch without it", o.Layout)
-	case o.RobotsCache < 0:
-		return usage.Errorf("--robots-cache=%s: use 0 (off) or more, such as 24h", o.RobotsCache)
-	case o.MaxChildSitemaps < 1:
-		return usage.Errorf("--max-child-sitemaps=%d: use 1 or more", o.MaxChildSitemaps)
-	case !(o.OutageThreshold >= 0 && o.OutageThreshold <= 1):
-		return usage.Errorf("--outage-threshold=%g: use a share from 0 (off) to 1", o.OutageThreshold)
 	case c.Watch > 0 && o.Until != "":
 		return usage.Errorf("--watch and --until=%s: a preview ends by itself; leave one of them out", o.Until)
 	}

@@ -144,7 +144,7 @@ func (b *board) started(r ledger.Run) {
 	defer b.mu.Unlock()
 	r.State = ledger.Running
 	e := b.newEntry(r)
-	e.Starting, e.Report = true, ledger.BuildReport(e.job.Job, r, ledger.Tally{}, r.StartedAt)
+	e.Starting, e.Report = true, ledger.BuildReport(e.job.Job.Job, r, ledger.Tally{}, r.StartedAt)
 	b.byID[r.RunID] = e
 	b.nextAt = time.Time{}
 	b.show()
@@ -329,7 +329,7 @@ func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now ti
 		e.ReportMissing = errors.Is(err, store.ErrNotExist) && r.Async
 	}
 	if errors.Is(err, store.ErrNotExist) {
-		e.Report, err = ledger.ReportSoFar(ctx, b.store, e.job.Job, r, now)
+		e.Report, err = ledger.ReportSoFar(ctx, b.store, e.job.Job.Job, r, now)
 	}
 	if err != nil {
 		return &entry{Run: r, Broken: true}, nil // one unreadable run does not stop the others; the command line says what is wrong with it

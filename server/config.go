@@ -12,9 +12,9 @@ import (
 	"time"
 	_ "time/tzdata" // for schedules' time zones: a minimal image has no zone files
 
-	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/web/botpage"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
@@ -80,7 +80,7 @@ var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // ParseConfig reads and checks the text of a configuration file; an empty one means
 // the defaults.
-func ParseConfig(b []byte, known []ledger.Job) (Config, error) {
+func ParseConfig(b []byte, known []option.Job) (Config, error) {
 	c := Config{jobs: knownJobs(known)}
 	if err := yamltext.Strict(b, &c); err != nil {
 		return c, fmt.Errorf("reading the server's configuration: %w", err)
@@ -165,7 +165,7 @@ func (s *Schedule) check(known jobList) error {
 	}
 	s.values = map[string]string{}
 	for name, v := range s.Options {
-		if !slices.ContainsFunc(j.Fields, func(f ledger.Field) bool { return f.Name == name }) {
+		if _, ok := j.field(name); !ok {
 			return fmt.Errorf("unknown option %q; options of %s: %s", name, j.Name, j.fieldNames())
 		}
 		if s.values[name], err = scalar(v); err != nil {

@@ -28,8 +28,8 @@ type runView struct {
 	Failures  []failureGroup
 	Open      deadLetterList
 	Providers table
-	Differ    []option
-	Others    []option
+	Differ    []setting
+	Others    []setting
 	Again     *again
 	Workers   []workerRow
 	Warnings  []warningKind

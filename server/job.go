@@ -1,30 +1,25 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // job is one of the jobs that the server knows.
-type job struct{ ledger.Job }
-
-// field is one option of a request that starts a run.
-type field ledger.Field
+type job struct{ option.Job }
 
 // jobList are the jobs that the server knows, including those that it does not start.
 type jobList []job
 
-func knownJobs(all []ledger.Job) jobList {
+func knownJobs(all []option.Job) jobList {
 	var out jobList
 	for _, j := range all {
 		out = append(out, job{j})
@@ -92,6 +87,26 @@ func told(err error) (message string, code int, ok bool) {
 
 func refuse(format string, args ...any) error { return &badRequest{fmt.Sprintf(format, args...)} }
 
+// Fields are the options of a request that starts a run.
+func (j job) Fields() []option.Option {
+	return slices.DeleteFunc(slices.Clone(j.Options), func(o option.Option) bool { return o.Label == "" })
+}
+
+// option returns the job's option of that name.
+func (j job) option(name string) (option.Option, bool) {
+	i := slices.IndexFunc(j.Options, func(o option.Option) bool { return o.Name == name })
+	if i < 0 {
+		return option.Option{}, false
+	}
+	return j.Options[i], true
+}
+
+// field returns the option of a request by its name there.
+func (j job) field(name string) (option.Option, bool) {
+	o, ok := j.option(strings.ReplaceAll(name, "_", "-"))
+	return o, ok && o.Label != "" && o.Field() == name
+}
+
 // flags translates the JSON body of a request to command-line flags.
 func (j job) flags(body []byte) ([]string, error) {
 	if len(body) == 0 {
@@ -103,98 +118,46 @@ func (j job) flags(body []byte) ([]string, error) {
 	}
 	values := map[string]string{}
 	for name, raw := range given {
-		i := slices.IndexFunc(j.Fields, func(f ledger.Field) bool { return f.Name == name })
-		if i < 0 {
+		f, ok := j.field(name)
+		if !ok {
 			return nil, refuse("unknown field %q; known fields: %s", clip(name), j.fieldNames())
 		}
-		v, ok := field(j.Fields[i]).decode(raw)
-		if !ok {
-			return nil, refuse("%s: %s", name, j.Fields[i].Wrong)
+		var err error
+		if values[name], err = f.Decode(raw); err != nil {
+			return nil, refuse("%s: %s", name, err)
 		}
-		values[name] = v
 	}
 	return j.flagsOf(values)
-}
-
-// decode returns a JSON value as text, false if it has not the field's type.
-func (f field) decode(raw json.RawMessage) (string, bool) {
-	switch f.Kind {
-	case "yes":
-		s := string(raw)
-		return s, s == "true" || s == "false"
-	case "number":
-		var n *float64 // in JSON 1, 1.0 and 1e0 are the same number
-		if err := json.Unmarshal(raw, &n); err != nil || n == nil || *n != math.Trunc(*n) {
-			return "", false
-		}
-		return strconv.FormatFloat(*n, 'f', 0, 64), true
-	case "share":
-		var n *float64
-		if err := json.Unmarshal(raw, &n); err != nil || n == nil {
-			return "", false
-		}
-		return strconv.FormatFloat(*n, 'g', -1, 64), true
-	}
-	var s *string
-	err := json.Unmarshal(raw, &s)
-	if err != nil || s == nil {
-		return "", false
-	}
-	return *s, true
 }
 
 // flagsOf checks the values, by field name, and translates them to flags.
 func (j job) flagsOf(values map[string]string) ([]string, error) {
 	var out []string
-	for _, f := range j.Fields {
-		v, given := values[f.Name]
+	for _, f := range j.Fields() {
+		v, given := values[f.Field()]
 		if !given {
 			continue
 		}
-		if err := field(f).check(v); err != nil {
-			return nil, err
+		if err := f.Check(v); err != nil {
+			return nil, refuse("%s: %s", f.Field(), err)
 		}
-		out = append(out, "--"+f.Flag+"="+v)
+		out = append(out, "--"+f.Name+"="+v)
 	}
 	return out, nil
 }
 
-func (f field) check(v string) error {
-	bad := f.Pattern != "" && !regexp.MustCompile("^(?:"+f.Pattern+")$").MatchString(v)
-	switch f.Kind {
-	case "day":
-		_, err := time.Parse(time.DateOnly, v)
-		bad = bad || err != nil
-	case "yes":
-		bad = v != "true" && v != "false"
-	case "number":
-		n, err := strconv.Atoi(v)
-		bad = err != nil || n < 1 || n > 1_000_000
-	case "share":
-		n, err := strconv.ParseFloat(v, 64)
-		bad = err != nil || !(n >= 0 && n <= 1)
-	}
-	if bad {
-		return refuse("%s: %s", f.Name, f.Wrong)
-	}
-	return nil
-}
-
 func (j job) fieldNames() string {
-	if len(j.Fields) == 0 {
-		return "none"
-	}
 	var names []string
-	for _, f := range j.Fields {
-		names = append(names, f.Name)
+	for _, f := range j.Fields() {
+		names = append(names, f.Field())
 	}
-	return strings.Join(names, ", ")
+	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
 func (j job) example() string {
-	for _, f := range j.Fields {
+	for _, f := range j.Fields() {
 		if f.Example != nil {
-			return fmt.Sprintf("{%q: %q}, or {} for all", f.Name, f.Example)
+			return fmt.Sprintf("{%q: %q}, or {} for all", f.Field(), f.Example)
 		}
 	}
 	return "{}"

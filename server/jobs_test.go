@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // knownToCommand are the jobs that cmd/server passes, written by `make golden`,
@@ -21,8 +22,8 @@ import (
 var knownToCommand []byte
 
 // testJobs are the jobs that a server knows.
-func testJobs() []ledger.Job {
-	var all []ledger.Job
+func testJobs() []option.Job {
+	var all []option.Job
 	if err := json.Unmarshal(knownToCommand, &all); err != nil {
 		panic(err)
 	}
@@ -32,14 +33,14 @@ func testJobs() []ledger.Job {
 // testJob is the one of that name.
 func testJob(name string) ledger.Job {
 	j, _ := knownJobs(testJobs()).named(name)
-	return j.Job
+	return j.Job.Job
 }
 
 // A job of the list appears wherever the server shows or starts jobs.
 func TestToyJob(t *testing.T) {
-	all := append(testJobs(), ledger.Job{Name: "toy", Title: "Toy", Path: "/api/v1/toy/runs", Done: "greetings", Counts: []string{"greetings", "silences"}, Alerts: []string{"duration"}, Fields: []ledger.Field{
-		{Name: "greeting", Label: "What it says", Flag: "greeting", Kind: "text", Pattern: "[a-z]+", Wrong: "say it in small letters"},
-		{Name: "times", Label: "How often", Flag: "times", Kind: "number", Wrong: "use 1 to 1000000"}}})
+	all := append(testJobs(), option.Job{Job: ledger.Job{Name: "toy", Title: "Toy", Path: "/api/v1/toy/runs", Done: "greetings", Counts: []string{"greetings", "silences"}, Alerts: []string{"duration"}}, Options: []option.Option{
+		{Name: "greeting", Label: "Greeting", Usage: "What it says", Kind: option.Text, Pattern: "[a-z]+", Wrong: "say it in small letters"},
+		{Name: "times", Label: "Times", Usage: "How often", Kind: option.Number, Min: new(1.), Max: new(1e6)}}})
 	_, err := ParseConfig([]byte("alerts: {toy: {duration: 1h}}\nschedules: [{name: hourly, job: toy, cron: '0 * * * *', options: {greeting: hi}}]\n"), all)
 	require.NoError(t, err)
 	_, err = ParseConfig([]byte("schedules: [{name: hourly, job: tic, cron: '0 * * * *'}]"), all)

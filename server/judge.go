@@ -68,7 +68,7 @@ func (j job) selection(run ledger.Run) string {
 	out := url.Values{}
 	for _, o := range j.Options {
 		text, given := run.Options[o.Name].(string)
-		if !given || text == o.Default || !slices.Contains(j.Selects, o.Name) {
+		if !given || text == o.Default || !o.Selects {
 			continue
 		}
 		for name := range strings.SplitSeq(strings.ToLower(text), ",") {

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/io/explore"
-	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // usageError is a wrong flag, file or value. It is found before anything starts.
@@ -47,7 +47,7 @@ request (` + AlertURLVariable + `, ` + AlertSecretVariable + `), and by e-mail i
 
 // Main starts the server that args describe and serves until ctx ends. asPipeline is
 // the first argument that makes this program the pipeline program.
-func Main(ctx context.Context, args []string, asPipeline string, readOptions ReadOptions, jobs []ledger.Job) (err error) {
+func Main(ctx context.Context, args []string, asPipeline string, readOptions ReadOptions, jobs []option.Job) (err error) {
 	own := map[string]string{"listen": "", "config": "", "pipeline": ""}
 	rest, err := extractFlags(args, own)
 	if err != nil {

@@ -29,10 +29,10 @@ func describe(known jobList) ([]byte, error) {
 	for _, j := range known.started() {
 		name := strings.ToUpper(j.Name[:1]) + j.Name[1:]
 		properties, example := map[string]any{}, map[string]any{}
-		for _, f := range j.Fields {
-			properties[f.Name] = field(f).schema()
+		for _, f := range j.Fields() {
+			properties[f.Field()] = f.Schema()
 			if f.Example != nil {
-				example[f.Name] = f.Example
+				example[f.Field()] = f.Example
 			}
 		}
 		schemas[name+"Request"] = map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
@@ -72,17 +72,4 @@ func scheduleSchema(known jobList) map[string]any {
 			"options":  map[string]any{"$ref": "#/components/schemas/" + name + "Request"}}})
 	}
 	return map[string]any{"oneOf": each}
-}
-
-// schema describes the field's values.
-func (f field) schema() map[string]any {
-	s := map[string]any{"description": cmp.Or(f.About, f.Label)}
-	if f.Pattern != "" {
-		s["pattern"] = "^(?:" + f.Pattern + ")$"
-	}
-	maps.Copy(s, map[string]map[string]any{
-		"text": {"type": "string"}, "day": {"type": "string", "format": "date"}, "yes": {"type": "boolean"},
-		"number": {"type": "integer", "minimum": 1, "maximum": 1_000_000}, "share": {"type": "number", "minimum": 0, "maximum": 1},
-	}[f.Kind])
-	return s
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 type described struct {
@@ -73,8 +74,8 @@ func TestFieldsAreDescribed(t *testing.T) {
 		s := doc.Components.Schemas[strings.ToUpper(j.Name[:1])+j.Name[1:]+"Request"]
 		assert.Equal(t, false, s.AdditionalProperties, j.Name)
 		var names []string
-		for _, f := range j.Fields {
-			names = append(names, f.Name)
+		for _, f := range j.Fields() {
+			names = append(names, f.Field())
 		}
 		slices.Sort(names)
 		assert.Equal(t, names, slices.Sorted(maps.Keys(s.Properties)), j.Name)
@@ -190,7 +191,7 @@ func schemaOf(t *testing.T, path, method string, code int) *jsonschema.Schema {
 }
 
 // schemaOfJobs is schemaOf of a server that has these jobs.
-func schemaOfJobs(t *testing.T, all []ledger.Job, path, method string, code int) *jsonschema.Schema {
+func schemaOfJobs(t *testing.T, all []option.Job, path, method string, code int) *jsonschema.Schema {
 	t.Helper()
 	text, err := describe(knownJobs(all))
 	require.NoError(t, err)

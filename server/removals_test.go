@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/explore"
-	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // pagesOf makes the docs job find pages of one provider.
 func pagesOf(provider string) func(*Settings) {
 	return func(set *Settings) {
 		set.Jobs = slices.Clone(set.Jobs)
-		i := slices.IndexFunc(set.Jobs, func(j ledger.Job) bool { return j.Name == docsJob })
+		i := slices.IndexFunc(set.Jobs, func(j option.Job) bool { return j.Name == docsJob })
 		set.Jobs[i].Finds = []explore.Kind{{Name: "pages", Search: func(_ context.Context, _ explore.Source, q explore.Query) (l explore.List, err error) {
 			if q["provider"] == provider {
 				l.Items = []explore.Item{{Title: "a page"}}

@@ -11,8 +11,8 @@ import (
 
 // comparison sets a run next to another one of its job.
 type comparison struct {
-	With    *entry   // nil: there is none with the same options
-	Differs []option // that the two runs have different; Default is the other run's value
+	With    *entry    // nil: there is none with the same options
+	Differs []setting // that the two runs have different; Default is the other run's value
 	Groups  []compareGroup
 	Others  []*entry // of the same job, to choose from
 }
@@ -74,12 +74,12 @@ func always(string) bool { return true }
 
 // differing are the options that two runs of a job have different, without those that
 // change nothing of what a run does.
-func differing(j job, a, b ledger.Run) (out []option) {
+func differing(j job, a, b ledger.Run) (out []setting) {
 	now, then := differingFromDefault(j, a), differingFromDefault(j, b)
 	names := maps.Clone(now)
 	maps.Copy(names, then)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		o := option{Name: name, Value: cmp.Or(now[name].Value, then[name].Default), Default: cmp.Or(then[name].Value, now[name].Default), Differs: true}
+		o := setting{Name: name, Value: cmp.Or(now[name].Value, then[name].Default), Default: cmp.Or(then[name].Value, now[name].Default), Differs: true}
 		if o.Value != o.Default {
 			out = append(out, o)
 		}
@@ -87,11 +87,11 @@ func differing(j job, a, b ledger.Run) (out []option) {
 	return out
 }
 
-func differingFromDefault(j job, r ledger.Run) map[string]option {
-	all := map[string]option{}
+func differingFromDefault(j job, r ledger.Run) map[string]setting {
+	all := map[string]setting{}
 	differ, _ := optionsOf(j, r)
 	for _, o := range differ {
-		if !slices.Contains(outwardOptions, o.Name) {
+		if !j.outward(o.Name) {
 			all[o.Name] = o
 		}
 	}

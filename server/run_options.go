@@ -9,28 +9,30 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
-// option is an option of a run.
-type option struct {
+// setting is an option of a run.
+type setting struct {
 	Name, Value, Default string
 	Differs              bool // from the default
 }
 
 // optionsOf are the options of a run: those that were given, and then the job's others,
 // each with its default. The options that differ come first.
-func optionsOf(j job, run ledger.Run) (differ, others []option) {
+func optionsOf(j job, run ledger.Run) (differ, others []setting) {
 	given := maps.Clone(run.Options)
 	delete(given, "job") // the page has it
-	add := func(o option) {
+	add := func(o setting) {
 		if o.Differs {
 			differ = append(differ, o)
 		} else {
 			others = append(others, o)
 		}
 	}
-	for _, known := range j.Options {
-		o := option{Name: known.Name, Value: known.Default, Default: known.Default}
+	byName := func(a, b option.Option) int { return strings.Compare(a.Name, b.Name) }
+	for _, known := range slices.SortedFunc(slices.Values(j.Options), byName) {
+		o := setting{Name: known.Name, Value: known.Default, Default: known.Default}
 		if v, ok := given[known.Name]; ok {
 			o.Value = ledger.Redact(fmt.Sprint(v))
 			o.Differs = o.Value != known.Default
@@ -39,22 +41,25 @@ func optionsOf(j job, run ledger.Run) (differ, others []option) {
 		add(o)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) { // of another version of the program
-		add(option{Name: name, Value: ledger.Redact(fmt.Sprint(given[name])), Differs: true})
+		add(setting{Name: name, Value: ledger.Redact(fmt.Sprint(given[name])), Differs: true})
 	}
 	return differ, others
 }
 
-// outwardOptions say how a run tells of itself. They change nothing of what it does.
-var outwardOptions = []string{"job", "log-format", "log-level", "progress", "strict"}
+// outward reports whether an option says how a run tells of itself, and changes nothing of what it does.
+func (j job) outward(name string) bool {
+	o, known := j.option(name)
+	return known && o.Outward
+}
 
 // sameOptions reports whether two runs do the same.
 func sameOptions(j job, a, b ledger.Run) bool { return len(differing(j, a, b)) == 0 }
 
 // again is what starts a run with the options of another one.
 type again struct {
-	Flags   []string // of the request
-	Left    []option // that a request cannot have
-	Command string   // of the command line, with all options
+	Flags   []string  // of the request
+	Left    []setting // that a request cannot have
+	Command string    // of the command line, with all options
 }
 
 // againOf is how to start a run like this one. A request can only have the job's
@@ -66,25 +71,20 @@ func (s *Server) againOf(e *entry) *again {
 	a := &again{Command: "pipeline --job=" + e.Run.Job}
 	differ, _ := optionsOf(e.job, e.Run)
 	for _, o := range differ {
-		if slices.Contains(outwardOptions, o.Name) {
+		if e.job.outward(o.Name) {
 			continue
 		}
 		flag := "--" + o.Name + "=" + o.Value
 		a.Command += " " + quoted(flag)
-		i := slices.IndexFunc(e.job.Fields, func(f ledger.Field) bool { return f.Flag == o.Name })
+		known, _ := e.job.option(o.Name)
 		switch {
-		case i >= 0 && field(e.job.Fields[i]).check(o.Value) == nil:
+		case known.Label != "" && known.Check(o.Value) == nil:
 			a.Flags = append(a.Flags, flag)
-		case !slices.Contains(s.runner.environ, variableOf(o.Name)+"="+o.Value) && !slices.Contains(s.config.runFlags[e.Run.Job], flag):
+		case !slices.Contains(s.runner.environ, option.Variable(o.Name)+"="+o.Value) && !slices.Contains(s.config.runFlags[e.Run.Job], flag):
 			a.Left = append(a.Left, o)
 		}
 	}
 	return a
-}
-
-// variableOf is the environment variable of a flag.
-func variableOf(flag string) string {
-	return "SEED_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // quoted writes a word for a POSIX shell.

@@ -19,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // runIDVariable tells a child process the id of its run. It is
@@ -269,7 +270,7 @@ func (r *runner) recordEnd(ctx context.Context, run ledger.Run, why error) error
 		why = fmt.Errorf("the run did not begin: %w", why)
 		run.State, run.FinishedAt, run.Error = ledger.Failed, time.Now(), ledger.ErrorText(why)
 		j, _ := r.jobs.named(run.Job)
-		report := ledger.BuildReport(j.Job, run, ledger.Tally{}, run.FinishedAt)
+		report := ledger.BuildReport(j.Job.Job, run, ledger.Tally{}, run.FinishedAt)
 		if err = ledger.Start(ctx, r.store, run); err == nil {
 			err = ledger.WriteReport(ctx, r.store, report) // before the state: the board reads the report when the run is over
 		}
@@ -417,7 +418,7 @@ func (r *runner) options(job string, flags []string) map[string]any {
 	out := map[string]any{}
 	j, _ := r.jobs.named(job)
 	for _, known := range j.Options {
-		prefix := variableOf(known.Name) + "="
+		prefix := option.Variable(known.Name) + "="
 		if i := slices.IndexFunc(r.environ, func(e string) bool { return strings.HasPrefix(e, prefix) }); i >= 0 {
 			out[known.Name] = r.environ[i][len(prefix):]
 		}

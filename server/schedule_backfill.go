@@ -13,6 +13,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 const (
@@ -115,9 +116,9 @@ func (s *scheduler) viewOf(b *backfill) *backfillView {
 
 // dateField is the option that is a date, "" if the job has none.
 func (j job) dateField() string {
-	for _, f := range j.Fields {
-		if f.Kind == "day" {
-			return f.Name
+	for _, f := range j.Fields() {
+		if f.Kind == option.Day {
+			return f.Field()
 		}
 	}
 	return ""

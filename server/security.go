@@ -318,9 +318,9 @@ func safe(text string) string { return ledger.Redact(strings.ToValidUTF8(text, "
 // formValues are the fields of a form that are not empty.
 func formValues(v url.Values, j job) map[string]string {
 	out := map[string]string{}
-	for _, f := range j.Fields {
-		if text := strings.TrimSpace(v.Get(f.Name)); text != "" {
-			out[f.Name] = text
+	for _, f := range j.Fields() {
+		if text := strings.TrimSpace(v.Get(f.Field())); text != "" {
+			out[f.Field()] = text
 		}
 	}
 	return out

@@ -31,11 +31,12 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // Settings configure a server.
 type Settings struct {
-	Jobs    []ledger.Job // the same as ParseConfig or ReadConfig got
+	Jobs    []option.Job // the same as ParseConfig or ReadConfig got
 	Config  Config
 	Store   store.Store
 	Program []string // the pipeline program's file and first arguments
@@ -434,7 +435,7 @@ func (s *Server) closeDeadRuns(ctx context.Context) {
 }
 
 // ReadConfig reads the YAML file at path; "" means the defaults.
-func ReadConfig(path string, known []ledger.Job) (Config, error) {
+func ReadConfig(path string, known []option.Job) (Config, error) {
 	if path == "" {
 		return ParseConfig(nil, known)
 	}

@@ -41,6 +41,3 @@ func (r *Report) Through(s Stage) (n int64) {
 	}
 	return n
 }
-
-// Option is a flag of the command line, with the job's own default.
-type Option struct{ Name, Default string }

@@ -68,9 +68,6 @@ func changesCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	case *job != seed.Job && o.Country+o.Category != "":
 		return usage.Errorf("--country and --category are for --job=seed")
 	}
-	if err := o.checkFilters(); err != nil {
-		return err
-	}
 	s, err := launch.OpenStore(ctx, &o.Options, stderr)
 	if err != nil {
 		return err

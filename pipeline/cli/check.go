@@ -2,27 +2,16 @@ package cli
 
 import (
 	"io"
-	"log/slog"
-	"maps"
-	"math"
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/usage"
-)
-
-var (
-	countryForm  = regexp.MustCompile(`^[a-z]{2}$`)
-	categoryForm = regexp.MustCompile(`^[a-z0-9_-]+$`)
 )
 
 // defaultStore is where the sample bucket is copied to.
@@ -36,15 +25,14 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 	}
 	o.WorkersElsewhere = o.Elsewhere()
 	for _, check := range []func() error{
-		o.checkFilters, o.checkLimits, o.checkOutput, o.checkWeb, o.readNetworks,
+		o.Flags.Check, o.checkWeb, o.readNetworks,
 		func() error {
 			if j.Check == nil {
 				return nil
 			}
 			return j.Check(&o.RunOptions)
 		},
-		func() error { return o.checkForeign(j, line) },
-		func() error { return o.checkEmpty(j, line) },
+		func() error { return o.Flags.CheckLine(o.Job, line) },
 		o.place, o.Check, o.CheckEstimate, o.checkReport, o.checkTurns, // the last: it makes a file
 	} {
 		if err := check(); err != nil {
@@ -60,53 +48,9 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 	return nil
 }
 
-func (o *Options) checkFilters() error {
-	switch {
-	case o.Country != "" && !countryForm.MatchString(o.Country):
-		return usage.Errorf("--country=%s: a country is two lower-case letters, such as sg", o.Country)
-	case o.Category != "" && !categoryForm.MatchString(o.Category):
-		return usage.Errorf("--category=%s: a category is lower-case letters, digits, _ and -", o.Category)
-	}
-	if o.Date != "" {
-		if d, err := time.Parse(time.DateOnly, o.Date); err != nil || d.Format(time.DateOnly) != o.Date {
-			return usage.Errorf("--date=%s: that is no day; write YYYY-MM-DD", o.Date)
-		}
-	}
-	return nil
-}
-
-func (o *Options) checkLimits() error {
-	switch {
-	case !slices.Contains(launch.Runners, o.Runner):
-		return usage.Errorf("--runner=%s: there is no such runner; use one of %s", o.Runner, strings.Join(launch.Runners, ", "))
-	case o.Lanes < 0 || o.Lanes > 100_000:
-		return usage.Errorf("--lanes=%d: use 1 to 100000", o.Lanes)
-	case o.Concurrency < 1 || o.Concurrency > 10_000:
-		return usage.Errorf("--concurrency=%d: use 1 to 10000", o.Concurrency)
-	case o.Rate < 0 || math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0):
-		return usage.Errorf("--rate=%g: use 0 for no limit, or requests a second", o.Rate)
-	case o.HostDelay < 0:
-		return usage.Errorf("--host-delay=%s: use 0 or more, such as 200ms", o.HostDelay)
-	case o.MaxCrawlDelay <= 0:
-		return usage.Errorf("--max-crawl-delay=%s: use more than 0, such as 30s", o.MaxCrawlDelay)
-	case o.AdaptiveDelay < 0 || math.IsNaN(o.AdaptiveDelay) || math.IsInf(o.AdaptiveDelay, 0):
-		return usage.Errorf("--adaptive-delay=%g: use times the response time, such as 5, or 0 (off)", o.AdaptiveDelay)
-	case o.ServerDelay < 0:
-		return usage.Errorf("--server-delay=%s: use 0 (off) or more, such as 1s", o.ServerDelay)
-	case o.CDNRate <= 0 || math.IsNaN(o.CDNRate) || math.IsInf(o.CDNRate, 0):
-		return usage.Errorf("--cdn-rate=%g: use requests a second, more than 0", o.CDNRate)
-	case o.LeaseTTL < time.Second:
-		return usage.Errorf("--lease-ttl=%s: use 1s or more", o.LeaseTTL)
-	}
-	return nil
-}
-
 // checkTurns makes the file that --turns names, where the workers are in this process.
 func (o *Options) checkTurns() error {
-	switch {
-	case o.Turns == "":
-		return usage.Errorf("--turns=: use auto, off, or the path of a file for all processes of this machine and user")
-	case o.Turns == polite.OwnTurns || o.WorkersElsewhere || o.Preview(): // nothing is made before a run, or without one
+	if o.Turns == polite.OwnTurns || o.WorkersElsewhere || o.Preview() { // nothing is made before a run, or without one
 		return nil
 	}
 	if _, err := new(polite.Pacer).Share(o.Turns, ""); err != nil {
@@ -130,63 +74,14 @@ func (o *Options) readNetworks() error {
 	return nil
 }
 
-func (o *Options) checkOutput() error {
-	switch {
-	case o.Progress != "auto" && o.Progress != "off":
-		return usage.Errorf("--progress=%s: use auto or off", o.Progress)
-	case o.LogFormat != "" && o.LogFormat != "text" && o.LogFormat != "json":
-		return usage.Errorf("--log-format=%s: use text or json", o.LogFormat)
-	}
-	if o.LogLevel != "" {
-		var l slog.Level
-		if err := l.UnmarshalText([]byte(o.LogLevel)); err != nil {
-			return usage.Errorf("--log-level=%s: use debug, info, warn or error", o.LogLevel)
-		}
-	}
-	return nil
-}
-
 func (o *Options) checkWeb() error {
 	switch {
-	case o.Web != "live" && o.Web != "demo":
-		return usage.Errorf("--web=%s: use live or demo", o.Web)
 	case o.Web == "demo" && o.Elsewhere():
 		return usage.Errorf("--web=demo lives in this process, and %s has workers elsewhere; use --runner=direct or prism", o.Runner)
 	case o.Web == "demo" && o.ConnectTo != "":
 		return usage.Errorf("--web=demo and --connect-to both say where requests go; give one")
 	case o.ConnectTo != "" && !launch.HostPort(o.ConnectTo):
 		return usage.Errorf("--connect-to=%s: write host:port", o.ConnectTo)
-	}
-	return nil
-}
-
-// checkEmpty refuses an empty value, from a script's unset variable, where it would
-// mean the sample, or a whole run.
-func (o *Options) checkEmpty(j pipeline.Job, line []string) error {
-	notEmpty := map[string]string{"store": "name a bucket, or leave it out for the sample", "raw-prefix": "write / for none", "results-prefix": "name a prefix, or leave it out",
-		"country": "name a country, or leave it out for all", "category": "name a category, or leave it out for all", "date": "name a day, or leave it out for all"}
-	maps.Copy(notEmpty, j.NotEmpty)
-	for name, advice := range notEmpty {
-		if slices.Contains(line, name) && o.Flags.Lookup(name).Value.String() == "" {
-			return usage.Errorf("--%s= is empty; %s", name, advice)
-		}
-	}
-	return nil
-}
-
-// checkForeign refuses flags on the command line that mean something to other
-// jobs only.
-func (o *Options) checkForeign(j pipeline.Job, line []string) error {
-	for _, name := range j.Foreign() {
-		if !slices.Contains(line, name) {
-			continue
-		}
-		for _, other := range pipeline.All() {
-			if other.Preview == "--"+name && j.Preview != "" {
-				return usage.Errorf("--%s is for --job=%s; for a dry run of %s use %s", name, other.Name, o.Job, j.Preview)
-			}
-		}
-		return usage.Errorf("--%s means nothing to --job=%s; leave it out, `help %s` lists what there is", name, o.Job, o.Job)
 	}
 	return nil
 }
@@ -215,9 +110,6 @@ func (o *Options) fillIn(terminal bool) {
 
 // place works out the store.
 func (o *Options) place() error {
-	if o.Env != "" && !slices.Contains([]string{"dev", "staging", "prod"}, o.Env) {
-		return usage.Errorf("--env=%s: use dev, staging or prod", o.Env)
-	}
 	switch {
 	case o.Store == "" && o.Env != "" && !strings.Contains(o.DB, "{env}"):
 		return usage.Errorf("--env=%s: without --store there is no {env} to fill; add --store=r2://newsfork-datasets-{env}", o.Env)

@@ -54,7 +54,7 @@ func words(f *flag.FlagSet, args []string) ([]string, error) {
 // readCommand reads a sub-command: its words, the flags of f, and those flags of runs
 // that are named.
 func (o *Options) readCommand(f *flag.FlagSet, args []string, names ...string) (w []string, err error) {
-	launch.AddBeamFlags(o.Flags)
+	launch.AddBeamFlags(o.Flags.FlagSet)
 	f.SetOutput(io.Discard)
 	for _, name := range names {
 		f.Var(o.Flags.Lookup(name).Value, name, "")
@@ -64,7 +64,10 @@ func (o *Options) readCommand(f *flag.FlagSet, args []string, names ...string) (
 	}
 	given := map[string]bool{}
 	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
-	return w, o.layers(given)
+	if err := o.layers(given); err != nil {
+		return nil, err
+	}
+	return w, o.Flags.Check()
 }
 
 // controlOptions reads the options of a sub-command: those that name the store,

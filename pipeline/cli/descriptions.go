@@ -1,29 +1,19 @@
 package cli
 
 import (
-	"cmp"
-	"flag"
 	"slices"
 
-	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/pipeline"
-	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
-// Descriptions describes the jobs, with their flags, for those that do not run them,
+// Descriptions describes the jobs, with their options, for those that do not run them,
 // such as servers.
-func Descriptions() []ledger.Job {
+func Descriptions() (all []option.Job) {
 	var o Options
-	flags := newFlags(&o)
-	all := pipeline.Descriptions()
-	never := []string{"job", "estimate"} // the page has the one, and no run has the other
-	for i, j := range pipeline.All() {
-		foreign := j.Foreign()
-		flags.VisitAll(func(f *flag.Flag) {
-			if launch.Shown(f) && !slices.Contains(never, f.Name) && !slices.Contains(foreign, f.Name) {
-				all[i].Options = append(all[i].Options, ledger.Option{Name: f.Name, Default: cmp.Or(j.Defaults[f.Name], f.DefValue)})
-			}
-		})
+	newFlags(&o)
+	for _, j := range o.Jobs {
+		of := slices.DeleteFunc(o.Flags.Of(j.Name), func(p option.Option) bool { return p.Name == "job" }) // the page has it
+		all = append(all, option.Job{Job: j.Job, Options: of})
 	}
 	return all
 }

@@ -54,9 +54,6 @@ func domainsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	case d.run != "" && !ledger.IsName(d.run):
 		return usage.Errorf("--run=%s is no run's id; write --run=last, or an id of `runs`", d.run)
 	}
-	if err := o.checkFilters(); err != nil {
-		return err
-	}
 	s, err := launch.OpenStore(ctx, &o.Options, stderr)
 	if err != nil {
 		return err

@@ -179,9 +179,6 @@ func (e *exportFlags) filter(f *flag.FlagSet, what export.What, o Options) (filt
 	if err != nil {
 		return filter, err
 	}
-	if err := o.checkFilters(); err != nil {
-		return filter, err
-	}
 	if e.run != "" && !ledger.IsName(e.run) {
 		return filter, usage.Errorf("%q is no run's id; `runs` lists them", e.run)
 	}

@@ -6,13 +6,10 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/newsfork/seed-engine/pipeline"
 )
 
 // Its name is not -update, as in other packages, because Beam's Dataflow runner has a flag of that name.
@@ -67,13 +64,5 @@ func TestJobsOfTheServer(t *testing.T) {
 	}
 	if has, err := os.ReadFile(file); err != nil || !bytes.Equal(has, want.Bytes()) {
 		t.Errorf("server/testdata/jobs.json (%v) is not the list of jobs; `make golden` writes it", err)
-	}
-	for _, j := range pipeline.All() {
-		own := j.Flags()
-		for _, f := range j.Fields {
-			if !slices.Contains(own, f.Flag) {
-				t.Errorf("a request for %s says %s by --%s, which is none of its flags", j.Name, f.Name, f.Flag)
-			}
-		}
 	}
 }

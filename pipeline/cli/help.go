@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/newsfork/seed-engine/pipeline"
@@ -34,21 +32,20 @@ func help(args []string, w io.Writer) error {
 			return err
 		}
 	}
-	j, ok := pipeline.Named(topic)
-	if !ok {
+	if _, ok := pipeline.Named(topic); !ok {
 		return usage.Errorf("help %s: there is no such job or command; use %s", topic, usage.Or(topics()))
 	}
 	if _, err := fmt.Fprintf(w, "pipeline --job=%s [flags]\n\nFlags, each also as SEED_NAME in the environment (--host-delay: SEED_HOST_DELAY) or in the --config file:\n", topic); err != nil {
 		return err
 	}
 	var o Options
-	all, f := newFlags(&o), flag.NewFlagSet("", flag.ContinueOnError)
-	all.VisitAll(func(g *flag.Flag) {
-		if !slices.Contains(j.Foreign(), g.Name) {
-			f.Var(g.Value, g.Name, g.Usage)
-			f.Lookup(g.Name).DefValue = cmp.Or(j.Defaults[g.Name], g.DefValue)
+	f := flag.NewFlagSet("", flag.ContinueOnError)
+	for _, p := range newFlags(&o).All {
+		if p.Means(topic) {
+			f.Var(o.Flags.Lookup(p.Name).Value, p.Name, p.Usage)
+			f.Lookup(p.Name).DefValue = p.DefaultOf(topic)
 		}
-	})
+	}
 	f.SetOutput(w)
 	f.PrintDefaults()
 	for _, c := range jobCommands() {

@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
@@ -22,13 +18,13 @@ import (
 func (o *Options) layers(given map[string]bool) error {
 	var err error
 	o.Flags.VisitAll(func(g *flag.Flag) {
-		name := variable(g.Name)
+		name := option.Variable(g.Name)
 		v := os.Getenv(name)
 		if v == "" || given[g.Name] || err != nil {
 			return
 		}
-		if serr := o.Flags.Set(g.Name, v); serr != nil {
-			err = usage.Errorf("environment variable %s=%q is no value for --%s: %w", name, v, g.Name, wanted(o.Flags, g.Name, serr))
+		if serr := o.Flags.Put(g.Name, v); serr != nil {
+			err = usage.Errorf("environment variable %s=%q is no value for --%s: %w", name, v, g.Name, serr)
 		}
 		given[g.Name] = true
 	})
@@ -36,41 +32,6 @@ func (o *Options) layers(given map[string]bool) error {
 		return err
 	}
 	return o.file(given)
-}
-
-// badValue is the flag package's message about a value: the value, the flag's
-// name, and the reason.
-var badValue = regexp.MustCompile(`(?s)^invalid (?:boolean )?value "(.*)" for (?:flag )?-(\S+): (.*)$`)
-
-// wanted says what a flag's value must look like, where package flag only says "parse error".
-func wanted(f *flag.FlagSet, name string, err error) error {
-	g, ok := f.Lookup(name).Value.(flag.Getter)
-	if !ok || !strings.Contains(err.Error(), "parse error") {
-		return err
-	}
-	switch g.Get().(type) {
-	case time.Duration:
-		return errors.New("write a number with its unit, such as 500ms, 30s or 1m")
-	case int, float64:
-		return errors.New("write a number")
-	case bool:
-		return errors.New("write true or false")
-	}
-	return err
-}
-
-// jobDefaults sets the job's own defaults for flags that nothing has set.
-func (o *Options) jobDefaults(given map[string]bool) error {
-	j := o.Target()
-	for name, v := range j.Defaults {
-		if given[name] {
-			continue
-		}
-		if err := o.Flags.Set(name, v); err != nil {
-			return fmt.Errorf("default of --%s for --job=%s: %w", name, j.Name, err)
-		}
-	}
-	return nil
 }
 
 func (o *Options) file(given map[string]bool) error {
@@ -94,8 +55,8 @@ func (o *Options) file(given map[string]bool) error {
 		if given[name] {
 			continue
 		}
-		if err := o.Flags.Set(name, v); err != nil {
-			return usage.Errorf("--config=%s: %q is no value for %s: %w", o.Config, v, name, wanted(o.Flags, name, err))
+		if err := o.Flags.Put(name, v); err != nil {
+			return usage.Errorf("--config=%s: %q is no value for %s: %w", o.Config, v, name, err)
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func newsCommand(ctx context.Context, args []string, stdout, _ io.Writer) error 
 	if len(w) != 2 || w[0] != "discover" {
 		return usage.Errorf("news takes discover and one URL; write pipeline news discover https://news.example.org (a run of the job: pipeline --job=news)")
 	}
-	if err := errors.Join(o.checkLimits(), o.checkWeb(), o.checkTurns()); err != nil {
+	if err := errors.Join(o.checkWeb(), o.checkTurns()); err != nil {
 		return err
 	}
 	if *to != "" {

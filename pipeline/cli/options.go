@@ -13,6 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
@@ -22,57 +23,65 @@ type Options struct {
 	Env, Config string
 }
 
-// newFlags defines the flags of all jobs, and sets their defaults in o.
-func newFlags(o *Options) *flag.FlagSet {
-	f := flag.NewFlagSet("pipeline", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
-	f.StringVar(&o.Job, "job", "seed", "the job: "+usage.Or(pipeline.Names()))
-	f.StringVar(&o.Runner, "runner", "direct", "Beam runner: "+strings.Join(launch.Runners, ", ")+" (with --streaming: prism, unless another is given)")
-	f.StringVar(&o.Store, "store", "", "bucket with datasets/ and processing/: a directory, file:///dir, s3://bucket/prefix, r2://bucket, gs://bucket, mem://name (default: the sample bucket, copied to ./out)")
-	f.StringVar(&o.Roots.Raw, "raw-prefix", hive.Datasets, "prefix in the store below which raw files are: country=CC/category=…; /: none")
-	f.StringVar(&o.Roots.Results, "results-prefix", hive.Processing, "prefix in the store below which the results of domains are written")
-	f.StringVar(&o.Env, "env", "", "dev, staging or prod: fills {env} in --store")
-	f.StringVar(&o.Country, "country", "", "only this country, two lower-case letters")
-	f.StringVar(&o.Category, "category", "", "only this category")
-	f.StringVar(&o.Date, "date", "", "only this date, YYYY-MM-DD")
-	f.StringVar(&o.URL, "url", "", "docs: crawl this page, and with --depth those below it, without a policy file; news: print this article as JSON, and store nothing")
-	f.BoolVar(&o.Force, "force", false, "also do what has its .success")
-	f.BoolVar(&o.Strict, "strict", false, "exit with 4 when the run left dead letters, or providers that are not done")
-	f.IntVar(&o.Lanes, "lanes", 0, "number of lanes over which hosts are spread (default: 1 in one process, for seed one per 4 MiB of raw files and at most 128; on a cluster 16 × the parallelism, and for seed at least one per MiB)")
-	f.IntVar(&o.Concurrency, "concurrency", 64, "requests in flight, all workers together")
-	f.Float64Var(&o.Rate, "rate", 0, "requests a second, all workers together; 0: no limit")
-	f.DurationVar(&o.HostDelay, "host-delay", 200*time.Millisecond, "pause between two requests to one host")
-	f.DurationVar(&o.MaxCrawlDelay, "max-crawl-delay", 30*time.Second, "longest Crawl-delay or Retry-After that is obeyed; a host that asks for more is abandoned for this run")
-	f.Float64Var(&o.AdaptiveDelay, "adaptive-delay", 0, "lengthen the pause between two requests to a host to so many times its response time, e.g. 5, and after each 429 and 503; 0: off")
-	f.DurationVar(&o.ServerDelay, "server-delay", 0, "pause between two requests to one server address, whatever the host names, one request at a time; 0: only hosts are told apart")
-	f.Float64Var(&o.CDNRate, "cdn-rate", polite.DefaultCDNRate, "with --server-delay: requests a second to each network whose addresses serve many unrelated sites, such as Cloudflare's, in place of that pause")
-	f.StringVar(&o.CDNNetworks, "cdn-networks", "", "file with these networks, a name and a prefix on each line (default: the list in io/web/polite/cdns.txt)")
-	f.StringVar(&o.Turns, "turns", polite.OwnTurns, "path of the file by which all processes of a machine, of all jobs, take turns at a site; auto: in the folder of the user's caches; off: each process for itself")
-	f.StringVar(&o.Web, "web", "live", "live, or demo: the simulated web that is part of the program, offline")
-	f.StringVar(&o.ConnectTo, "connect-to", "", "host:port that every request is sent to instead of the URL's own")
-	f.BoolVar(&o.AllowPrivate, "allow-private", false, "allow requests to loopback and private addresses")
-	f.BoolVar(&o.UnsandboxedBrowser, "allow-unsandboxed-browser", false, "docs and catalog: let the browser that renders pages run without its sandbox: as root, or where the system has none")
-	f.BoolVar(&o.PostQuantum, "post-quantum", false, "offer sites post-quantum key exchange (ML-KEM) too; costs CPU")
-	f.StringVar(&o.Report, "report", "", "also write the JSON report to this file, or - for standard output")
-	f.Var(&o.Estimate, "estimate", "print what a run will cost (requests, bytes, hours, calls to the store and their price), and change nothing; --estimate=json: for programs")
-	f.StringVar(&o.Prices, "prices", "", "YAML file with the store's prices, for --estimate and the report (default: public list prices of S3, R2 and GCS)")
-	f.StringVar(&o.LogFormat, "log-format", "", "text or json, to standard error (default: text on a terminal, else json)")
-	f.StringVar(&o.LogLevel, "log-level", "", "debug, info, warn or error (default: warn on a terminal, else info)")
-	f.StringVar(&o.Progress, "progress", "auto", "auto: a live line on a terminal; off")
-	f.StringVar(&o.Config, "config", "", "YAML file with any of these flags")
-	f.DurationVar(&o.LeaseTTL, "lease-ttl", 30*time.Second, "how long a run's lease lasts after its holder was killed on another machine")
-	f.DurationVar(&o.Watch, "watch", 0, "keep running and read new raw files as they come; the interval between two polls, e.g. 1m")
-	f.BoolVar(&o.Streaming, "streaming", false, "with --watch: one streaming pipeline (prism, Flink, Dataflow) instead of a batch run for each poll")
-	f.StringVar(&o.FlinkREST, "flink-rest", "", "host:port of Flink's JobManager, to warn of too few slots or network buffers")
-	f.BoolVar(&o.SharedFilesystem, "shared-filesystem", false, "all workers see the store's directory under the same path")
-	f.StringVar(&o.DB, "db", "", "database of docs, catalog and news: sqlite:///path or postgres://… (default: a SQLite file next to a directory store)")
-	o.Jobs, o.Flags = pipeline.All(), f
-	for _, j := range o.Jobs {
-		if j.Define != nil {
-			j.Define(f)
-		}
-	}
-	return f
+// newFlags tells the options of all jobs, and sets their defaults in o.
+func newFlags(o *Options) *option.Set {
+	s := option.New("pipeline")
+	s.Text(&o.Job, "job", "seed", "the job: "+usage.Or(pipeline.Names())).Is(option.OneRun, option.Outward)
+	s.Text(&o.Runner, "runner", "direct", "Beam runner: "+strings.Join(launch.Runners, ", ")+" (with --streaming: prism, unless another is given)").
+		OneOf(launch.Runners...).Says("there is no such runner; use one of " + strings.Join(launch.Runners, ", "))
+	s.Text(&o.Store, "store", "", "bucket with datasets/ and processing/: a directory, file:///dir, s3://bucket/prefix, r2://bucket, gs://bucket, mem://name (default: the sample bucket, copied to ./out)").
+		NotEmpty("name a bucket, or leave it out for the sample").Is(option.Secret)
+	s.Text(&o.Roots.Raw, "raw-prefix", hive.Datasets, "prefix in the store below which raw files are: country=CC/category=…; /: none").NotEmpty("write / for none")
+	s.Text(&o.Roots.Results, "results-prefix", hive.Processing, "prefix in the store below which the results of domains are written").NotEmpty("name a prefix, or leave it out")
+	s.Text(&o.Env, "env", "", "dev, staging or prod: fills {env} in --store").OneOf("dev", "staging", "prod")
+	s.Text(&o.Country, "country", "", "only this country, two lower-case letters").Like("[a-z]{2}").Says("a country is two lower-case letters, such as sg").
+		NotEmpty("name a country, or leave it out for all").Asked("Country", "two lower-case letters, such as sg").SuchAs("sg").Is(option.OneRun, option.Selects)
+	s.Text(&o.Category, "category", "", "only this category").Like(`[a-z0-9_\-]{1,64}`).Says("a category is up to 64 lower-case letters, digits, _ and -").
+		NotEmpty("name a category, or leave it out for all").Asked("Category", "such as news").SuchAs("news").Is(option.OneRun, option.Selects)
+	s.Day(&o.Date, "date", "only this date, YYYY-MM-DD").
+		NotEmpty("name a day, or leave it out for all").Asked("Date", "YYYY-MM-DD").SuchAs("2026-01-28").Is(option.OneRun, option.Selects)
+	s.Text(&o.URL, "url", "", "docs: crawl this page, and with --depth those below it, without a policy file; news: print this article as JSON, and store nothing").
+		Is(option.OneRun, option.Selects, option.Extent)
+	s.Yes(&o.Force, "force", false, "also do what has its .success").Asked("Do again what is done", "").Is(option.OneRun)
+	s.Yes(&o.Strict, "strict", false, "exit with 4 when the run left dead letters, or providers that are not done").Is(option.Outward)
+	s.Number(&o.Lanes, "lanes", 0, "number of lanes over which hosts are spread (default: 1 in one process, for seed one per 4 MiB of raw files and at most 128; on a cluster 16 × the parallelism, and for seed at least one per MiB)").
+		Range(1, 100_000)
+	s.Number(&o.Concurrency, "concurrency", 64, "requests in flight, all workers together").Range(1, 10_000)
+	s.Decimal(&o.Rate, "rate", 0, "requests a second, all workers together; 0: no limit").From(0).Says("use 0 for no limit, or requests a second")
+	s.Pause(&o.HostDelay, "host-delay", 200*time.Millisecond, "pause between two requests to one host").From(0).Says("use 0 or more, such as 200ms")
+	s.Pause(&o.MaxCrawlDelay, "max-crawl-delay", 30*time.Second, "longest Crawl-delay or Retry-After that is obeyed; a host that asks for more is abandoned for this run").
+		Above(0).Says("use more than 0, such as 30s")
+	s.Decimal(&o.AdaptiveDelay, "adaptive-delay", 0, "lengthen the pause between two requests to a host to so many times its response time, e.g. 5, and after each 429 and 503; 0: off").
+		From(0).Says("use times the response time, such as 5, or 0 (off)")
+	s.Pause(&o.ServerDelay, "server-delay", 0, "pause between two requests to one server address, whatever the host names, one request at a time; 0: only hosts are told apart").
+		From(0).Says("use 0 (off) or more, such as 1s")
+	s.Decimal(&o.CDNRate, "cdn-rate", polite.DefaultCDNRate, "with --server-delay: requests a second to each network whose addresses serve many unrelated sites, such as Cloudflare's, in place of that pause").
+		Above(0).Says("use requests a second, more than 0")
+	s.Text(&o.CDNNetworks, "cdn-networks", "", "file with these networks, a name and a prefix on each line (default: the list in io/web/polite/cdns.txt)")
+	s.Text(&o.Turns, "turns", polite.OwnTurns, "path of the file by which all processes of a machine, of all jobs, take turns at a site; auto: in the folder of the user's caches; off: each process for itself").
+		Like("(?s).+").Says("use auto, off, or the path of a file for all processes of this machine and user")
+	s.Text(&o.Web, "web", "live", "live, or demo: the simulated web that is part of the program, offline").OneOf("live", "demo").Is(option.Extent)
+	s.Text(&o.ConnectTo, "connect-to", "", "host:port that every request is sent to instead of the URL's own")
+	s.Yes(&o.AllowPrivate, "allow-private", false, "allow requests to loopback and private addresses")
+	s.Yes(&o.UnsandboxedBrowser, "allow-unsandboxed-browser", false, "docs and catalog: let the browser that renders pages run without its sandbox: as root, or where the system has none")
+	s.Yes(&o.PostQuantum, "post-quantum", false, "offer sites post-quantum key exchange (ML-KEM) too; costs CPU")
+	s.Text(&o.Report, "report", "", "also write the JSON report to this file, or - for standard output").Is(option.OneRun, option.Secret)
+	s.Other(&o.Estimate, "estimate", "print what a run will cost (requests, bytes, hours, calls to the store and their price), and change nothing; --estimate=json: for programs").Is(option.OneRun, option.Secret)
+	s.Text(&o.Prices, "prices", "", "YAML file with the store's prices, for --estimate and the report (default: public list prices of S3, R2 and GCS)")
+	s.Text(&o.LogFormat, "log-format", "", "text or json, to standard error (default: text on a terminal, else json)").OneOf("text", "json").Is(option.Outward)
+	s.Text(&o.LogLevel, "log-level", "", "debug, info, warn or error (default: warn on a terminal, else info)").
+		Like("(?i)(debug|info|warn|error)").Says("use debug, info, warn or error").Is(option.Outward)
+	s.Text(&o.Progress, "progress", "auto", "auto: a live line on a terminal; off").OneOf("auto", "off").Is(option.OneRun, option.Outward)
+	s.Text(&o.Config, "config", "", "YAML file with any of these flags").Is(option.OneRun, option.Secret)
+	s.Pause(&o.LeaseTTL, "lease-ttl", 30*time.Second, "how long a run's lease lasts after its holder was killed on another machine").From(1)
+	s.Pause(&o.Watch, "watch", 0, "keep running and read new raw files as they come; the interval between two polls, e.g. 1m").Is(option.OneRun, option.Selects)
+	s.Yes(&o.Streaming, "streaming", false, "with --watch: one streaming pipeline (prism, Flink, Dataflow) instead of a batch run for each poll").Is(option.OneRun)
+	s.Text(&o.FlinkREST, "flink-rest", "", "host:port of Flink's JobManager, to warn of too few slots or network buffers")
+	s.Yes(&o.SharedFilesystem, "shared-filesystem", false, "all workers see the store's directory under the same path")
+	s.Text(&o.DB, "db", "", "database of docs, catalog and news: sqlite:///path or postgres://… (default: a SQLite file next to a directory store)").Is(option.Secret)
+	o.Flags = s
+	o.Jobs = pipeline.Told(s)
+	return s
 }
 
 // parseOptions reads flags, then the environment (SEED_…), then the file, and
@@ -80,15 +89,12 @@ func newFlags(o *Options) *flag.FlagSet {
 func parseOptions(args []string, stderr io.Writer) (Options, error) {
 	var o Options
 	f := newFlags(&o)
-	launch.AddBeamFlags(f)
+	launch.AddBeamFlags(f.FlagSet)
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, err
 		}
-		if m := badValue.FindStringSubmatch(err.Error()); m != nil {
-			return o, usage.Errorf("--%s=%s: %w; `help` lists the flags", m[2], m[1], wanted(f, m[2], errors.New(m[3])))
-		}
-		return o, usage.Errorf("%s; `help` lists the flags", err)
+		return o, usage.Errorf("%w; `help` lists the flags", err)
 	}
 	switch word := f.Arg(0); {
 	case f.NArg() == 0:
@@ -99,13 +105,12 @@ func parseOptions(args []string, stderr io.Writer) (Options, error) {
 	default:
 		return o, usage.Errorf("%q is no command; use %s, help, or flags alone", word, strings.Join(commandNames(), ", "))
 	}
-	given := map[string]bool{}
-	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
+	given := f.Given()
 	line := slices.Sorted(maps.Keys(given))
 	if err := o.layers(given); err != nil {
 		return o, err
 	}
-	if err := o.jobDefaults(given); err != nil {
+	if err := f.UseDefaults(o.Job, given); err != nil {
 		return o, err
 	}
 	if o.Streaming && !given["runner"] { // of the runners in this process, prism alone runs unbounded graphs

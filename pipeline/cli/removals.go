@@ -64,7 +64,7 @@ func removalsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	}
 	switch verb {
 	case "request":
-		r, err := pipeline.RecordRemoval(ctx, o.DB, o.Flags.Lookup("policies").Value.String(), s, *provider, *from, *note)
+		r, err := pipeline.RecordRemoval(ctx, o.DB, o.Flags.Value("policies"), s, *provider, *from, *note)
 		if err == nil {
 			_, err = fmt.Fprintf(stdout, "%s: everything of %s must be removed until %s; `removals do` does it, and so does the next docs run\n", r.ID, r.Provider, r.Due.Format(time.RFC3339))
 		}

@@ -50,7 +50,7 @@ func robotsCommand(ctx context.Context, args []string, stdout, _ io.Writer) erro
 	if !ok {
 		return pipeline.NoJob(o.Job)
 	}
-	if err := errors.Join(o.checkLimits(), o.checkWeb(), o.checkTurns()); err != nil {
+	if err := errors.Join(o.checkWeb(), o.checkTurns()); err != nil {
 		return err
 	}
 	a, err := j.AskRobots(ctx, o.RunOptions, *agent, w[0])

@@ -18,9 +18,9 @@ import (
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -52,16 +52,6 @@ func (w lastWordsFile) say(err error) {
 	_, _ = w.file.WriteString(ledger.ErrorText(errors.New(usage.OneLine(err)))) // standard error has it too
 }
 
-// ofOneRun returns the flags that say what one run does; each start of a run
-// gives its own.
-func ofOneRun(all []pipeline.Job) []string {
-	names := []string{"job", "country", "category", "date", "force", "report", "progress", "config", "watch", "streaming"}
-	for _, j := range all {
-		names = append(names, j.OfOneRun...)
-	}
-	return names
-}
-
 // Serve reads the options that all runs of a server share: flags in args, then
 // the environment, then file, which has values of flags by name. environ passes
 // these options to a run in a child process. They are not passed as flags,
@@ -74,7 +64,7 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 	}
 	var o Options
 	newFlags(&o)
-	launch.AddBeamFlags(o.Flags)
+	launch.AddBeamFlags(o.Flags.FlagSet)
 	if err := o.Flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return bad(err)
@@ -84,9 +74,8 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 	if o.Flags.NArg() > 0 {
 		return bad(usage.Errorf("%q: a server takes only flags", o.Flags.Arg(0)))
 	}
-	given := map[string]bool{}
-	o.Flags.Visit(func(g *flag.Flag) { given[g.Name] = true })
-	for _, name := range ofOneRun(o.Jobs) {
+	given := o.Flags.Given()
+	for _, name := range o.Flags.Which(func(p option.Option) bool { return p.OneRun }) {
 		if _, inFile := file[name]; given[name] || inFile {
 			return bad(usage.Errorf("--%s is for one run; give it when a run is started", name))
 		}
@@ -101,7 +90,7 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 		if given[name] {
 			continue
 		}
-		if err := o.Flags.Set(name, file[name]); err != nil {
+		if err := o.Flags.Put(name, file[name]); err != nil {
 			return bad(usage.Errorf("flags: %q is no value for %s: %w", file[name], name, err))
 		}
 		given[name] = true
@@ -118,7 +107,7 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 	given["log-format"] = true
 	environ = []string{"SEED_PROGRESS=off"}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		environ = append(environ, variable(name)+"="+o.Flags.Lookup(name).Value.String())
+		environ = append(environ, option.Variable(name)+"="+o.Flags.Value(name))
 	}
 	log = lane.Logger(o.LogFormat, o.Level())
 	lane.TakeLibraryLines(log)
@@ -139,19 +128,18 @@ func (o Options) checkRun(ctx context.Context, s store.Store, given map[string]b
 	if err := f.Parse(append([]string{"--job=" + job}, flags...)); err != nil {
 		return usage.Errorf("%w", err)
 	}
-	set := map[string]bool{}
-	f.Visit(func(g *flag.Flag) { set[g.Name] = true })
+	set := f.Given()
 	for name := range given {
 		if f.Lookup(name) == nil || set[name] { // the first are Beam's, which have their values
 			continue
 		}
-		if err := f.Set(name, o.Flags.Lookup(name).Value.String()); err != nil {
+		if err := f.Put(name, o.Flags.Value(name)); err != nil {
 			return usage.Errorf("--%s: %w", name, err)
 		}
 		set[name] = true
 	}
-	launch.AddBeamFlags(f)
-	if err := of.jobDefaults(set); err != nil {
+	launch.AddBeamFlags(f.FlagSet)
+	if err := f.UseDefaults(job, set); err != nil {
 		return err
 	}
 	of.WorkersElsewhere = o.WorkersElsewhere
@@ -175,7 +163,7 @@ func (o Options) checkRun(ctx context.Context, s store.Store, given map[string]b
 // source opens where a job keeps what it found. A database that does not exist is not
 // created.
 func (o Options) source(ctx context.Context, s store.Store, job string) (explore.Source, error) {
-	src := explore.Source{Store: s, Option: func(name string) string { return o.Flags.Lookup(name).Value.String() }}
+	src := explore.Source{Store: s, Option: o.Flags.Value}
 	i := slices.IndexFunc(export.All, func(w export.What) bool { return w.Job == job && w.NeedsDB() })
 	if i < 0 {
 		return src, nil
@@ -190,9 +178,4 @@ func (o Options) source(ctx context.Context, s store.Store, job string) (explore
 	var err error
 	src.DB, err = export.All[i].Open(ctx, o.DB)
 	return src, err
-}
-
-// variable returns the name of a flag's environment variable.
-func variable(flag string) string {
-	return "SEED_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -54,15 +54,16 @@ func toyJob() pipeline.Job {
 	greeting := ""
 	return pipeline.Job{Job: ledger.Job{Name: "toy", Title: "Toy", Counts: []string{"greetings", "silences"}, Warnings: map[string]string{"hoarse": "hoarse {n} times"},
 		Purpose: ledger.Purpose{Kept: "greetings", Refused: "deaf"}},
-		Shared: []string{"lanes"},
-		Define: func(f *flag.FlagSet) { f.StringVar(&greeting, "greeting", "hello", "what the toy says") },
+		Options: func(s *option.Set) {
+			s.Take("lanes")
+			s.Text(&greeting, "greeting", "hello", "what the toy says").NotEmpty("say something").Previews("--greeting=quiet")
+		},
 		Check: func(*pipeline.RunOptions) error {
 			if greeting == "rude" {
 				return usage.Errorf("--greeting=%s: be polite", greeting)
 			}
 			return nil
 		},
-		Preview: "--greeting=quiet", NotEmpty: map[string]string{"greeting": "say something"},
 		Config: func(_ pipeline.RunOptions, l lane.Config, _ string) any { return toyConfig{l, greeting} },
 		Build: func(s beam.Scope, config any) {
 			cfg := config.(toyConfig)
@@ -116,7 +117,8 @@ func TestToyJob(t *testing.T) {
 		require.Contains(t, environ, "SEED_GREETING=hi")
 	})
 	t.Run("description", func(t *testing.T) {
-		require.Contains(t, pipeline.Descriptions(), toyJob().Job, "the jobs that cmd/server gets")
+		all := Descriptions()
+		require.Equal(t, toyJob().Job, all[len(all)-1].Job, "the jobs that cmd/server gets")
 	})
 	t.Run("run", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "report.json")

@@ -36,7 +36,7 @@ func done(hosts int64, seconds float64, options map[string]any) ledger.Report {
 // A run of a hundred times as many hosts takes a hundred times the requests, and not a
 // hundred times the calls that a run makes once.
 func TestSeedGrows(t *testing.T) {
-	past := Past{Reports: []ledger.Report{done(1000, 50, nil)}, Option: defaults, Default: defaults, Lanes: 1, Slots: 1}
+	past := Past{Reports: []ledger.Report{done(1000, 50, nil)}, Option: defaults, Default: defaults, Extent: []string{"web", "site"}, Lanes: 1, Slots: 1}
 	e := Seed(Work{Files: 1, Open: 100_000, Results: 100_000, Domains: 100_000, Partitions: 1}, past)
 	require.InDeltaSlice(t, []float64{240_000, 300_000, 360_000}, []float64{e.Requests.Low, e.Requests.Likely, e.Requests.High}, 1e-3)
 	require.InDelta(t, 10_000, e.Unreachable.Likely, 1)
@@ -57,7 +57,7 @@ func TestRateBoundsTheDuration(t *testing.T) {
 // With packed results a run writes for each segment, and not for each domain.
 func TestPackedWritesLess(t *testing.T) {
 	w := Work{Files: 100, Open: 1e6, Results: 1e6, Partitions: 10}
-	past := Past{Option: defaults, Default: defaults, Lanes: 1, Slots: 1}
+	past := Past{Option: defaults, Default: defaults, Extent: []string{"web", "site"}, Lanes: 1, Slots: 1}
 	objects := Seed(w, past)
 	past.Option = with("layout", "packed")
 	packed := Seed(w, past)
@@ -69,7 +69,7 @@ func TestPackedWritesLess(t *testing.T) {
 // Only runs that ask sites for the same things count.
 func TestWhichRunsCount(t *testing.T) {
 	w := Work{Open: 10}
-	past := Past{Option: defaults, Default: defaults, Lanes: 1, Slots: 1}
+	past := Past{Option: defaults, Default: defaults, Extent: []string{"web", "site"}, Lanes: 1, Slots: 1}
 	for name, tt := range map[string]struct {
 		reports []ledger.Report
 		basis   string
@@ -90,9 +90,9 @@ func TestWhichRunsCount(t *testing.T) {
 
 func TestFromRuns(t *testing.T) {
 	part := map[string]any{"site": "shop"}
-	_, ok := FromRuns(Past{Reports: []ledger.Report{done(900, 90, part)}, Option: defaults, Default: defaults})
+	_, ok := FromRuns(Past{Reports: []ledger.Report{done(900, 90, part)}, Option: defaults, Default: defaults, Extent: []string{"web", "site"}})
 	require.False(t, ok)
-	e, ok := FromRuns(Past{Reports: []ledger.Report{done(100, 10, nil), done(900, 90, part), done(300, 50, nil)}, Option: defaults, Default: defaults})
+	e, ok := FromRuns(Past{Reports: []ledger.Report{done(100, 10, nil), done(900, 90, part), done(300, 50, nil)}, Option: defaults, Default: defaults, Extent: []string{"web", "site"}})
 	require.True(t, ok)
 	require.Equal(t, Range{300, 600, 900}, e.Requests)
 	require.Equal(t, Range{10, 30, 50}, e.Seconds)

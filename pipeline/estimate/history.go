@@ -23,6 +23,7 @@ type Past struct {
 	Reports []ledger.Report // of done runs of the job, the newest first
 	Option  Option          // of the run
 	Default Option          // of a run that did not set the option
+	Extent  []string        // the options that decide how much a run requests of its sites
 	Lanes   float64
 	Slots   float64
 }
@@ -44,17 +45,13 @@ type history struct {
 	Scale scale
 }
 
-// visiting are the options that change what a visit asks for. Runs with other values say
-// nothing about its requests.
-var visiting = []string{"web", "follow-index", "max-child-sitemaps", "feeds", "homepage", "robots-cache"}
-
 // seedHistory reads the reports that say something about the next run.
 func seedHistory(p Past) history {
 	h := history{Rates: assumed(), Scale: unscaled()}
 	var alike, sameLayout []ledger.Report
 	for _, r := range p.Reports {
 		of := optionsOf(r, p.Default)
-		if r.Counts["hosts_visited"] < minHosts || !equal(visiting, of, p.Option) {
+		if r.Counts["hosts_visited"] < minHosts || !equal(p.Extent, of, p.Option) {
 			continue
 		}
 		if len(alike) < maxRuns {
@@ -182,16 +179,13 @@ func setupOf(option Option, lanes, slots float64) setup {
 	return s
 }
 
-// extent are the options that decide how much of its sites a run crawls.
-var extent = []string{"web", "provider", "site", "publisher", "url", "depth", "fallback", "session-max-pages", "stop-after-known", "handoff-again"}
-
 // FromRuns estimates a run of a job whose input is the same each time, such as the sites
 // of its files: what its last done runs of the same extent took. ok is
 // false if there are none.
 func FromRuns(p Past) (e Estimate, ok bool) {
 	var reports []ledger.Report
 	for _, r := range p.Reports {
-		if len(reports) < maxRuns && equal(extent, optionsOf(r, p.Default), p.Option) {
+		if len(reports) < maxRuns && equal(p.Extent, optionsOf(r, p.Default), p.Option) {
 			reports = append(reports, r)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // parsed returns the options of a command line, unchecked.
@@ -37,12 +38,12 @@ func parsed(t *testing.T, args string) Options {
 			})
 		}
 	})
-	o := Options{Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+	o := Options{Flags: option.New("")}
 	o.LogFormat, o.LogLevel = "json", "error"
 	o.Flags.StringVar(&o.Runner, "runner", "direct", "")
 	o.Flags.IntVar(&o.Concurrency, "concurrency", 64, "")
 	o.Flags.Float64Var(&o.Rate, "rate", 0, "")
-	AddBeamFlags(o.Flags)
+	AddBeamFlags(o.Flags.FlagSet)
 	require.NoError(t, o.Flags.Parse(strings.Fields(args)))
 	return o
 }
@@ -189,7 +190,7 @@ func TestDataflowIsSilent(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, s := t.Context(), storetest.NewMemory()
-				o := Options{RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "text", LogLevel: "error"}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+				o := Options{RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "text", LogLevel: "error"}, Flags: option.New("")}
 				o.Strict = args != ""
 				begin, asked := time.Now(), 0
 				err := awaitDataflow(ctx, o, dataflowJob{id: "job-1", cancelledAt: never, state: func(context.Context) (string, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -19,7 +18,7 @@ const demoTable = "seed_engine_demo"
 // CheckWeb refuses a run by which invented results and real ones would come into one store or one database. Nothing is changed.
 func (o *Options) CheckWeb(ctx context.Context, s store.Store) error {
 	j := o.Target()
-	if !crawls(j) || j.Offline != nil && j.Offline() {
+	if !j.Takes("web") || j.Offline != nil && j.Offline() {
 		return nil
 	}
 	demo, err := ledger.IsDemo(ctx, s)
@@ -72,7 +71,7 @@ func (o *Options) CheckWeb(ctx context.Context, s store.Store) error {
 
 // enterWeb is CheckWeb, after which a demo marks the store and the database before anything is in them.
 func (o *Options) enterWeb(ctx context.Context, s store.Store) error {
-	if err := o.CheckWeb(ctx, s); err != nil || o.Web != "demo" || !crawls(o.Target()) {
+	if err := o.CheckWeb(ctx, s); err != nil || o.Web != "demo" || !o.Target().Takes("web") {
 		return err
 	}
 	if o.Target().SQL { // first: a wrong --db marks no store
@@ -96,9 +95,6 @@ func (o *Options) withDB(ctx context.Context, do func(*db.DB) error) error {
 	return errors.Join(do(base), base.Close())
 }
 
-// crawls reports whether the job sends requests.
-func crawls(j pipeline.Job) bool { return slices.Contains(j.Shared, "web") }
-
 // realResults reports whether a store that no demo has marked has results, or a run that may have left some.
 func (o *Options) realResults(ctx context.Context, s store.Store) (bool, error) {
 	for _, j := range o.Jobs {
@@ -112,7 +108,7 @@ func (o *Options) realResults(ctx context.Context, s store.Store) (bool, error) 
 		if err != nil && r.RunID == "" {
 			return false, err
 		}
-		if j, known := pipeline.Find(o.Jobs, r.Job); !known || crawls(j) {
+		if j, known := pipeline.Find(o.Jobs, r.Job); !known || j.Takes("web") {
 			return true, nil
 		}
 	}

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store/price"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/estimate"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
@@ -140,19 +140,9 @@ func (o *Options) priced(e estimate.Estimate) estimate.Estimate {
 }
 
 func (o *Options) past(reports []ledger.Report) estimate.Past {
-	return estimate.Past{Reports: reports, Lanes: float64(max(1, o.Lanes)), Slots: float64(o.Slots()),
-		Option:  o.flag(func(f *flag.Flag) string { return f.Value.String() }),
-		Default: o.flag(func(f *flag.Flag) string { return f.DefValue })}
-}
-
-// flag returns what of returns for a flag by its name, "" if there is none.
-func (o *Options) flag(of func(*flag.Flag) string) estimate.Option {
-	return func(name string) string {
-		if f := o.Flags.Lookup(name); f != nil {
-			return of(f)
-		}
-		return ""
-	}
+	return estimate.Past{Reports: reports, Lanes: float64(max(1, o.Lanes)), Slots: float64(o.Slots()), Option: o.Flags.Value,
+		Default: o.Flags.DefaultValue,
+		Extent:  o.Flags.Which(func(p option.Option) bool { return p.Extent && p.Means(o.Job) })}
 }
 
 const (

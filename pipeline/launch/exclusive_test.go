@@ -2,7 +2,6 @@ package launch
 
 import (
 	"context"
-	"flag"
 	"io"
 	"os"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
@@ -25,7 +25,7 @@ func (s ignoring) PutIfAbsent(ctx context.Context, key string, body io.Reader, o
 // On a store where two runs could have the same lease no run begins: exit code 2.
 func TestStoreThatIgnoresConditionsIsBadUsage(t *testing.T) {
 	s := ignoring{storetest.NewMemory()}
-	o := Options{Runner: "direct", RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "json", LeaseTTL: 30e9}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+	o := Options{Runner: "direct", RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "json", LeaseTTL: 30e9}, Flags: option.New("")}
 	_, err := start(t.Context(), s, o, os.Stderr)
 	require.ErrorIs(t, err, store.ErrNotExclusive)
 	require.True(t, usage.Is(err), err)
@@ -36,7 +36,7 @@ func TestStoreThatIgnoresConditionsIsBadUsage(t *testing.T) {
 func TestUnreleasedLeaseFailsNoRun(t *testing.T) {
 	inner := storetest.NewMemory()
 	s := &refusing{Store: inner}
-	o := Options{Runner: "direct", RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "json", LeaseTTL: 30e9}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+	o := Options{Runner: "direct", RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "json", LeaseTTL: 30e9}, Flags: option.New("")}
 	r, err := start(t.Context(), s, o, os.Stderr)
 	require.NoError(t, err)
 	s.refuses.Store(true)

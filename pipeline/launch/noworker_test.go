@@ -3,7 +3,6 @@ package launch
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"io"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -22,7 +22,7 @@ import (
 func TestNoWorkerYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
-		o := Options{Runner: "flink", RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "json"}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+		o := Options{Runner: "flink", RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "json"}, Flags: option.New("")}
 		r := &run{store: s, o: o, job: "seed", id: "r1", lostLease: make(chan struct{})}
 		endLog, err := lane.KeepLog(t.Context(), s, "r1", "")
 		require.NoError(t, err)

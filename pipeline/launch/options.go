@@ -13,6 +13,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/store/price"
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -29,7 +30,7 @@ type Options struct {
 	Sample           bool           // the store is a copy of the sample bucket
 	Fresh            bool           // the store is the default directory, which is created if needed
 	Jobs             []pipeline.Job // with the values of their flags
-	Flags            *flag.FlagSet  // all flags, Beam's too
+	Flags            *option.Set    // all flags, Beam's too
 
 	prices price.Lists // set by CheckEstimate
 }
@@ -74,19 +75,11 @@ func (o *Options) LaneConfig() lane.Config {
 // Public returns the options that a report may show: those that the user set,
 // without anything that could be a secret.
 func (o *Options) Public() map[string]any {
-	out := map[string]any{}
-	o.Flags.Visit(func(f *flag.Flag) {
-		if Shown(f) {
-			out[f.Name] = f.Value.String()
-		}
-	})
+	out, given := map[string]any{}, o.Flags.Given()
+	for _, name := range o.Flags.Which(func(p option.Option) bool { return given[p.Name] && !p.Secret }) {
+		out[name] = o.Flags.Value(name)
+	}
 	return out
-}
-
-// Shown reports whether a report may show the flag's value.
-func Shown(f *flag.Flag) bool {
-	_, beams := f.Value.(*beamFlag)
-	return !beams && f.Name != "config" && f.Name != "report" && f.Name != "store" && f.Name != "db"
 }
 
 // AddBeamFlags adds Beam's own flags to f, under their names. Their values go to
@@ -121,9 +114,4 @@ func (b *beamFlag) IsBoolFlag() bool {
 }
 
 // beam returns the value of one of Beam's flags.
-func (o *Options) beam(name string) string {
-	if f := o.Flags.Lookup(name); f != nil {
-		return f.Value.String()
-	}
-	return ""
-}
+func (o *Options) beam(name string) string { return o.Flags.Value(name) }

@@ -40,7 +40,7 @@ func (o *Options) Check() error {
 func (o *Options) checkRunner() error {
 	if o.Runner != "dataflow" && o.beam("dry_run") == "true" {
 		instead := "leave it out"
-		if preview := o.Target().Preview; preview != "" {
+		if preview := o.Flags.Preview(o.Job); preview != "" {
 			instead = "for a preview use " + preview
 		}
 		return usage.Errorf("--dry_run prints Dataflow's job, but with %s it would be run; %s", o.Runner, instead)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"io"
 	"iter"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -180,7 +180,7 @@ func TestInterruptedBeforeTheRun(t *testing.T) {
 		_, release := worker.Keep(t.Context(), func(lease.Event) {})
 		defer func() { require.NoError(t, release()) }()
 		r := &run{store: s, job: "seed", signals: make(chan os.Signal, 1), lostLease: make(chan struct{}), cfg: lane.Config{Leases: true},
-			o: Options{Flags: flag.NewFlagSet("", flag.ContinueOnError), RunOptions: pipeline.RunOptions{LogFormat: "json"}}}
+			o: Options{Flags: option.New(""), RunOptions: pipeline.RunOptions{LogFormat: "json"}}}
 		result := make(chan error, 1)
 		go func() {
 			_, _, err := r.once(t.Context(), "r1", nil)
@@ -204,7 +204,7 @@ func TestLeaseLostWithWorkersElsewhere(t *testing.T) {
 		ctx := t.Context()
 		s, err := store.Open(ctx, "mem://lease-lost")
 		require.NoError(t, err)
-		o := Options{Runner: "flink", Progress: "off", RunOptions: pipeline.RunOptions{LogFormat: "json"}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+		o := Options{Runner: "flink", Progress: "off", RunOptions: pipeline.RunOptions{LogFormat: "json"}, Flags: option.New("")}
 		r := &run{store: s, job: "seed", o: o, signals: make(chan os.Signal, 1), lostLease: make(chan struct{})}
 		record := ledger.Run{RunID: "r1", Job: "seed", Runner: "flink", StartedAt: time.Now()}
 		require.NoError(t, ledger.Start(ctx, s, record))

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/cli"
 	"github.com/newsfork/seed-engine/server"
 )
 
@@ -126,7 +126,7 @@ func TestDeployedConfig(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, len(blocks), 3)
 	for _, text := range blocks {
-		_, err := server.ParseConfig([]byte(text), pipeline.Descriptions())
+		_, err := server.ParseConfig([]byte(text), cli.Descriptions())
 		assert.NoError(t, err, text)
 	}
 }

@@ -1,0 +1,202 @@
+// Package option describes what can be set. One description makes an option's flag, environment variable, key of a file, field of a
+// request with its schema, form field, line of the reference, and refusal.
+package option
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+)
+
+// Kind is what an option's values are.
+type Kind string
+
+// The kinds of values.
+const (
+	Text    Kind = "text"
+	Day     Kind = "day" // YYYY-MM-DD
+	Yes     Kind = "yes" // true or false
+	Number  Kind = "number"
+	Decimal Kind = "decimal"
+	Pause   Kind = "pause" // a time.Duration
+	Names   Kind = "names" // of what is configured, separated by commas; the job refuses names that it does not know
+)
+
+// Option is one thing that can be set. It is plain data, for programs that run no job too.
+type Option struct {
+	Name, Usage, Default string
+	Kind                 Kind
+	Choices              []string `json:",omitempty"` // the only values
+	Pattern              string   `json:",omitempty"` // of the whole of a text, as a regular expression
+	Min, Max             *float64 `json:",omitempty"` // of a pause in seconds; nil: no limit
+	Open                 bool     `json:",omitempty"` // Min itself is too little
+	Wrong                string   `json:",omitempty"` // what to do about a bad value; "": by the limits
+	Empty                string   `json:",omitempty"` // what to do about an empty value on the command line; "": it may be empty
+	Label, Hint          string   `json:",omitempty"` // of its field in a form; without a label no request has it
+	Example              any      `json:",omitempty"`
+	OneRun               bool     `json:",omitempty"` // it says what one run does: a server refuses it for all its runs
+	Outward              bool     `json:",omitempty"` // it says how a run tells of itself, and changes nothing of what the run does
+	Selects              bool     `json:",omitempty"` // with it a run does a part of the job's work
+	Extent               bool     `json:",omitempty"` // it decides how much a run requests of its sites
+	Secret               bool     `json:",omitempty"` // no report shows its value
+	Preview              string   `json:",omitempty"` // how it makes the job only say what a run would do
+
+	jobs     []string          // to which it means something; nil: all
+	defaults map[string]string // by job, where they differ from Default
+}
+
+// Job is a job with its options, for programs that do not run it.
+type Job struct {
+	ledger.Job
+	Options []Option
+}
+
+// Field is the option's name in a request.
+func (o Option) Field() string { return strings.ReplaceAll(o.Name, "-", "_") }
+
+// Variable is the environment variable of an option by its name.
+func Variable(name string) string {
+	return "SEED_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// Means reports whether the option means something to a job.
+func (o Option) Means(job string) bool { return o.jobs == nil || slices.Contains(o.jobs, job) }
+
+// DefaultOf is the option's default for a job.
+func (o Option) DefaultOf(job string) string {
+	if v, ok := o.defaults[job]; ok {
+		return v
+	}
+	return o.Default
+}
+
+// Check refuses a value, and says what to write.
+func (o Option) Check(text string) error {
+	bad := o.Choices != nil && !slices.Contains(o.Choices, text) ||
+		o.Pattern != "" && !regexp.MustCompile("^(?:"+o.Pattern+")$").MatchString(text)
+	v, err := 0.0, error(nil)
+	switch o.Kind {
+	case Day:
+		_, err = time.Parse(time.DateOnly, text)
+	case Yes:
+		bad = text != "true" && text != "false"
+	case Number:
+		_, err = strconv.Atoi(text)
+		v, _ = strconv.ParseFloat(text, 64)
+	case Decimal:
+		v, err = strconv.ParseFloat(text, 64)
+	case Pause:
+		var d time.Duration
+		d, err = time.ParseDuration(text)
+		v = d.Seconds()
+	}
+	bad = bad || err != nil || math.IsNaN(v) || math.IsInf(v, 0) || o.Max != nil && v > *o.Max || o.Min != nil && (v < *o.Min || o.Open && v == *o.Min)
+	if bad {
+		return errors.New(o.advice(err == nil))
+	}
+	return nil
+}
+
+// Least is the smallest value as text, "" if there is no limit.
+func (o Option) Least() string { return o.limit(o.Min) }
+
+// Most is the greatest value as text, "" if there is no limit.
+func (o Option) Most() string { return o.limit(o.Max) }
+
+func (o Option) limit(v *float64) string {
+	switch {
+	case v == nil:
+		return ""
+	case o.Kind == Pause && *v != 0:
+		return time.Duration(*v * float64(time.Second)).String()
+	}
+	return strconv.FormatFloat(*v, 'f', -1, 64)
+}
+
+// advice says what a value must be; well: it has the right form.
+func (o Option) advice(well bool) string {
+	switch {
+	case o.Wrong != "":
+		return o.Wrong
+	case o.Choices != nil:
+		return "use " + usage.Or(o.Choices)
+	case o.Max != nil:
+		return "use " + o.Least() + " to " + o.Most()
+	case o.Min != nil && well && o.Open:
+		return "use more than " + o.Least()
+	case o.Min != nil && well:
+		return "use " + o.Least() + " or more"
+	}
+	return o.form()
+}
+
+// form says what the values of the option's kind look like.
+func (o Option) form() string {
+	switch o.Kind {
+	case Day:
+		return "that is no day; write YYYY-MM-DD"
+	case Yes:
+		return "write true or false"
+	case Number, Decimal:
+		return "write a number"
+	case Pause:
+		return "write a number with its unit, such as 500ms, 30s or 1m"
+	}
+	return "write a text"
+}
+
+// Decode returns a JSON value as text, and refuses one of another type.
+func (o Option) Decode(raw json.RawMessage) (string, error) {
+	var text *string
+	var n *float64 // in JSON 1, 1.0 and 1e0 are the same number
+	wrong := errors.New(o.advice(true))
+	switch o.Kind {
+	case Yes:
+		return string(raw), o.Check(string(raw))
+	case Number, Decimal:
+		if json.Unmarshal(raw, &n) != nil || n == nil {
+			return "", wrong
+		}
+		return strconv.FormatFloat(*n, 'f', -1, 64), nil
+	}
+	if json.Unmarshal(raw, &text) != nil || text == nil {
+		return "", wrong
+	}
+	return *text, nil
+}
+
+// Schema describes the option's values as JSON Schema.
+func (o Option) Schema() map[string]any {
+	s := map[string]any{"description": o.Usage, "type": "string"}
+	switch o.Kind {
+	case Day:
+		s["format"] = "date"
+	case Yes:
+		s["type"] = "boolean"
+	case Number:
+		s["type"] = "integer"
+	case Decimal:
+		s["type"] = "number"
+	}
+	if o.Pattern != "" {
+		s["pattern"] = "^(?:" + o.Pattern + ")$"
+	}
+	if o.Choices != nil {
+		s["enum"] = o.Choices
+	}
+	if o.Min != nil {
+		s["minimum"] = *o.Min
+	}
+	if o.Max != nil {
+		s["maximum"] = *o.Max
+	}
+	return s
+}

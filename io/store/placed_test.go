@@ -46,14 +46,16 @@ func TestPlaced(t *testing.T) {
 	if err := store.Create(t.Context(), s, "processing/q", []byte("q"), store.PutOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for prefix, want := range map[string][]string{"datasets/": {"datasets/a", "datasets/b/1"}, "datasets/b": {"datasets/b/1"}, "processing/": {"processing/p", "processing/q"},
+	for prefix, want := range map[string][]string{
+		"datasets/": {"datasets/a", "datasets/b/1"}, "datasets/b": {"datasets/b/1"}, "processing/": {"processing/p", "processing/q"},
 		"": {"datasets/hidden", "out/found/p", "out/found/q", "raw/a", "raw/b/1", "runs/x"}} {
 		if got := keys(s, prefix); !slices.Equal(got, want) {
 			t.Errorf("List(%q) = %q, want %q", prefix, got, want)
 		}
 	}
 	o, err := s.Head(t.Context(), "datasets/a")
-	if body, readErr := store.ReadAll(t.Context(), s, "datasets/a", 100); err != nil || readErr != nil || o.Key != "datasets/a" || string(body) != "datasets/a" {
+	body, readErr := store.ReadAll(t.Context(), s, "datasets/a", 100)
+	if err != nil || readErr != nil || o.Key != "datasets/a" || string(body) != "datasets/a" {
 		t.Errorf("%+v, %q, %v, %v", o, body, err, readErr)
 	}
 	if err := s.Delete(t.Context(), "datasets/a"); err != nil {

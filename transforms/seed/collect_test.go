@@ -779,6 +779,7 @@ func TestOneHandshakeForEachHost(t *testing.T) {
 func TestRobotsCache(t *testing.T) {
 	var status atomic.Int64
 	var asked atomic.Int64
+	var blocked atomic.Bool
 	j := newJob(t, webtest.Options{})
 	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/robots.txt" {
@@ -786,6 +787,11 @@ func TestRobotsCache(t *testing.T) {
 			return
 		}
 		asked.Add(1)
+		if blocked.Load() {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = io.WriteString(w, captcha) // a client that is gone shows on its own side
+			return
+		}
 		w.WriteHeader(int(status.Load()))
 		fmt.Fprintf(w, "# answer %d\n", asked.Load())
 	}))
@@ -824,8 +830,13 @@ func TestRobotsCache(t *testing.T) {
 	visit("one of yesterday is too old", 4, "# answer 4\n")
 	j.put("cache/robots/site.com.json", "{broken")
 	visit("a broken one is none", 5, "# answer 5\n")
+	must(t, j.store.Delete(t.Context(), "cache/robots/site.com.json"))
+	blocked.Store(true)
+	visit("a challenge", 6, captcha)
+	blocked.Store(false)
+	visit("a challenge is never kept", 7, "# answer 7\n")
 	j.cfg.Collect.RobotsCache = 0
-	visit("switched off", 6, "# answer 6\n")
+	visit("switched off", 8, "# answer 8\n")
 }
 
 // A sitemap that ends in the middle does not count: the next candidate may be complete. For

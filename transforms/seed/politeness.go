@@ -15,6 +15,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
@@ -203,9 +204,10 @@ func (m robotsCache) Robots(ctx context.Context, origin string, now time.Time) (
 	return &polite.RobotsAnswer{FinalURL: a.FinalURL, Status: a.Status, Body: a.Body, Truncated: a.Truncated, FetchedAt: a.FetchedAt}, nil
 }
 
-// KeepRobots implements polite.Memory. Only a 2xx is kept.
+// KeepRobots implements polite.Memory. Only a 2xx is kept, and no wall: the site itself would not be asked until it is old.
 func (m robotsCache) KeepRobots(ctx context.Context, origin string, a polite.RobotsAnswer) error {
-	if a.Status/100 != 2 || origin != m.origin() {
+	is := answer.Response{Status: a.Status, Header: a.Header, URL: a.URL, Final: a.FinalURL, Body: a.Body, Want: answer.Robots}
+	if a.Status/100 != 2 || origin != m.origin() || answer.Classify(is).Kind.Wall() {
 		return nil
 	}
 	kept := cachedRobots{FetchedAt: a.FetchedAt, Status: a.Status, FinalURL: a.FinalURL, Truncated: a.Truncated, Body: a.Body}

@@ -171,6 +171,9 @@ func (w *Web) Handle(host string, h http.Handler) {
 	w.sites.Store(hostName(host), Site{Kind: KindCustom, Handler: h})
 }
 
+// Become makes a host one of a kind, also while the simulated internet runs.
+func (w *Web) Become(host string, k Kind) { w.sites.Store(hostName(host), Site{Kind: k}) }
+
 // Close ends every connection and returns when every goroutine of the simulated internet has ended. Its error is the first
 // one of writing to Options.Log.
 func (w *Web) Close() error {

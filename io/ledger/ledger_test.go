@@ -487,6 +487,8 @@ func TestPurge(t *testing.T) {
 	must(t, Put(ctx, s, old))
 	must(t, Put(ctx, s, fresh))
 	s.M["runs/zz/state.json"] = "{"
+	must(t, SayBegun(ctx, s, "seed", "unit", "died", false))
+	must(t, SayBegun(ctx, s, "docs", "unit", "died", false))
 
 	got, err := Purge(ctx, s, "seed", cut)
 	if want := (PurgeResult{Runs: 1, DeadLetters: 1}); got != want {
@@ -495,8 +497,22 @@ func TestPurge(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "runs/zz/state.json") {
 		t.Errorf("error %v, want one that names the broken run", err)
 	}
-	wantKeys(t, s, "dead-letters/seed/"+fresh.ID()+".json", "runs/docs/lanes/0.json", "runs/docs/state.json",
+	wantKeys(t, s, "begun/docs/unit/died", "dead-letters/seed/"+fresh.ID()+".json", "runs/docs/lanes/0.json", "runs/docs/state.json",
 		"runs/going/lanes/0.json", "runs/going/state.json", "runs/new/lanes/0.json", "runs/new/state.json", "runs/zz/state.json")
+
+	dir, err := store.Open(ctx, t.TempDir())
+	must(t, err)
+	defer func() { must(t, dir.Close()) }()
+	for after, want := range map[time.Duration]int{-time.Hour: 1, time.Hour: 0} { // from now
+		must(t, SayBegun(ctx, dir, "seed", "unit", "died", false))
+		_, err = Purge(ctx, dir, "", time.Now().Add(after))
+		must(t, err)
+		left, err := ListDeaths(ctx, dir, "seed", "")
+		must(t, err)
+		if len(left) != want {
+			t.Errorf("%d units are left after a purge of what is older than %v from now, want %d", len(left), after, want)
+		}
+	}
 }
 
 // Any bytes at the key of an object give an error, or a value that can be written and

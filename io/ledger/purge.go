@@ -16,7 +16,8 @@ type PurgeResult struct {
 }
 
 // Purge removes the runs of a job (all jobs when empty) that ended before
-// olderThan, and its dead letters whose last failure was before it. It keeps runs that
+// olderThan, its dead letters whose last failure was before it, and what processes died at before it: such
+// units are tried again. It keeps runs that
 // are not over and objects that cannot be read. The error names the unreadable
 // objects; the others are still purged.
 func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) (PurgeResult, error) {
@@ -72,6 +73,18 @@ func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) 
 			return p, errors.Join(append(broken, err)...)
 		}
 		p.DeadLetters++
+	}
+	begun := begunPrefix
+	if job != "" {
+		begun += job + "/"
+	}
+	for o, err := range s.List(ctx, begun) {
+		if err == nil && o.ModTime.Before(olderThan) {
+			err = remove(ctx, s, o.Key)
+		}
+		if err != nil {
+			return p, errors.Join(append(broken, err)...)
+		}
 	}
 	return p, errors.Join(broken...)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/docs/llms"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
@@ -175,7 +176,8 @@ func (c *crawl) readLists(ctx context.Context, first string) (listed []link, err
 	queue := []string{first}
 	has := map[string]bool{}
 	for n := 0; n < len(queue) && n < maxLists; n++ {
-		body, why, err := c.offerText(ctx, listLLMs, queue[n], maxPage, false)
+		var links []llms.Link
+		why, err := c.offerText(ctx, listLLMs, queue[n], maxPage, false, func(body string) { links = llms.Links(body, maxListed) })
 		if err != nil {
 			return nil, err
 		}
@@ -184,7 +186,7 @@ func (c *crawl) readLists(ctx context.Context, first string) (listed []link, err
 		}
 		before := len(listed)
 		base, _ := url.Parse(queue[n]) // offer has read it
-		for _, l := range llms.Links(body, maxListed) {
+		for _, l := range links {
 			u, err := base.Parse(l.Href)
 			if err != nil {
 				continue
@@ -247,7 +249,8 @@ func (c *crawl) pageOf(base *url.URL, href string) (link, string) {
 // fetchFull reads a llms-full.txt.
 func (c *crawl) fetchFull(ctx context.Context, address string, conditional bool) error {
 	o := &c.offers
-	body, why, err := c.offerText(ctx, string(policy.LLMsFull), address, maxFull, conditional)
+	var pages []llms.Page
+	why, err := c.offerText(ctx, string(policy.LLMsFull), address, maxFull, conditional, func(body string) { pages = llms.Pages(body, maxQueued) })
 	switch {
 	case err != nil:
 		return err
@@ -259,7 +262,7 @@ func (c *crawl) fetchFull(ctx context.Context, address string, conditional bool)
 	}
 	o.pages = map[string]string{}
 	base, _ := url.Parse(address) // offer has read it
-	for _, p := range llms.Pages(body, maxQueued) {
+	for _, p := range pages {
 		l, no := c.pageOf(base, p.Address)
 		if _, twice := o.pages[l.key]; no == "" && !twice && len(p.Text) <= maxPage {
 			o.pages[l.key] = p.Text
@@ -274,8 +277,8 @@ func (c *crawl) fetchFull(ctx context.Context, address string, conditional bool)
 	return c.noteOffer(ctx, string(policy.LLMsFull), address, state, reason, nil)
 }
 
-// offerText is offer for a file of Markdown. 304 sets fullSame.
-func (c *crawl) offerText(ctx context.Context, source, address string, most int64, conditional bool) (body, why string, err error) {
+// offerText is offer for a file of Markdown, which read gets. 304 sets fullSame.
+func (c *crawl) offerText(ctx context.Context, source, address string, most int64, conditional bool, read func(body string)) (why string, err error) {
 	resp, why, err := c.offer(ctx, offerAt{source: source, address: address, accept: "text/plain, text/markdown, */*;q=0.5", most: most, conditional: conditional,
 		lacks: func(resp *web.Response) string {
 			form, media := content.Kind(resp.Header.Get("Content-Type"), resp.Body)
@@ -285,13 +288,37 @@ func (c *crawl) offerText(ctx context.Context, source, address string, most int6
 			return ""
 		}})
 	if err != nil || why != "" {
-		return "", why, err
+		return why, err
 	}
 	if resp.Status == http.StatusNotModified {
 		c.offers.fullSame = true
-		return "", "", nil
+		return "", nil
 	}
-	return strings.ToValidUTF8(string(resp.Body), "\uFFFD"), "", c.noteOffer(ctx, source, address, "found", "", resp.Header)
+	if why, err := c.reading(ctx, address, len(resp.Body), func() error { read(strings.ToValidUTF8(string(resp.Body), "\uFFFD")); return nil }); why != "" || err != nil {
+		return why, err
+	}
+	return "", c.noteOffer(ctx, source, address, "found", "", resp.Header)
+}
+
+// reading reads a document that is no page, within the budget of all documents. why says that processes died at it,
+// or what read says.
+func (c *crawl) reading(ctx context.Context, address string, size int, read func() error) (why string, err error) {
+	letter := c.deadLetter(&page{address: address}, ledger.Died, "")
+	ctx, done, err := c.w.Unit(ctx, letter.Input)
+	if err != nil {
+		letter.Error = err.Error()
+		return letter.Error, c.w.DeadLetter(ctx, letter)
+	}
+	defer done()
+	end, err := budget.Begin(ctx, size)
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	if err := read(); err != nil {
+		return err.Error(), nil
+	}
+	return "", nil
 }
 
 // offerAt is an address that is no page, and what may be there.

@@ -119,6 +119,45 @@ func TestRefusedMidway(t *testing.T) {
 	})
 }
 
+// TestDeathsAtLists reads the pages although processes died at the sitemap, the llms.txt and the terms of their
+// site. Each has a dead letter, and is read again when its deaths are forgotten.
+func TestDeathsAtLists(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := offering(t, d)
+		const at = "https://" + host
+		w.policy.SitemapURL, w.policy.TermsURL = at+"/sitemap.xml", at+"/terms"
+		w.set("/sitemap.xml", typed("application/xml", `<urlset><url><loc>`+at+`/docs/b</loc></url></urlset>`))
+		w.set("/llms.txt", typed("text/plain", "# Demo\n- [C](/docs/c)\n"))
+		w.set("/terms", doc("terms"))
+		w.set("/docs/c", doc("c"))
+		lists := []string{at + "/llms.txt", at + "/sitemap.xml", at + "/terms"}
+		s, err := store.Open(t.Context(), w.dir)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, s.Close()) }()
+		for _, list := range lists {
+			for process, alone := range map[string]bool{"first": false, "second": true} {
+				require.NoError(t, ledger.SayBegun(t.Context(), s, Job, ledger.Unit(Job, ledger.Input{URL: list, Source: w.policy.ProviderID}), process, alone))
+			}
+		}
+		stored := func() []string { return w.strings(`SELECT key FROM docs_pages WHERE content_hash <> '' ORDER BY key`) }
+		state, reason := w.run()
+		require.Equal(t, Done, state, reason)
+		require.Equal(t, []string{at + "/docs", at + "/docs/a", at + "/docs/hidden"}, stored())
+		var letters []ledger.DeadLetter
+		var died []string
+		for l, err := range ledger.ListDeadLetters(t.Context(), s, Job, "") {
+			require.NoError(t, err)
+			letters, died = append(letters, l), append(died, l.Kind+" "+l.Input.URL)
+		}
+		require.ElementsMatch(t, []string{ledger.Died + " " + lists[0], ledger.Died + " " + lists[1], ledger.Died + " " + lists[2]}, died)
+		require.NoError(t, ledger.ForgetDeaths(t.Context(), s, letters))
+		w.newSession()
+		w.run()
+		require.Equal(t, []string{at + "/docs", at + "/docs/a", at + "/docs/b", at + "/docs/c", at + "/docs/hidden"}, stored())
+	})
+}
+
 // TestLostProvider has a provider whose pages an earlier version forbade for ever because its
 // site refused for a week.
 func TestLostProvider(t *testing.T) {

@@ -34,10 +34,12 @@ func (c *crawl) sitemap(ctx context.Context) ([]link, error) {
 		}
 		if why == "" {
 			base, _ := url.Parse(at) // sitemapBody has parsed it
-			result, err := sitemap.Parse(body, maxSitemaps)
+			var result sitemap.Result
+			why, err = c.reading(ctx, at, len(body), func() (err error) { result, err = sitemap.Parse(body, maxSitemaps); return err })
 			switch {
 			case err != nil:
-				why = err.Error()
+				return nil, err
+			case why != "":
 			case result.Kind == sitemap.Index:
 				for _, child := range result.Children {
 					// The protocol demands whole addresses; others are relative to the index.

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -22,7 +23,6 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
-	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
@@ -172,14 +172,10 @@ func (c *crawl) compareTerms(ctx context.Context, was termsRow, resp *web.Respon
 		now.readAt = at
 		return now, "", nil
 	}
-	end, err := budget.Begin(ctx, len(resp.Body))
-	if err != nil {
-		return was, "", err
-	}
-	defer end()
-	hash, why := hashTerms(resp.Body, resp.Header.Get("Content-Type"))
-	if why != "" {
-		return was, why, nil
+	var hash, no string
+	why, err = c.reading(ctx, was.address, len(resp.Body), func() error { hash, no = hashTerms(resp.Body, resp.Header.Get("Content-Type")); return nil })
+	if why = cmp.Or(why, no); why != "" || err != nil {
+		return was, why, err
 	}
 	now.hash, now.readAt = hash, at
 	now.etag, now.modified = validator(resp.Header.Get("ETag")), validator(resp.Header.Get("Last-Modified"))

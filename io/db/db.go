@@ -54,6 +54,7 @@ type DB struct {
 
 	// Shortages is told when a call has to wait for our side: see fault.Watch.
 	Shortages fault.Watch
+	answers   fault.Answers
 
 	mu   sync.Mutex
 	done map[string]bool // by Once
@@ -79,7 +80,7 @@ func (d *DB) Once(name string, do func() error) error {
 // QueryContext runs a query again as Tx does. What writes belongs into Tx, and an error
 // that comes after the first rows is the caller's.
 func (d *DB) QueryContext(ctx context.Context, query string, args ...any) (rows *sql.Rows, err error) {
-	err = retry(ctx, retryTime, &d.Shortages, func() (err error) {
+	err = d.retry(ctx, func() (err error) {
 		rows, err = d.DB.QueryContext(ctx, query, args...)
 		return err
 	})
@@ -88,7 +89,7 @@ func (d *DB) QueryContext(ctx context.Context, query string, args ...any) (rows 
 
 // QueryRowContext is QueryContext for one row.
 func (d *DB) QueryRowContext(ctx context.Context, query string, args ...any) (row *sql.Row) {
-	_ = retry(ctx, retryTime, &d.Shortages, func() error { // the row keeps the error
+	_ = d.retry(ctx, func() error { // the row keeps the error
 		row = d.DB.QueryRowContext(ctx, query, args...)
 		return row.Err()
 	})
@@ -99,7 +100,7 @@ func (d *DB) QueryRowContext(ctx context.Context, query string, args ...any) (ro
 // so it is made once when a connection is lost.
 func (d *DB) ExecContext(ctx context.Context, statement string, args ...any) (result sql.Result, err error) {
 	if d.Dialect == SQLite && !d.isFenced(ctx) {
-		err = retry(ctx, retryTime, &d.Shortages, func() (err error) {
+		err = d.retry(ctx, func() (err error) {
 			if err = d.allowed(ctx, true); err == nil {
 				result, err = d.DB.ExecContext(ctx, statement, args...)
 			}
@@ -120,7 +121,7 @@ func (d *DB) allowed(ctx context.Context, wait bool) error {
 	if d.path != "" {
 		now, err := os.Stat(d.path)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, d.file) {
-			return fmt.Errorf("the database %s was deleted or replaced while it was open: restore it and run the command again", d.path)
+			return d.Shortages.GiveUp(&fault.Shortage{Lacks: fmt.Sprintf("the database %s was deleted or replaced while it was open: restore it and run the command again", d.path)})
 		}
 		if err != nil {
 			return fmt.Errorf("looking for the database: %w", err)
@@ -234,7 +235,7 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 	pool.SetMaxIdleConns(8)
 	// While SQLite switches a new file to WAL it does not wait for other processes,
 	// whatever the busy timeout is.
-	if err := retry(ctx, openTime, nil, func() error { return pool.PingContext(ctx) }); err != nil {
+	if err := retry(ctx, openTime, nil, nil, func() error { return pool.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening sqlite://%s: %w", rest, err), pool.Close())
 	}
 	d.DB = pool
@@ -277,7 +278,7 @@ func openPostgres(ctx context.Context, dsn string) (*DB, error) {
 	pool := stdlib.OpenDB(*config)
 	pool.SetMaxOpenConns(maxPostgres)
 	pool.SetMaxIdleConns(maxPostgres)
-	if err := retry(ctx, openTime, nil, func() error { return pool.PingContext(ctx) }); err != nil {
+	if err := retry(ctx, openTime, nil, nil, func() error { return pool.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening PostgreSQL at %s: %w", u.Host, redact(err, config.Password)), pool.Close())
 	}
 	return &DB{DB: pool, Dialect: Postgres, Now: time.Now}, nil

@@ -32,7 +32,7 @@ const (
 // rolls everything back. On SQLite one Tx runs at a time: inside do, use only the
 // transaction that it is called with.
 func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
-	return retry(ctx, retryTime, &d.Shortages, func() error {
+	return d.retry(ctx, func() error {
 		for {
 			if err := d.allowed(ctx, true); err != nil {
 				return err
@@ -49,19 +49,27 @@ func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 	})
 }
 
+func (d *DB) retry(ctx context.Context, do func() error) error {
+	return retry(ctx, retryTime, &d.Shortages, &d.answers, do)
+}
+
 // retry runs do, and again after growing waits while its error is Contended or ours. Only
-// Open has nobody to watch: what a person must mend is its error at once.
-func retry(ctx context.Context, most time.Duration, watch *fault.Watch, do func() error) error {
+// Open has nobody to watch: what a person must mend is its error at once. A renewal of a
+// lease has less time than most, so an outage counts from the first call that met it.
+func retry(ctx context.Context, most time.Duration, watch *fault.Watch, answers *fault.Answers, do func() error) error {
 	start := time.Now()
 	waits := false
 	for wait := firstWait; ; wait = min(2*wait, maxWait) {
 		err := do()
 		lack := ours(err)
+		if answers != nil && ctx.Err() == nil && (err == nil || lack != nil) {
+			answers.Note(lack != nil)
+		}
 		if err == nil || ctx.Err() != nil || fault.Stops(err) || !Contended(err) && (lack == nil || lack.Lasts && watch == nil) {
 			return err
 		}
 		switch {
-		case lack != nil && watch != nil && time.Since(start) > most:
+		case lack != nil && watch != nil && (time.Since(start) > most || answers.Outage() > most):
 			return watch.GiveUp(lack)
 		case time.Since(start) > most:
 			return fmt.Errorf("giving up after %v of conflicts with other users of the database or of no connection to it; try again later: %w", most, err)
@@ -143,7 +151,7 @@ func (d *DB) outcome(ctx context.Context, id sql.NullInt64, cause error) error {
 		return cause
 	}
 	var status sql.NullString
-	if err := retry(ctx, retryTime, &d.Shortages, func() error {
+	if err := d.retry(ctx, func() error {
 		err := d.QueryRowContext(ctx, `SELECT txid_status($1)`, id.Int64).Scan(&status)
 		if err == nil && status.String == "in progress" { // the server has not noticed yet
 			return cause

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -83,6 +84,50 @@ func (w Watch) GiveUp(s *Shortage) error {
 		w.Short(s)
 	}
 	return s
+}
+
+// Answers is when calls of one kind were answered. The zero value is ready. It keeps whole
+// times, whose monotonic clock a change of the wall clock does not move.
+type Answers struct {
+	mu     sync.Mutex
+	last   time.Time // an answer
+	began  time.Time // the failures since then, zero for none
+	failed time.Time // the last of them
+}
+
+// maxQuiet is the longest time between two failures of one outage.
+const maxQuiet = 30 * time.Second
+
+// Note records a call that was answered, or that failed by our side.
+func (a *Answers) Note(failed bool) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case !failed:
+		a.last, a.began = now, time.Time{}
+		return
+	case a.began.IsZero() || now.Sub(a.failed) > maxQuiet:
+		a.began = now
+	}
+	a.failed = now
+}
+
+// Since reports whether a call was answered after t.
+func (a *Answers) Since(t time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last.After(t)
+}
+
+// Outage is how long no call of the kind was answered, though some were made.
+func (a *Answers) Outage() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.began.IsZero() {
+		return 0
+	}
+	return time.Since(a.began)
 }
 
 // Stops reports whether err is, or contains, a shortage that was waited for in vain.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"iter"
 	"sync/atomic"
-	"time"
 
 	"github.com/newsfork/seed-engine/io/fault"
 )
@@ -16,7 +15,7 @@ type Calls struct {
 	Shortages fault.Watch
 
 	ended                  atomic.Bool
-	reads, writes, deletes answers
+	reads, writes, deletes fault.Answers
 
 	list, head, open, put, putIfAbsent, delete atomic.Int64
 	read, written                              atomic.Int64
@@ -42,42 +41,11 @@ func (c *Calls) EndWaits() { c.ended.Store(true) }
 // that failed later.
 func (c *Calls) Bytes() (read, written int64) { return c.read.Load(), c.written.Load() }
 
-// answers is when calls of one kind were answered, in Unix nanoseconds.
-type answers struct {
-	last   atomic.Int64 // an answer
-	began  atomic.Int64 // the failures since then, 0 for none
-	failed atomic.Int64 // the last of them
-}
-
-// maxQuiet is the longest time between two failures of one outage.
-const maxQuiet = 30 * time.Second
-
-func (a *answers) note(failed bool) {
-	now := time.Now().UnixNano()
-	switch {
-	case !failed:
-		a.last.Store(now)
-		a.began.Store(0)
-	case now-a.failed.Swap(now) > int64(maxQuiet):
-		a.began.Store(now)
-	default:
-		a.began.CompareAndSwap(0, now)
-	}
-}
-
-// outage is how long no call of the kind was answered, though some were made.
-func (a *answers) outage() time.Duration {
-	if began := a.began.Load(); began > 0 {
-		return time.Since(time.Unix(0, began))
-	}
-	return 0
-}
-
 // answered returns the error of a call, marked as that of a patient store if our side
 // lacks something.
-func (c *Calls) answered(kind *answers, err error) error {
+func (c *Calls) answered(kind *fault.Answers, err error) error {
 	failed := ours(err) != nil
-	kind.note(failed)
+	kind.Note(failed)
 	if !failed {
 		return err
 	}

@@ -71,7 +71,7 @@ func Retry(ctx context.Context, op func() error) error {
 		case lack == nil, ctx.Err() != nil, fault.Stops(err):
 			return err
 		case errors.As(err, &p) && p.waits(lack):
-			if time.Since(began) >= fault.MaxWait || p.kind.outage() >= fault.MaxWait { // a renewal of a lease has less time than MaxWait
+			if time.Since(began) >= fault.MaxWait || p.kind.Outage() >= fault.MaxWait { // a renewal of a lease has less time than MaxWait
 				return p.giveUp(err, lack, began)
 			}
 			if failed+refused == 1 {
@@ -95,7 +95,7 @@ func Retry(ctx context.Context, op func() error) error {
 type patient struct {
 	error
 	calls *Calls
-	kind  *answers
+	kind  *fault.Answers
 }
 
 func (p *patient) Unwrap() error { return p.error }
@@ -104,13 +104,13 @@ func (p *patient) Unwrap() error { return p.error }
 // only if it was there before: else the store's address or its rights are wrong. A file
 // that may not be written says nothing about others.
 func (p *patient) waits(lack *fault.Shortage) bool {
-	return !p.calls.ended.Load() && (!lack.Lasts || p.kind.last.Load() > 0 && !errors.Is(p.error, fs.ErrPermission))
+	return !p.calls.ended.Load() && (!lack.Lasts || p.kind.Since(time.Time{}) && !errors.Is(p.error, fs.ErrPermission))
 }
 
 // giveUp ends a wait that was in vain. If other calls were answered meanwhile, err is that
 // key's own; otherwise the run must stop.
 func (p *patient) giveUp(err error, lack *fault.Shortage, began time.Time) error {
-	if lack.Some && p.kind.last.Load() > began.UnixNano() {
+	if lack.Some && p.kind.Since(began) {
 		return err
 	}
 	return p.calls.Shortages.GiveUp(&fault.Shortage{Lacks: lack.Lacks, Err: err})

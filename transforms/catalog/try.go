@@ -81,7 +81,7 @@ func Try(ctx context.Context, cfg Config, s Site, address string) (t Trial, err 
 	if err != nil || !sameHost(u, v.reader.base) {
 		return t, fmt.Errorf("%s is not on %s, the host of list.url in the file of %s: give a page of that host", address, v.reader.base.Host, s.Name)
 	}
-	within, release, err := v.w.Lease(ctx, lease.InDB(fn.db), cfg.LeaseTTL, true, nil, Job+"/"+s.Name)
+	within, release, err := v.w.Lease(ctx, lease.InDB(fn.db), cfg.LeaseTTL, true, Job+"/"+s.Name)
 	var inUse *lease.InUseError
 	switch {
 	case errors.As(err, &inUse):

@@ -222,7 +222,7 @@ func (v *visit) warn(kind, field string, n int) {
 // lease acquires the site's lease, and waits while another run has it.
 func (v *visit) lease(ctx context.Context) (_ context.Context, release func(), ok bool, err error) {
 	ttl := cmp.Or(v.cfg.LeaseTTL, DefaultLeaseTTL)
-	within, release, err := v.w.Lease(ctx, lease.InDB(v.journal.db), ttl, false, nil, Job+"/"+v.reader.site.Name)
+	within, release, err := v.w.Lease(ctx, lease.InDB(v.journal.db), ttl, false, Job+"/"+v.reader.site.Name)
 	return within, release, within != nil, err
 }
 

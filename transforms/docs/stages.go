@@ -226,7 +226,7 @@ func (s Stats) since(o Stats) Stats {
 // provider crawls one provider under its lease.
 func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy, count func(ledger.Tally)) (State, string, error) {
 	ttl, place := cmp.Or(fn.Config.LeaseTTL, leaseTTL), lease.InDB(fn.db)
-	ctx, release, err := fn.Worker.Lease(ctx, place, ttl, true, nil, "docs/provider/"+p.ProviderID)
+	ctx, release, err := fn.Worker.Lease(ctx, place, ttl, true, "docs/provider/"+p.ProviderID)
 	var held *lease.InUseError
 	if errors.As(err, &held) {
 		fn.Worker.Log.Warn("provider_busy", "lease", held.Name, "holder", held.Holder.String())
@@ -240,7 +240,7 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 	for i := range MaxHosts {
 		slots = append(slots, fmt.Sprintf("docs/slot/%d", i))
 	}
-	ctx, leave, err := fn.Worker.Lease(ctx, place, ttl, false, nil, slots...)
+	ctx, leave, err := fn.Worker.Lease(ctx, place, ttl, false, slots...)
 	if err != nil || ctx == nil {
 		return Open, "", err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -89,7 +90,7 @@ func (w *Worker) Shard(ctx context.Context, kind string, n, of int) (within cont
 		return ctx, func() {}, again, nil
 	}
 	name := fmt.Sprintf("%s/%d/%s", ledger.LanesOf(w.cfg.Job), of, part)
-	within, release, previous, err := w.acquire(ctx, lease.InStore(w.Store), w.leaseTTL(), false, func() {
+	within, release, previous, err := w.acquire(ctx, lease.InStore(w.Store), w.leaseTTL(), false, func(error) {
 		w.mu.Lock()
 		w.untaken.Count(ledger.LanesLost, 1)
 		w.mu.Unlock()
@@ -98,18 +99,21 @@ func (w *Worker) Shard(ctx context.Context, kind string, n, of int) (within cont
 	return within, release, previous.RunID == w.cfg.RunID, err
 }
 
-// Lease acquires one of the leases in names and renews it, as acquireLane does. It
-// waits for a holder; with giveUp it waits only for a holder that shows no sign of
-// life, and returns a *lease.InUseError for any other. within is nil if the run was
-// stopped meanwhile. lost, if not nil, is called when the lease is lost, before
-// within ends.
-func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(), names ...string) (within context.Context, release func(), err error) {
-	within, release, _, err = w.acquire(ctx, p, ttl, giveUp, lost, names...)
+// Lease acquires one of the leases in names, in a database, and renews it, as acquireLane
+// does. It waits for a holder; with giveUp it waits only for a holder that shows no sign
+// of life, and returns a *lease.InUseError for any other. within is nil if the run was
+// stopped meanwhile. A lease that is lost because the database lacks something stops the run.
+func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, names ...string) (within context.Context, release func(), err error) {
+	within, release, _, err = w.acquire(ctx, p, ttl, giveUp, func(why error) {
+		if _, lack := fault.Of(fault.Database, why); lack != nil {
+			w.Stop(lack)
+		}
+	}, names...)
 	return within, release, err
 }
 
-// acquire is Lease, and says who had the lease before.
-func (w *Worker) acquire(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(), names ...string) (within context.Context, release func(), previous lease.Holder, err error) {
+// acquire is Lease, and says who had the lease before. lost is called when it is lost, before within ends.
+func (w *Worker) acquire(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(error), names ...string) (within context.Context, release func(), previous lease.Holder, err error) {
 	l, err := lease.Acquire(ctx, p, names[0], w.holder(), ttl, lease.Or(names[1:]...), lease.EvictIf(ledger.RunClosed(w.Store)),
 		lease.Wait(lease.WaitPolicy{Proceed: w.Proceed, Stopping: w.stopping.Done(), OnWait: ledger.LogLeaseWait(w.Log), GiveUp: giveUp}))
 	if err != nil || l == nil {
@@ -121,8 +125,8 @@ func (w *Worker) acquire(ctx context.Context, p lease.Place, ttl time.Duration, 
 	logEvent := ledger.LogLeaseEvent(w.Log)
 	within, free := l.Keep(ctx, func(e lease.Event) {
 		logEvent(e)
-		if e.Kind == lease.Lost && lost != nil {
-			lost()
+		if e.Kind == lease.Lost {
+			lost(e.Err)
 		}
 	})
 	return within, func() {

@@ -5,15 +5,20 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -211,6 +216,65 @@ func TestWaitForLanes(t *testing.T) {
 		wait()
 		if took := time.Since(begin); took < 22*time.Second || took > 24*time.Second || fmt.Sprint(waited) != "[old]" {
 			t.Errorf("waited %v for %v, want 22s for one run, announced once", took, waited)
+		}
+	})
+}
+
+// A lease that nobody took over is lost when its database is: the run must not end as if another one did its work.
+func TestLeaseOfALostDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "db")
+		d, err := db.Open(t.Context(), "sqlite://"+file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = d.Close() }()
+		w := leasing(t, memory(t), "first")
+		within, release, err := w.Lease(t.Context(), lease.InDB(d), 3*time.Second, false, "site/a")
+		if err != nil || within == nil {
+			t.Fatal(within, err)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		<-within.Done()
+		if cause := w.Cause(); !fault.Stops(cause) || !strings.Contains(cause.Error(), "was deleted") {
+			t.Errorf("the run was stopped by %v, want the loss of its database", cause)
+		}
+		release()
+	})
+}
+
+// unreachable is a store that cannot be reached.
+type unreachable struct{ store.Store }
+
+func (unreachable) Put(context.Context, string, io.Reader, store.PutOptions) error {
+	return syscall.ECONNREFUSED
+}
+
+func (unreachable) Open(context.Context, string) (io.ReadCloser, error) {
+	return nil, syscall.ECONNREFUSED
+}
+
+// After a run was stopped by a shortage, its later stages do not wait for it again, and what was cut off is no failure.
+func TestStoppedByAShortage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := leasing(t, unreachable{memory(t)}, "first")
+		began := time.Now()
+		err := store.Write(t.Context(), w.Store, "a", nil, store.PutOptions{})
+		if took := time.Since(began); !fault.Stops(err) || took < fault.MaxWait {
+			t.Fatalf("%v after %v, want a shortage after a minute", err, took)
+		}
+		if w.NotStored(context.Canceled) || !w.NotStored(err) {
+			t.Error("a result is recorded after the stop")
+		}
+		began = time.Now()
+		_, err = store.ReadAll(t.Context(), w.Store, "a", 1)
+		if took := time.Since(began); !errors.Is(err, syscall.ECONNREFUSED) || took > 10*time.Second {
+			t.Errorf("another call waited for %v after the stop: %v", took, err)
+		}
+		if !w.NotStored(context.Canceled) {
+			t.Error("what the stop has cut off is recorded as a failure")
 		}
 	})
 }

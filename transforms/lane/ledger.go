@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -52,8 +53,11 @@ func (w *Worker) DeadLetter(ctx context.Context, d ledger.DeadLetter) error {
 }
 
 // NotStored counts a result that our side did not take, so that the run is not called
-// done. It reports whether the run stops for it, so that nothing more is to be recorded.
+// done. It reports whether the run stops, so that nothing more is to be recorded.
 func (w *Worker) NotStored(err error) bool {
+	if w.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return true // the stop has cut it off
+	}
 	if whose, _ := fault.Of(fault.Store, err); whose != fault.Ours {
 		return false
 	}

@@ -277,6 +277,9 @@ func (w *Worker) Stop(cause error) {
 			w.mu.Unlock()
 		}
 		w.noMore()
+		if fault.Stops(cause) {
+			w.calls.EndWaits() // of later stages
+		}
 		if errors.Is(cause, lease.ErrLost) || fault.Stops(cause) {
 			w.cancel()
 			return

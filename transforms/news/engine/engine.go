@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -155,6 +156,9 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 	}
 	var stop *errStop
 	if err != nil && within != nil && ctx.Err() == nil && errors.Is(context.Cause(within), lease.ErrLost) {
+		if _, lack := fault.Of(fault.Database, context.Cause(within)); lack != nil {
+			return v.result, lack
+		}
 		err = &errStop{Cut, "another run took it over"}
 	}
 	var notDue *errNotDue

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
@@ -756,6 +758,24 @@ func TestLostLeaseEndsTheVisit(t *testing.T) {
 	assert.Equal(t, "another run took it over", r.Reason)
 	assert.Len(t, w.sim.Requests(), sent, "requests after the other run's last")
 	assert.Equal(t, 10, w.count("1 = 1"))
+}
+
+// A lease that nobody took over is lost when its database is: the visit fails.
+func TestLeaseOfALostDatabase(t *testing.T) {
+	w := once(t)
+	e := w.engine()
+	e.LeaseTTL = 100 * time.Millisecond
+	var file string
+	require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT file FROM pragma_database_list`).Scan(&file))
+	e.Pacer.Clock.Sleep = func(ctx context.Context, _ time.Duration) error {
+		assert.NoError(t, os.Rename(file, file+".away"))
+		<-ctx.Done()
+		assert.NoError(t, os.Rename(file+".away", file)) // too late
+		return ctx.Err()
+	}
+	_, err := e.Run(t.Context(), mk.Provider{})
+	require.ErrorContains(t, err, "was deleted")
+	assert.True(t, fault.Stops(err))
 }
 
 // What a page leaves out the news sitemap says; the alarm comes all the same.

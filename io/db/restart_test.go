@@ -38,7 +38,8 @@ func count(t *testing.T, d *db.DB) (n int) {
 // A restart of PostgreSQL between two statements, in a transaction and while statements
 // run ends nothing, and no transaction is made twice or lost.
 func TestRestart(t *testing.T) {
-	dsn, restart := dbtest.Restartable(t)
+	dsn, control := dbtest.Controlled(t)
+	restart := func(mode string) { control("restart", mode) }
 	ctx := t.Context()
 	d := counting(t, dsn)
 	const add = `UPDATE counts SET n = n + 1`

@@ -65,7 +65,7 @@ type cluster struct {
 	server   string // host:port
 	password string
 	input    io.Closer // it runs until this is closed, by the end of the process; kept here from the garbage collector
-	restart  func(mode string) error
+	control  func(verb, mode string) error
 	schemas  atomic.Int64
 }
 
@@ -105,9 +105,9 @@ func PostgresOf(t testing.TB, bin string) string {
 	return c.schema(t)
 }
 
-// Restartable is Postgres with a server of the test's own, and restarts it: with the mode
-// fast, or immediate, which is a crash.
-func Restartable(t testing.TB) (dsn string, restart func(mode string)) {
+// Controlled is Postgres with a server of the test's own, and has it stop, start or restart:
+// with the mode fast, or immediate, which is a crash.
+func Controlled(t testing.TB) (dsn string, control func(verb, mode string)) {
 	t.Helper()
 	c := &cluster{}
 	var bin string
@@ -116,9 +116,9 @@ func Restartable(t testing.TB) (dsn string, restart func(mode string)) {
 	}
 	dsn = c.schema(t)
 	t.Cleanup(func() { _ = c.input.Close() }) // the end of the process closes it too
-	return dsn, func(mode string) {
+	return dsn, func(verb, mode string) {
 		t.Helper()
-		if err := c.restart(mode); err != nil {
+		if err := c.control(verb, mode); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,9 +152,8 @@ func (c *cluster) schema(t testing.TB) string {
 
 // runScript runs the server until standard input ends, which it does when the test
 // process ends in any way; then it removes the folder.
-const runScript = `bin=$1 dir=$2 port=$3
-"$bin/postgres" -D "$dir/data" -p "$port" -k "$dir" -c listen_addresses=127.0.0.1 \
-	-c fsync=off -c full_page_writes=off -c max_connections=200 >"$dir/log" 2>&1 </dev/null &
+const runScript = `bin=$1 dir=$2
+"$bin/postgres" -D "$dir/data" $3 >"$dir/log" 2>&1 </dev/null &
 cat >/dev/null
 "$bin/pg_ctl" -D "$dir/data" -m fast -w stop >>"$dir/log" 2>&1
 rm -rf "$dir"`
@@ -199,7 +198,8 @@ func (c *cluster) launch(bin string) error {
 	}
 	port := ports[0]
 	c.server = "127.0.0.1:" + port
-	run := exec.Command("sh", "-c", runScript, "sh", bin, dir, port)
+	options := "-p " + port + " -k " + dir + " -c listen_addresses=127.0.0.1 -c fsync=off -c full_page_writes=off -c max_connections=200"
+	run := exec.Command("sh", "-c", runScript, "sh", bin, dir, options)
 	run.Dir = dir
 	run.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential, Setsid: true} // Ctrl-C is not for it
 	c.input, err = run.StdinPipe()
@@ -209,11 +209,11 @@ func (c *cluster) launch(bin string) error {
 	if err := run.Start(); err != nil {
 		return err
 	}
-	c.restart = func(mode string) error {
-		ctl := exec.Command(filepath.Join(bin, "pg_ctl"), "-D", filepath.Join(dir, "data"), "-l", filepath.Join(dir, "log"), "-m", mode, "-w", "restart")
+	c.control = func(verb, mode string) error {
+		ctl := exec.Command(filepath.Join(bin, "pg_ctl"), "-D", filepath.Join(dir, "data"), "-l", filepath.Join(dir, "log"), "-o", options, "-m", mode, "-w", verb)
 		ctl.Dir, ctl.SysProcAttr = dir, run.SysProcAttr
 		if out, err := ctl.CombinedOutput(); err != nil {
-			return fmt.Errorf("restarting: %w: %s", err, out)
+			return fmt.Errorf("%s: %w: %s", verb, err, out)
 		}
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -76,7 +77,8 @@ func Missing(t testing.TB, why error) {
 // Web is a simulated web and the file with its CA.
 type Web struct {
 	*webtest.Web
-	CA string
+	CA     string
+	Before func(http.Handler) http.Handler // of the sites that a job adds, nil for nothing
 }
 
 // StartWeb starts a simulated web for the test.
@@ -95,7 +97,7 @@ func StartWeb(t testing.TB, o webtest.Options) Web {
 	if err := os.WriteFile(ca, w.CAPEM(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Web{w, ca}
+	return Web{Web: w, CA: ca}
 }
 
 // Args returns the program's arguments for a run on a store against the web.

@@ -83,15 +83,14 @@ func TestTables(t *testing.T) {
 	}
 	for _, name := range names[db.Postgres] {
 		of, column, _ := strings.Cut(name, ".")
-		kind := kinds[name][db.Postgres]
 		switch last := len(rows) - 1; {
 		case exported[name]:
 		case strings.HasSuffix(of, "_view"):
-			more = append(more, []string{code(name), kind})
+			more = append(more, []string{code(name), kinds[name][db.Postgres]})
 		case last >= 0 && rows[last][0] == code(of):
-			rows[last][1] += ", " + code(column) + " " + kind
+			rows[last][1] += ", " + code(column)
 		default:
-			rows = append(rows, []string{code(of), code(column) + " " + kind})
+			rows = append(rows, []string{code(of), code(column)})
 		}
 	}
 	require.Greater(t, len(rows), 25)

@@ -138,7 +138,7 @@ func (y yamlFile) schema(t *testing.T) []byte {
 func TestYAMLFiles(t *testing.T) {
 	for _, y := range yamlFiles {
 		w := table{page: "yaml-files.md", name: y.name}
-		first, skip := map[string]string{}, "none" // objects with the same keys are told once
+		first, skip := map[string]string{}, "none" // objects with the same keys, and long texts, are told once
 		read(t, y.dir, "yaml").object(y.of).walk("", func(path string, f field) {
 			require.NotEmpty(t, f.doc, "%s: %s has no comment", y.of, path)
 			if strings.HasPrefix(path, skip+".") {
@@ -155,7 +155,13 @@ func TestYAMLFiles(t *testing.T) {
 					first[fmt.Sprint(f.of.fields)] = path
 				}
 			}
-			w.rows = append(w.rows, []string{code(path), kind, value, f.limits(), f.doc})
+			doc := f.doc
+			if as := first[doc]; as != "" && len(doc) > 60 {
+				doc = "As " + code(as) + "."
+			} else {
+				first[doc] = path
+			}
+			w.rows = append(w.rows, []string{code(path), kind, value, f.limits(), doc})
 		})
 		w.check(t)
 

@@ -91,7 +91,7 @@ type Policy struct {
 	BlockedPathPatterns []string `yaml:"blocked_path_patterns" pattern:"^([/*{]|re:.)"`
 	// How many links a page may be away from a seed URL.
 	MaxDepth int `yaml:"max_depth" jsonschema:"minimum=1,maximum=5,default=3"`
-	// How many pages one session asks for at most.
+	// The most pages that one session requests.
 	MaxPages int `yaml:"max_pages" jsonschema:"minimum=1,maximum=500,default=200"`
 	// The average pause between two requests to the host, in milliseconds. Each pause is
 	// random, between two thirds and four thirds of it, at least 1000.
@@ -108,9 +108,8 @@ type Policy struct {
 	// Pages are made by scripts: render them with Chromium.
 	SPARendering bool `yaml:"spa_rendering" jsonschema:"default=false"`
 
-	// Where the text of pages is taken from, the best first. What no other source has is
-	// taken from html. With html first nothing is asked of the site but its pages. With
-	// github alone nothing is asked of the site: what the repository has are all pages.
+	// Where the text of pages is taken from, the best first; the rest is taken from html.
+	// With html first only pages are requested. With github alone the site gets no request.
 	Sources []Source `yaml:"sources" jsonschema:"enum=github,enum=llms_full,enum=markdown,enum=openapi,enum=html,minItems=1"`
 
 	// A public repository of GitHub with the Markdown from which the pages are made.
@@ -122,23 +121,21 @@ type Policy struct {
 		// The folder of the documentation. Without it the whole repository is read.
 		Path string `yaml:"path"`
 		// The public address of that folder, on the host of the seeds: guide/intro.md is the
-		// page guide/intro below it. Without it a page's address is that of its file on
-		// github.com, which is then the host of the seeds.
+		// page guide/intro below it. Without it pages are files on github.com, the seeds' host.
 		Base string `yaml:"base" pattern:"^https?://"`
 	} `yaml:"github"`
 
 	// The main source of the provider's documents. A provider of context7 is crawled if
-	// Context7 lacks it or could not be asked, or with --fallback.
+	// Context7 lacks it or does not answer, or with --fallback.
 	Channel Channel `yaml:"channel" jsonschema:"enum=crawl,enum=context7,default=crawl"`
 	// What the provider's terms of service say about crawling. A prohibited provider is
-	// never crawled. An unknown one is crawled with a warning, and people are shown at
-	// most 200 characters of its pages.
+	// never crawled. Of an unknown one people see at most 200 characters of a page.
 	Terms Terms `yaml:"tos" jsonschema:"enum=allowed,enum=prohibited,enum=unknown,default=unknown"`
 	// The day on which the terms were read, YYYY-MM-DD. Required unless tos is unknown.
-	// After 90 days the report warns that they are to be read again.
+	// The report warns after 90 days.
 	TermsDate string `yaml:"tos_checked" jsonschema:"format=date"`
-	// The page of the terms of service, on any host. Each session asks for it once; the
-	// report warns when its text has changed, until tos_checked is a later day.
+	// The page of the terms of service, on any host. Each session requests it once. If its
+	// text has changed, the report warns until tos_checked is a later day.
 	TermsURL string `yaml:"tos_url" pattern:"^https?://"`
 	// A group of providers, for people.
 	Category string `yaml:"category"`

@@ -55,10 +55,10 @@ type Declaration struct {
 	// Whether up to 800 characters of the beginning of an article that is not free are stored,
 	// with paywall teaser. Without it, such articles are counted and not stored.
 	Teasers bool `yaml:"teasers" jsonschema:"default=false"`
-	// The shortest time between two runs with --due that ask the publisher, such as 30m. The
-	// time is half of the mean time between its newest articles, within these two.
+	// The shortest time between two crawls with --due, such as 30m. The time is half of the
+	// mean time between the newest articles, within these two.
 	MinInterval string `yaml:"minInterval" jsonschema:"default=15m"`
-	// The longest time between two runs with --due that ask the publisher, such as 24h.
+	// The longest time between two crawls with --due, such as 24h.
 	MaxInterval string `yaml:"maxInterval" jsonschema:"default=6h"`
 
 	// CSS selector of the title, tried before the defaults.

@@ -63,7 +63,7 @@ type Robots struct {
 	ContentType string `json:"content_type,omitempty"`
 	// HTTP status of the last answer, also one that status_code cannot have.
 	LastStatus int `json:"last_status,omitempty"`
-	// Seconds between two requests that its group for this crawler asks for.
+	// The Crawl-delay of the group for this crawler, in seconds.
 	CrawlDelay *float64 `json:"crawl_delay,omitempty"`
 	// Milliseconds from the request to the whole answer.
 	ResponseMS *int64 `json:"response_ms,omitempty"`

@@ -40,7 +40,7 @@ type catalogOptions struct {
 	ListFetchers, ListParsers, DetailFetchers, DetailParsers, Savers int
 	QueueLength, StopAfterKnown                                      int
 	DemoEdition                                                      int
-	Try                                                              string
+	Try, Details                                                     string
 	Tagging                                                          catalog.Tagging
 	Images                                                           catalog.Images
 	History                                                          latest
@@ -112,6 +112,9 @@ func (c *catalogOptions) options(s *option.Set) {
 	workers(&c.QueueLength, "queue-length", 64, "how many tasks may wait for each stage")
 	s.Number(&c.StopAfterKnown, "stop-after-known", 0, "stop reading the list after this many pages without a new product; 0: read the whole list").
 		Range(0, 1_000_000).Says("use 0 or more, at most 1000000").Asked("Stop after known pages", "").Is(option.Extent)
+	s.Text(&c.Details, "details", catalog.DetailsAll, "which products' pages are fetched: all; new: only of products that are not stored yet; "+
+		"incomplete: also of those that lack a required field. The list is read in any case").
+		OneOf(catalog.DetailsAll, catalog.DetailsNew, catalog.DetailsIncomplete).Asked("Product pages", "all, new or incomplete").Is(option.Extent)
 	s.Other(&c.History, "history", "print the latest changes of products' values, newest first; --history=SITE: of one site; --history=SITE/KEY: of one product, with its current values").Is(option.OneRun)
 	s.Number(&c.DemoEdition, "demo-changes", 0, "with --web=demo: how many times every tenth simulated product has changed").Range(0, 9)
 }
@@ -199,7 +202,7 @@ func (c *catalogOptions) config(o RunOptions, l lane.Config) catalog.Config {
 		l.Web.UserAgent += " (+" + c.Contact + ")"
 	}
 	return catalog.Config{Lane: l, Lanes: o.Lanes, DB: o.DB, Sites: c.loaded, ListFetchers: c.ListFetchers, ListParsers: c.ListParsers, DetailFetchers: c.DetailFetchers,
-		DetailParsers: c.DetailParsers, Savers: c.Savers, Tagging: c.Tagging, Images: c.Images, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Restart: o.Force, UnsandboxedBrowser: o.UnsandboxedBrowser, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
+		DetailParsers: c.DetailParsers, Savers: c.Savers, Tagging: c.Tagging, Images: c.Images, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Details: c.Details, Restart: o.Force, UnsandboxedBrowser: o.UnsandboxedBrowser, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
 }
 
 func (c *catalogOptions) instead() *Action {
@@ -246,11 +249,15 @@ func (c *catalogOptions) printHistory(ctx context.Context, o RunOptions, _ store
 // extendCatalog adds alerts that say what is wrong with a site's file.
 func extendCatalog(ctx context.Context, s store.Store, report *ledger.Report) error {
 	if report.Counts[catalog.SitesFailed] > 0 {
+		notOpen := map[string]bool{} // the report has one alert for such a site
+		for _, st := range report.NotOpen() {
+			notOpen[st.Site] = true
+		}
 		for d, err := range ledger.ListDeadLetters(ctx, s, catalog.Job, report.RunID) {
 			if err != nil {
 				return err
 			}
-			if d.Input.URL == "" {
+			if d.Input.URL == "" && !notOpen[d.Input.Source] {
 				report.Complain("site", ledger.Complaint{Source: d.Input.Source, Text: d.Error})
 			}
 		}

@@ -96,7 +96,7 @@ func durable(b *testing.B, d *db.DB, products int) {
 			}
 			l = append(l, one)
 		}
-		_, _, _, err := v.journal.endLists(ctx, l, false)
+		_, _, _, err := v.journal.endLists(ctx, l, nil)
 		return err
 	}
 	plan[4].batch = maxSaveBatch

@@ -58,6 +58,9 @@ type Config struct {
 
 	UnsandboxedBrowser bool // of sites with rendering
 
+	// Details says which products' pages are fetched: all; DetailsNew: only of products that are not stored; or
+	// DetailsIncomplete: also of those that lack a required field.
+	Details        string
 	StopAfterKnown int           // a list ends after this many pages without a new product; 0: it is read to its end
 	Restart        bool          // do not resume an interrupted crawl, and believe a list that has lost most of its products
 	LeaseTTL       time.Duration // of a site; 0 for DefaultLeaseTTL

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -24,7 +25,9 @@ type reader struct {
 	rows    *finder
 	product *finder
 	last    *finder
-	total   *finder
+	visits  atomic.Pointer[map[string]bool] // parameters of products' links that are of one visit; nil: not known yet
+	stated  *finder                         // the number of products
+	total   *finder                         // the same, where it says how many pages there are
 	next    *finder
 	cursor  *finder
 	lines   *finder       // of the product's page
@@ -162,17 +165,17 @@ func (r *reader) compileList() error {
 	r.numbered = has("{page}") || r.offset
 	sized := l.PageSize > 0
 	switch {
-	case l.NextLink != nil && (l.LastPage != nil || l.Total != nil || r.numbered || has("{cursor}")):
-		return wrong("list.next_link", "list: next_link cannot be used with last_page, total, or with {page}, {offset} or {cursor} in url")
+	case l.NextLink != nil && (l.LastPage != nil || r.numbered || has("{cursor}")):
+		return wrong("list.next_link", "list: next_link cannot be used with last_page, or with {page}, {offset} or {cursor} in url")
 	case l.NextLink != nil && l.Body != "":
 		return wrong("list.next_link", "list: next_link cannot be used with body: use next_cursor, and {cursor} in body")
 	case has("{cursor}") != (l.NextCursor != nil):
 		return wrong("list.next_cursor", "list: next_cursor and {cursor} (in url or body) belong together; one of them is missing")
-	case l.NextCursor != nil && (r.numbered || l.LastPage != nil || l.Total != nil):
-		return wrong("list.next_cursor", "list: next_cursor cannot be used with last_page, total, or with {page} or {offset}")
+	case l.NextCursor != nil && (r.numbered || l.LastPage != nil):
+		return wrong("list.next_cursor", "list: next_cursor cannot be used with last_page, or with {page} or {offset}")
 	case l.LastPage != nil && !r.numbered:
 		return wrong("list.last_page", "list: last_page needs {page} in url, or in body")
-	case l.Total != nil && (!r.numbered || !sized):
+	case l.Total != nil && r.numbered && !sized && l.LastPage == nil && !l.UntilEmpty && l.Pages == 0:
 		return wrong("list.total", "list: total needs page_size, and {page} or {offset} in url or body")
 	case l.UntilEmpty && !r.numbered && l.NextCursor == nil && l.NextLink == nil:
 		return wrong("list.until_empty", "list: until_empty needs {page}, {offset}, next_cursor or next_link")
@@ -182,7 +185,8 @@ func (r *reader) compileList() error {
 		return wrong("list.page_size", "list.page_size %d: want 1 to 10000", l.PageSize)
 	case l.Pages < 0 || l.Pages > maxListPages:
 		return wrong("list.pages", "list.pages %d: want 1 to %d", l.Pages, maxListPages)
-	case l.Format == formatSitemap && (l.Body != "" || l.Rows != nil || l.NextLink != nil || l.NextCursor != nil || r.numbered || l.UntilEmpty):
+	case l.Format == formatSitemap && (l.Body != "" || l.Rows != nil || l.NextLink != nil || l.NextCursor != nil ||
+		l.Total != nil || r.numbered || l.UntilEmpty):
 		return wrong("list.format", "list.format sitemap: it has only url, pages and product_link.regexp")
 	case l.Rendering && (l.Format != formatHTML || l.Body != ""):
 		return wrong("list.rendering", "list.rendering: only HTML pages without body are rendered")
@@ -199,7 +203,7 @@ func (r *reader) compileList() error {
 		to   **finder
 		link bool
 	}{{"rows", l.Rows, &r.rows, false}, {"product_link", l.ProductLink, &r.product, true}, {"last_page", l.LastPage, &r.last, false},
-		{"total", l.Total, &r.total, false}, {"next_link", l.NextLink, &r.next, true}, {"next_cursor", l.NextCursor, &r.cursor, false}} {
+		{"total", l.Total, &r.stated, false}, {"next_link", l.NextLink, &r.next, true}, {"next_cursor", l.NextCursor, &r.cursor, false}} {
 		if part.of == nil {
 			continue
 		}
@@ -216,6 +220,9 @@ func (r *reader) compileList() error {
 		}
 		f.apart = part.of == l.LastPage || part.of == l.Total
 		*part.to = &f
+	}
+	if r.numbered && sized {
+		r.total = r.stated
 	}
 	return nil
 }

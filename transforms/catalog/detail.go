@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
+	judging "github.com/newsfork/seed-engine/transforms/site"
 )
 
 // productDetailFetcher fetches products' pages:
@@ -26,9 +28,9 @@ func (v *visit) productDetailFetcher() *stage {
 				}
 				return []Task{SaveProduct{ProductDetail: p, from: t}}, nil
 			}
-			text, at, err := v.fetch(ctx, t.ProductURL, nil, v.reader.site.Detail.Format)
+			got, err := v.fetch(ctx, t.ProductURL, nil, v.reader.site.Detail.Format)
 			if err == nil && v.reader.site.Detail.Rendering {
-				text, err = v.render(ctx, at, text)
+				got.text, err = v.render(ctx, got.at, got.text)
 			}
 			if t.asked == "" && (err == nil || removed(err)) {
 				seen := observation{aspect: aspectPage, has: err == nil, expected: true, url: t.ProductURL}
@@ -45,7 +47,7 @@ func (v *visit) productDetailFetcher() *stage {
 			if !t.fetched {
 				v.state.Stats.detailPagesFetched.Add(1)
 			}
-			return []Task{ParseProductDetailHtml{ProductURL: t.ProductURL, HTMLContent: text, at: at, from: t}}, nil
+			return []Task{ParseProductDetailHtml{ProductURL: t.ProductURL, HTMLContent: got.text, at: got.at, verdict: got.verdict, from: t}}, nil
 		}}
 }
 
@@ -79,13 +81,18 @@ func (v *visit) commitAbsent(ctx context.Context, results []result) error {
 		if !absent {
 			continue
 		}
-		known, err := v.journal.markAbsent(ctx, r.task.entry(), outcome)
+		var f *failure
+		e := r.task.entry()
+		if errors.As(r.err, &f) && f.answer != nil && (e.Asked == "" || v.listless.Load()) { // else the list agrees
+			v.answered(ctx, e, *f.answer)
+		}
+		known, err := v.journal.markAbsent(ctx, e, outcome)
 		if err != nil {
 			return fmt.Errorf("recording that a product's page does not show it: %w", err)
 		}
 		if known {
 			r.err = nil
-			v.resolve(ctx, r.task.entry())
+			v.resolve(ctx, e)
 		}
 	}
 	return nil
@@ -103,6 +110,12 @@ func (v *visit) productDetailParser() *stage {
 			defer end()
 			p, err := v.reader.readDetail(t.at, t.HTMLContent, t.from.row)
 			p.URL = t.ProductURL // the link in the list, wherever it leads
+			if err != nil {
+				if f := wall(t.verdict); f != nil {
+					return nil, f
+				}
+			}
+			v.answered(ctx, t.entry(), judging.Answer{Status: http.StatusOK})
 			seen := observation{aspect: aspectKey, has: err == nil, expected: true, url: t.ProductURL}
 			if err != nil {
 				seen.why = err.Error()

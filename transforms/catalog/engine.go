@@ -13,6 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	judging "github.com/newsfork/seed-engine/transforms/site"
 )
 
 // stage is one kind of task with its queue and its pool of workers.
@@ -48,6 +49,8 @@ type failure struct {
 	kind  string // of the dead letter
 	final bool   // another try would fail in the same way
 	err   error
+	// answer is what the site answered in place of the page, for the judgement of the site. nil: the task failed otherwise.
+	answer *judging.Answer
 }
 
 func (f *failure) Error() string { return f.err.Error() }
@@ -81,7 +84,8 @@ type engine struct {
 	stages  []*stage
 	state   *SharedState
 	journal journal
-	// deadLetter writes a dead letter for a task that is not tried again, before the journal ends it.
+	// deadLetter writes a dead letter for a task that is not tried again, before the journal ends it. After errHeld the
+	// task stays in the journal.
 	deadLetter func(ctx context.Context, e entry, stage string, f *failure) error
 	// unit is lane.Worker.Unit for a task.
 	unit func(ctx context.Context, e entry) (within context.Context, end func(), err error)
@@ -377,8 +381,11 @@ func (e *engine) retryOrEnd(ctx context.Context, s *stage, r *result) bool {
 		if err = e.deadLetter(ctx, t, s.name, f); err == nil {
 			err = e.journal.end(ctx, t)
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			e.state.Stats.fail(s.fails)
+		case errors.Is(err, errHeld):
+			err = nil
 		}
 	} else {
 		err = e.journal.retry(ctx, t, e.now().Add(e.backoff(t.Tries)))

@@ -33,11 +33,11 @@ type listPage struct {
 	last     int               // number of the last page, 0 if the page does not show it
 	next     string
 	cursor   string
-	children []string        // sitemaps of an index
-	cut      bool            // the page has more than what was read
-	none     bool            // the page says itself that it has no products: [] in JSON, and not nothing
-	left     string          // what the site's file leaves out of a page that has no other products, "" for nothing
-	around   map[string]bool // what it has besides its products, see frame
+	children []string // sitemaps of an index
+	cut      bool     // the page has more than what was read
+	none     bool     // the page says itself that it has no products: [] in JSON, and not nothing
+	left     string   // what the site's file leaves out of a page that has no other products, "" for nothing
+	total    int      // how many products the list has, as the page states it; 0: it does not
 	has      map[string]bool
 }
 
@@ -102,7 +102,6 @@ func (r *reader) readList(address, text string) (listPage, error) {
 	if len(p.products) == 0 {
 		p.left = cmp.Or(r.rows, r.product).leftOut(read)
 	}
-	p.around = r.around(read)
 	return p, r.readEnd(address, read, base, &p)
 }
 
@@ -115,11 +114,13 @@ func (r *reader) readEnd(address string, read *page, base *url.URL, p *listPage)
 			}
 		}
 	}
-	if r.total != nil {
-		if s, ok := r.total.first(read); ok {
-			if n, ok := r.total.largest(s, productNumbers); ok {
-				size := r.site.List.PageSize
-				p.last = max(p.last, r.firstPage()-1+(n+size-1)/size)
+	if total := cmp.Or(r.stated, r.total); total != nil {
+		if s, ok := total.first(read); ok {
+			if n, ok := total.largest(s, productNumbers); ok {
+				p.total = n
+			}
+			if size := r.site.List.PageSize; ok && r.total != nil {
+				p.last = max(p.last, r.firstPage()-1+(p.total+size-1)/size)
 			}
 		}
 	}

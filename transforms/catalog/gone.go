@@ -9,22 +9,24 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	judging "github.com/newsfork/seed-engine/transforms/site"
 )
 
 // crawlEnd has the figures of a crawl at its end.
 type crawlEnd struct {
+	named   int64 // products in its lists, by key, with pages that do not exist
+	whole   bool  // all of the list was read
 	listed  int64 // product pages in its lists
 	gone    int64 // products that are gone since this crawl
 	missing int64 // products that were not found for the first time
 	kept    int64 // products that the list does not name, and that are not gone because not all of it was read
-	shrunk  bool  // so many are missing, or all pages but one, that the list seems incomplete, so none was marked as gone
+	shrunk  bool  // all pages but one are missing, so the list seems incomplete, and none was marked as gone
 	shorter bool  // more than a tenth of the products are missing
 	absent  bool  // none of the listed pages exists, so nothing was concluded
 }
 
 const (
-	// maxGone is how many products may vanish from a list at once. More may vanish if they
-	// are at most half of all products; above a tenth that is an alert.
+	// maxGone is how many products may vanish from a list at once without an alert. More may, up to a tenth.
 	maxGone = 10
 	// unlistedTerm ends a product that the list does not name but whose page still shows it. A
 	// week less a day: the second weekly crawl then ends it, even if it begins a little earlier.
@@ -90,28 +92,65 @@ type comparison struct {
 	notThere     int64 // of them, those that do not exist
 	asked        int64 // products whose pages were requested because the list does not name them
 	pages        int   // of the list
+	named        int64 // products in the list by key
+	before, left int64 // stored products that the list before named; those that this one names
 	how          int   // listWhole …
-	shrunk       bool
+	thin         bool  // it names so much less that the site may not be what it was
+	shrunk       bool  // only one of its pages is left
 }
 
 // compare compares the list that was read with what is stored.
 func (j *rows) compare(ctx context.Context, tx *sql.Tx, believed bool) (c comparison, err error) {
 	var before, gap int
+	var lost int64
 	if err := errors.Join(
 		tx.QueryRowContext(ctx, `SELECT partial, list_pages FROM catalog_crawls WHERE site = $1`, j.site).Scan(&c.how, &before),
 		tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchListPage).Scan(&c.pages),
 		tx.QueryRowContext(ctx, `SELECT COALESCE(sum(CASE WHEN asked = '' THEN 1 ELSE 0 END), 0), COALESCE(sum(CASE WHEN asked <> '' THEN 1 ELSE 0 END), 0),
 			COALESCE(sum(CASE WHEN asked = '' AND page IN (-2, -3) THEN 1 ELSE 0 END), 0) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchProductDetailPage).Scan(&c.listed, &c.asked, &c.notThere),
-		tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND state <> 'gone'`, j.site).Scan(&c.all),
-		tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&c.missing),
+		tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN unlisted_at = 0
+			AND first_seen < (SELECT started_at FROM catalog_crawls WHERE site = $1) THEN 1 ELSE 0 END), 0)
+			FROM catalog_products WHERE site = $1 AND state <> 'gone'`, j.site).Scan(&c.all, &c.before),
+		tx.QueryRowContext(ctx, `SELECT count(DISTINCT product_key) FROM catalog_products p
+			JOIN catalog_tasks t ON t.site = p.site AND t.kind = 'FetchProductDetailPage' AND t.url = p.url AND t.asked = ''
+			WHERE p.site = $1 AND p.state <> 'gone'`, j.site).Scan(&c.named),
+		tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks t
+			WHERE t.site = $1 AND t.kind = 'FetchProductDetailPage' AND t.asked = '' AND t.page IN (-2, -3) AND NOT EXISTS (SELECT 1 FROM catalog_products p WHERE p.site = t.site AND p.url = t.url AND p.state <> 'gone')`, j.site).Scan(&lost),
+		tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN unlisted_at = 0 THEN 1 ELSE 0 END), 0)`+unlisted,
+			j.site, j.number).Scan(&c.missing, &c.left),
 		tx.QueryRowContext(ctx, `SELECT count(*)`+gaps, j.site).Scan(&gap)); err != nil {
 		return c, err
 	}
 	if gap > 0 && c.how == listWhole {
 		c.how = listFaulty
 	}
-	c.shrunk = !believed && c.how != listLimited && c.missing > 0 && (c.missing > maxGone && 2*c.missing > c.all || c.pages == 1 && before > 1)
+	c.named += lost
+	c.left = c.before - c.left
+	c.thin = !believed && c.how == listWhole && j.thin(c)
+	c.shrunk = !believed && c.how != listLimited && c.missing > 0 && c.pages == 1 && before > 1
 	return c, nil
+}
+
+// allAbsent reports whether none of the pages exists to which the list leads.
+func (c comparison) allAbsent() bool { return c.listed >= minBreak && c.notThere == c.listed }
+
+// compared is compare in a transaction of its own.
+func (j *rows) compared(ctx context.Context, believed bool) (c comparison, err error) {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) (err error) {
+		c, err = j.compare(ctx, tx, believed)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("comparing the list of %s with what is stored: %w", j.site, err)
+	}
+	return c, err
+}
+
+// thin reports whether the site would be thin by what its list names alone.
+func (j *rows) thin(c comparison) bool {
+	judge := judging.Begin(j.about)
+	judge.Listed(int(c.left), int(c.before))
+	return judge.Verdict().State == judging.Thin
 }
 
 // askMissing adds the pages of the products that the list does not name, and reports how many:
@@ -122,13 +161,14 @@ func (j *rows) askMissing(ctx context.Context, r *reader, believed bool, seeds [
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		n, again = 0, false
 		c, err := j.compare(ctx, tx, believed)
-		if again = err == nil && c.shrunk && seeds != nil && c.notThere < c.listed; again {
+		if again = err == nil && (c.shrunk || c.thin) && seeds != nil && c.notThere < c.listed; again {
 			if _, err = tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchListPage); err == nil {
 				_, err = j.insert(ctx, tx, seeds)
 			}
 			return err
 		}
-		if err != nil || r.site.Detail.Format == formatNone || c.listed == 0 || c.missing == 0 || c.shrunk || believed || c.how == listLimited || c.notThere == c.listed {
+		if err != nil || r.site.Detail.Format == formatNone || c.listed == 0 || c.missing == 0 || c.shrunk || c.thin || believed ||
+			c.how == listLimited || c.notThere == c.listed {
 			return err
 		}
 		got, err := tx.QueryContext(ctx, `SELECT product_key, url, detail`+unlisted+` AND NOT EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage')`, j.site, j.number)
@@ -191,12 +231,12 @@ func (j *rows) close(ctx context.Context, r *reader, now time.Time, runID string
 		if err != nil {
 			return err
 		}
-		c = crawlEnd{listed: said.listed, shrunk: said.shrunk, absent: said.listed >= minBreak && said.notThere == said.listed}
+		c = crawlEnd{listed: said.listed, named: said.named, whole: said.how == listWhole, shrunk: said.shrunk, absent: said.allAbsent()}
 		missing := max(said.missing, said.asked)
 		c.shorter = !believed && !said.shrunk && said.how == listWhole && missing > maxGone && 10*missing > said.all
 		if c.listed > 0 && !c.absent {
 			whole := said.how == listWhole && !said.shrunk
-			for _, s := range j.conclusions(whole, whole && believed, r.site.Detail.Format == formatNone, whole && !c.shorter) {
+			for _, s := range j.conclusions(whole, whole && believed, r.site.Detail.Format == formatNone) {
 				if err := j.conclude(ctx, tx, s, now, runID, &c); err != nil {
 					return err
 				}
@@ -238,7 +278,7 @@ const (
 // the second crawl in which its page answers 404, shows another product or has no key; at once
 // when its page answers 404 and the list does not name it either; without a page of its own
 // in the second crawl that does not list it; and after unlistedTerm, whatever its page shows.
-func (j *rows) conclusions(whole, believed, rowsOnly, ends bool) (all []conclusion) {
+func (j *rows) conclusions(whole, believed, rowsOnly bool) (all []conclusion) {
 	all = []conclusion{{stateGone, absent + `= -3)`}, {stateGone, absent + `= -2)` + ripe}}
 	if whole {
 		all = append(all, conclusion{stateGone, absent + `= -2 AND t.asked <> '')`}, conclusion{stateGone, absent + `= -1)` + ripe})
@@ -249,11 +289,8 @@ func (j *rows) conclusions(whole, believed, rowsOnly, ends bool) (all []conclusi
 	if whole && rowsOnly {
 		all = append(all, conclusion{stateGone, unnamed + ripe}, conclusion{"missing", unnamed})
 	}
-	if ends {
-		all = append(all, conclusion{stateGone, unnamed + ` AND unlisted_at BETWEEN 1 AND $3`})
-	}
 	if whole {
-		all = append(all, conclusion{"unlisted", unnamed})
+		all = append(all, conclusion{stateGone, unnamed + ` AND unlisted_at BETWEEN 1 AND $3`}, conclusion{"unlisted", unnamed})
 	}
 	return append(all, conclusion{"listed", `NOT ` + unnamed}, conclusion{"missing", absent + `< 0)`})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	judging "github.com/newsfork/seed-engine/transforms/site"
 )
 
 // The states of a row of catalog_tasks. Queries have the first one as a literal, because
@@ -24,6 +25,7 @@ type rows struct {
 	db     *db.DB
 	site   string
 	number int64 // of the open crawl
+	about  judging.About
 
 	mu        sync.Mutex
 	displaces map[string]int // by key: how many products' pages show this product in their place
@@ -90,12 +92,60 @@ func (j *rows) add(ctx context.Context, pages []entry) error {
 	})
 }
 
+// leave ends a crawl of a site that is not open, and concludes nothing. What failed, what was not there, and the first
+// list page wait for the next run, which resumes the crawl. It reads the list from the first page if whole is true
+// or no product was listed.
+func (j *rows) leave(ctx context.Context, first string, whole bool, now time.Time) error {
+	err := j.db.Tx(ctx, func(tx *sql.Tx) error {
+		var listed int64
+		err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2 AND asked = ''`,
+			j.site, KindFetchProductDetailPage).Scan(&listed)
+		if err != nil {
+			return err
+		}
+		if listed > 0 && !whole {
+			_, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, tries = 0, not_before = 0,
+				page = CASE WHEN page < 0 THEN 0 ELSE page END WHERE site = $2 AND (state <> $3 OR page < 0 OR kind = $4 AND url = $5)`,
+				waiting, j.site, done, KindFetchListPage, first)
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1`, j.site); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE catalog_crawls SET finished_at = $1 WHERE site = $2`, db.Micros(now), j.site)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("ending the crawl of %s: %w", j.site, err)
+	}
+	return nil
+}
+
+// some returns up to n stored products as tasks.
+func (j *rows) some(ctx context.Context, n int) (tasks []entry, err error) {
+	got, err := j.db.QueryContext(ctx, `SELECT product_key, url FROM catalog_products
+		WHERE site = $1 AND state <> 'gone' ORDER BY last_seen DESC, product_key LIMIT $2`, j.site, n)
+	if err != nil {
+		return nil, err
+	}
+	for got.Next() {
+		e := entry{Kind: KindFetchProductDetailPage}
+		if err := got.Scan(&e.Asked, &e.URL); err != nil {
+			return nil, joinClose(err, got)
+		}
+		tasks = append(tasks, e)
+	}
+	return tasks, joinClose(got.Err(), got)
+}
+
 // due implements journal.
 func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, next time.Time, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		tasks, next = nil, time.Time{}
 		// Products come before list pages, and list pages in their order, so that work in progress is completed first.
-		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, list_row, not_before, asked FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
+		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, list_row, not_before, asked,
+			EXISTS (SELECT 1 FROM catalog_products p WHERE p.site = catalog_tasks.site AND p.url = catalog_tasks.url AND p.state <> 'gone')
+			FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
 			ORDER BY kind DESC, page, url LIMIT $3`, j.site, db.Micros(now), n)
 		if err != nil {
 			return err
@@ -103,7 +153,7 @@ func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, ne
 		for got.Next() {
 			var e entry
 			var at int64
-			if err := got.Scan(&e.Kind, &e.URL, &e.Page, &e.Tries, &e.Fetched, &e.Row, &at, &e.Asked); err != nil {
+			if err := got.Scan(&e.Kind, &e.URL, &e.Page, &e.Tries, &e.Fetched, &e.Row, &at, &e.Asked, &e.Known); err != nil {
 				return joinClose(err, got)
 			}
 			tasks = append(tasks, e)
@@ -153,11 +203,12 @@ func (j *rows) end(ctx context.Context, e entry) error {
 
 // endLists ends list pages and begins the tasks that follow from them: products at once,
 // and more list pages through feed. fresh are the products that are new to this crawl;
-// known, only with withKnown, are those that the database had before. loops are the pages
-// that lead only to what the crawl had before: it does not follow them.
-func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, loops []string, err error) {
+// known are those that the database had before; skips chooses those whose pages are not fetched. loops are the
+// pages that lead only to what the crawl had before: it does not follow them.
+func (j *rows) endLists(ctx context.Context, pages []listResult, skips func(known) bool) (fresh map[string]bool, had map[string]known,
+	loops []string, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		fresh, known, loops = map[string]bool{}, map[string]bool{}, nil
+		fresh, loops = map[string]bool{}, nil
 		if err := j.tellApart(ctx, tx, pages); err != nil {
 			return err
 		}
@@ -166,10 +217,11 @@ func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool)
 			from = append(from, p.from)
 			found = append(found, ofKind(p.found, KindFetchProductDetailPage)...)
 		}
-		if withKnown {
-			if err := j.known(ctx, tx, found, known); err != nil {
-				return err
-			}
+		if had, err = j.known(ctx, tx, found); err != nil {
+			return err
+		}
+		for i := range found {
+			found[i].Skip = skips != nil && skips(had[found[i].URL])
 		}
 		added, err := j.insert(ctx, tx, found)
 		if err != nil {
@@ -192,7 +244,7 @@ func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool)
 		}
 		return j.set(ctx, tx, from, done)
 	})
-	return fresh, known, loops, err
+	return fresh, had, loops, err
 }
 
 // tellApart gives products of rows an address of their own if another product of the crawl,
@@ -263,20 +315,32 @@ func (j *rows) insertLists(ctx context.Context, tx *sql.Tx, p listResult) (loop 
 	return p.inOrder && len(added) == 0, err
 }
 
-// known adds the products' addresses that the database has to known.
-func (j *rows) known(ctx context.Context, tx *sql.Tx, found []entry, known map[string]bool) error {
-	got, err := tx.QueryContext(ctx, `SELECT url FROM catalog_products WHERE site = $1 AND url `+j.db.AnyOf(2), j.site, j.db.List(urlsOf(found)))
+// known is a stored product at an address.
+type known struct {
+	detail string // its fields, as JSON; "": there is no such product
+	sure   bool   // it is not gone, and no crawl has missed it
+}
+
+// known returns the products that the database has, by their addresses.
+func (j *rows) known(ctx context.Context, tx *sql.Tx, found []entry) (map[string]known, error) {
+	got, err := tx.QueryContext(ctx, `SELECT url, detail, state <> 'gone' AND missing_in = 0 FROM catalog_products
+		WHERE site = $1 AND url `+j.db.AnyOf(2), j.site, j.db.List(urlsOf(found)))
 	if err != nil {
-		return err
+		return nil, err
 	}
+	all := map[string]known{}
 	for got.Next() {
 		var url string
-		if err := got.Scan(&url); err != nil {
-			return joinClose(err, got)
+		var k known
+		if err := got.Scan(&url, &k.detail, &k.sure); err != nil {
+			return nil, joinClose(err, got)
 		}
-		known[url] = true
+		if before, had := all[url]; had { // two products at an address: one of them may be anywhere
+			k.sure = k.sure && before.sure
+		}
+		all[url] = k
 	}
-	return joinClose(got.Err(), got)
+	return all, joinClose(got.Err(), got)
 }
 
 func urlsOf(tasks []entry) []string {
@@ -309,7 +373,10 @@ func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (added []s
 		all := make([][]any, len(own))
 		for i, e := range own {
 			state := waiting
-			if kind == KindFetchProductDetailPage && e.Asked == "" {
+			switch {
+			case e.Skip:
+				state = done
+			case kind == KindFetchProductDetailPage && e.Asked == "":
 				state = begun
 			}
 			all[i] = []any{e.URL, j.site, string(kind), int64(e.Page), int64(state), int64(0), int64(0), int64(0), e.Row, e.Asked}

@@ -50,7 +50,7 @@ func TestPostgresReadsFewRowsForATask(t *testing.T) {
 				page.found = append(page.found, e)
 				products = append(products, product{key: key, url: e.URL, from: e})
 			}
-			fresh, _, _, err := j.endLists(t.Context(), []listResult{page}, false)
+			fresh, _, _, err := j.endLists(t.Context(), []listResult{page}, nil)
 			require.NoError(t, err)
 			require.Len(t, fresh, perPage)
 			o, err := j.save(t.Context(), products, time.Now(), "r", nil)

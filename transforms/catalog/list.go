@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"net/http"
 	"sync"
 
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
+	judging "github.com/newsfork/seed-engine/transforms/site"
 )
 
 // listPageFetcher fetches list pages: FetchListPage → ParseListPageHtml.
@@ -19,11 +21,7 @@ func (v *visit) listPageFetcher() *stage {
 			if v.known.past(t.Page) || v.ended.past(t.Page) {
 				return nil, nil
 			}
-			at, body := v.reader.listRequest(t.URL, t.Page)
-			text, at, err := v.fetch(ctx, at, body, v.reader.site.List.Format)
-			if err == nil && v.reader.site.List.Rendering {
-				text, err = v.render(ctx, at, text)
-			}
+			got, err := v.fetchList(ctx, t)
 			if err != nil && v.reader.site.List.UntilEmpty && t.Page > v.reader.firstPage() && removed(err) {
 				return nil, nil // where other sites show a page without products
 			}
@@ -33,8 +31,18 @@ func (v *visit) listPageFetcher() *stage {
 			if !t.fetched {
 				v.state.Stats.listPagesFetched.Add(1)
 			}
-			return []Task{ParseListPageHtml{Page: t.Page, HTMLContent: text, at: at, from: t}}, nil
+			return []Task{ParseListPageHtml{Page: t.Page, HTMLContent: got.text, at: got.at, verdict: got.verdict, from: t}}, nil
 		}}
+}
+
+// fetchList fetches a list page.
+func (v *visit) fetchList(ctx context.Context, t FetchListPage) (fetched, error) {
+	at, body := v.reader.listRequest(t.URL, t.Page)
+	got, err := v.fetch(ctx, at, body, v.reader.site.List.Format)
+	if err == nil && v.reader.site.List.Rendering {
+		got.text, err = v.render(ctx, got.at, got.text)
+	}
+	return got, err
 }
 
 // commitSkipped ends the list pages that are not read: the list has ended before them, or they
@@ -62,16 +70,18 @@ func (v *visit) listPageParser() *stage {
 				return nil, err
 			}
 			defer end()
-			p, err := v.reader.readList(redirected(t.from.URL, t.at), t.HTMLContent)
+			p, err := v.parseList(ctx, t)
 			if err != nil {
-				return nil, &failure{kind: "parse_failed", final: true, err: err}
+				return nil, err
 			}
+			v.answered(ctx, t.entry(), judging.Answer{Status: http.StatusOK})
 			if p.foreign > 0 {
 				v.log.Warn("links_left_out", "url", t.from.URL, "count", p.foreign, "reason", "of another host, or not http")
 			}
 			if t.Page != v.reader.firstPage() && len(p.children) > 0 {
 				v.log.Warn("links_left_out", "url", t.from.URL, "count", len(p.children), "reason", "sitemaps of an index to which an index leads")
 			}
+			v.stated(p)
 			if err := v.observeRows(t.from.URL, p); err != nil {
 				return nil, err
 			}
@@ -87,11 +97,11 @@ func (v *visit) listPageParser() *stage {
 					return nil, &failure{kind: "no_products", final: true, err: v.reader.noProducts(p)}
 				}
 			}
-			other := v.reader.site.List.Format != formatSitemap && !v.frame.fits(v.reader.site.List.Format, p)
-			if other && v.reader.saysEnd() {
-				return nil, &failure{kind: "no_products", err: v.reader.unlike()}
+			past := v.reader.pastLimit(t.Page, p)
+			if past && v.limited.CompareAndSwap(false, true) {
+				v.warn(listLimit, "", 1)
 			}
-			if other || v.reader.leavesMore(t.Page, p) || p.cut || p.keyless > 0 {
+			if past || v.reader.leavesMore(t.Page, p) || p.cut || p.keyless > 0 {
 				v.partial.Store(true)
 			}
 			if v.leavesOut(t.Page, p) {
@@ -104,6 +114,26 @@ func (v *visit) listPageParser() *stage {
 			}
 			return found, nil
 		}}
+}
+
+// parseList reads a list page. It fails if the site shows something else in its place, which is not the end of the list.
+func (v *visit) parseList(ctx context.Context, t ParseListPageHtml) (listPage, error) {
+	p, err := v.readList(ctx, t)
+	var unread *failure
+	if errors.As(err, &unread) || errors.Is(err, errStopped) {
+		return p, err
+	}
+	if err != nil || len(p.products)+len(p.children)+p.keyless+p.foreign == 0 && p.left == "" && !p.none {
+		later := v.reader.site.List.UntilEmpty && t.Page > v.reader.firstPage()
+		if f := wall(t.verdict); f != nil && !(later && removed(f)) {
+			f.kind = "no_products"
+			return p, f
+		}
+	}
+	if err != nil {
+		return p, &failure{kind: "parse_failed", final: true, err: err}
+	}
+	return p, nil
 }
 
 // passOver records a page whose products the site's file leaves out, which is not the end of
@@ -171,15 +201,6 @@ func (r *reader) noProducts(p listPage) error {
 		return fmt.Errorf("the first list page has no row (list.rows: %s)", l.Rows)
 	}
 	return fmt.Errorf("the first list page has no product link (%s)", l.ProductLink)
-}
-
-// unlike says why a page without products is none of the list.
-func (r *reader) unlike() error {
-	why := "it has no products, and is not like the list's other pages, so it may be a login or an error page"
-	if r.site.List.UntilEmpty {
-		why += " and not the end of the list: if it is the end, let list.last_page or list.total say where that is, in place of list.until_empty"
-	}
-	return errors.New(why)
 }
 
 // more returns the list pages that follow from a list page.
@@ -260,7 +281,7 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			return err
 		}
 	}
-	fresh, known, loops, err := v.journal.endLists(ctx, pages, v.cfg.StopAfterKnown > 0)
+	fresh, known, loops, err := v.journal.endLists(ctx, pages, v.skips)
 	if err != nil {
 		return err
 	}
@@ -279,10 +300,11 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 				kept = append(kept, t) // makes the engine read the journal
 				continue
 			}
-			if !known[e.URL] {
+			was, had := known[e.URL]
+			if e.Known = had; !had {
 				news++
 			}
-			if fresh[e.URL] {
+			if fresh[e.URL] && !v.skips(was) {
 				delete(fresh, e.URL) // two pages of this batch may have it
 				kept = append(kept, e.task())
 				v.state.Stats.productURLsFound.Add(1)

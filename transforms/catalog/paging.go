@@ -193,19 +193,35 @@ func (r *reader) following(page int, p listPage) []entry {
 }
 
 // leavesMore reports whether there may be products that the crawl's list pages do not
-// show: the crawl ends before the list does, or a page in the middle is empty.
+// show: a page in the middle is empty, or says that the list has ended before it.
 func (r *reader) leavesMore(page int, p listPage) bool {
 	empty := len(p.products) == 0 && p.left == ""
 	more := p.next != "" || p.cursor != ""
 	switch {
 	case r.site.List.Format == formatSitemap:
-		return len(p.children) > 0 && (page != r.firstPage() || len(p.children) >= r.pages())
+		return len(p.children) > 0 && page != r.firstPage()
+	case r.site.List.UntilEmpty:
+		return false
+	case r.last != nil || r.total != nil:
+		return empty || p.last < page && (p.last > 0 || r.total != nil)
+	case r.next != nil || r.cursor != nil:
+		return empty && (more || !p.none)
+	}
+	return false
+}
+
+// pastLimit reports whether the list continues, or may continue, after the last page that list.pages allows.
+func (r *reader) pastLimit(page int, p listPage) bool {
+	more, empty := p.next != "" || p.cursor != "", len(p.products) == 0 && p.left == ""
+	switch {
+	case r.site.List.Format == formatSitemap:
+		return page == r.firstPage() && len(p.children) >= r.pages()
 	case r.site.List.UntilEmpty:
 		return !empty && page >= r.end() && (more || r.numbered)
 	case r.last != nil || r.total != nil:
-		return empty || p.last > r.end() || p.last < page && (p.last > 0 || r.total != nil)
+		return p.last > r.end()
 	case r.next != nil || r.cursor != nil:
-		return empty && (more || !p.none) || more && page >= r.end()
+		return more && page >= r.end()
 	}
 	return r.numbered && page == r.end() && !empty
 }

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
+	judging "github.com/newsfork/seed-engine/transforms/site"
 )
 
 const (
@@ -88,9 +92,11 @@ func (v *visit) readRobots(ctx context.Context) error {
 	case errors.As(err, &abandoned):
 		return v.abandoned(abandoned)
 	case errors.As(err, &unread) && unread.Err != nil:
-		return &failure{kind: "robots_unreachable", err: fmt.Errorf("%w: %w", errUnreachable, unread.Err)}
+		return &failure{kind: "robots_unreachable", err: fmt.Errorf("%w: %w", errUnreachable, unread.Err),
+			answer: &judging.Answer{Failure: string(unread.Err.Kind)}}
 	case errors.As(err, &unread):
-		return &failure{kind: "robots_unreachable", err: fmt.Errorf("%w: %s answers %d", errUnreachable, unread.URL, unread.Status)}
+		return &failure{kind: "robots_unreachable", err: fmt.Errorf("%w: %s answers %d", errUnreachable, unread.URL, unread.Status),
+			answer: &judging.Answer{Status: unread.Status}}
 	}
 	return unlessStopped(ctx, err)
 }
@@ -111,20 +117,50 @@ func unlessStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// fetch returns the text of a page of a format, and where it was found: after redirects,
-// which is what its links are relative to. A request with a body is a POST.
-func (v *visit) fetch(ctx context.Context, at string, body []byte, format string) (text, found string, err error) {
+// fetched is a page that was fetched.
+type fetched struct {
+	text    string
+	at      string         // after redirects, which is what its links are relative to
+	verdict answer.Verdict // counts only if the page has none of what it should have
+}
+
+// fetch returns a page of a format. A request with a body is a POST.
+func (v *visit) fetch(ctx context.Context, at string, body []byte, format string) (f fetched, err error) {
 	resp, err := v.request(ctx, at, body, format)
 	if err != nil {
-		return "", "", err
+		return f, err
 	}
+	f.at, f.text, f.verdict = resp.FinalURL, string(resp.Body), classify(at, resp)
 	if format != formatHTML { // JSON is UTF-8, and the reader of sitemaps finds out their encoding itself
-		return string(resp.Body), resp.FinalURL, nil
+		return f, nil
 	}
-	if text, _, err = charset.Decode(resp.Body, resp.Header.Get("Content-Type")); err != nil {
-		return "", "", &failure{kind: "bad_charset", final: true, err: err}
+	if f.text, _, err = charset.Decode(resp.Body, resp.Header.Get("Content-Type")); err != nil {
+		return f, &failure{kind: "bad_charset", final: true, err: err}
 	}
-	return text, resp.FinalURL, nil
+	return f, nil
+}
+
+func classify(at string, r *web.Response) answer.Verdict {
+	return answer.Classify(answer.Response{Status: r.Status, Header: r.Header, URL: at, Final: r.FinalURL, Body: r.Body})
+}
+
+// kindWall is the failure of a page in whose place the site shows something else.
+const kindWall = "not_the_page"
+
+// wall returns the failure of a page that has none of what it should have, nil if nothing else is in its place.
+func wall(v answer.Verdict) *failure {
+	f := &failure{kind: kindWall, answer: &judging.Answer{Status: http.StatusOK, Verdict: v}}
+	switch v.Kind {
+	case answer.Challenge, answer.Consent, answer.Login, answer.Parked:
+		f.final = true
+	case answer.Soft404:
+		f.kind, f.final = "http_404", true
+	case answer.Maintenance, answer.ErrorPage:
+	default:
+		return nil
+	}
+	f.err = fmt.Errorf("the site shows something else in its place (%s): %s", strings.ReplaceAll(string(v.Kind), "_", " "), v.Evidence)
+	return f
 }
 
 // request returns the answer to a request, which has all of the page.
@@ -150,14 +186,21 @@ func (v *visit) request(ctx context.Context, at string, body []byte, format stri
 	case errors.As(err, &abandoned):
 		return nil, v.stopSite(v.abandoned(abandoned))
 	case errors.As(err, &below):
-		return nil, &failure{kind: string(below.Kind), final: below.Kind == web.KindBlocked || below.Kind == web.KindRedirect, err: below}
+		f := &failure{kind: string(below.Kind), final: below.Kind == web.KindBlocked || below.Kind == web.KindRedirect, err: below,
+			answer: &judging.Answer{Failure: string(below.Kind)}}
+		var away *elsewhereError
+		if errors.As(err, &away) {
+			f.answer.Status, f.answer.To = http.StatusFound, away.to
+		}
+		return nil, f
 	case errors.As(err, &disallowed):
 		return nil, &failure{kind: "robots_disallowed", final: true, err: fmt.Errorf("robots.txt, line %d, disallows it: %s", disallowed.Line, disallowed.Rule)}
 	case err != nil:
 		return nil, unlessStopped(ctx, err)
 	}
 	if s := resp.Status; s < 200 || s >= 300 {
-		return nil, &failure{kind: fmt.Sprintf("http_%d", s), final: !mayPass(s), err: fmt.Errorf("the site answers with status %d", s)}
+		return nil, &failure{kind: fmt.Sprintf("http_%d", s), final: !mayPass(s), err: fmt.Errorf("the site answers with status %d", s),
+			answer: &judging.Answer{Status: s, Verdict: classify(at, resp)}}
 	}
 	if resp.Truncated {
 		return nil, &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", r.MaxBytes>>20)}
@@ -172,7 +215,12 @@ func (v *visit) scope(u *url.URL) error {
 		return fmt.Errorf("it redirects from %s to %s, and the headers of the site's file are not sent there", v.reader.base.Scheme, u.Scheme)
 	}
 	if !sameHost(u, v.reader.base) {
-		return fmt.Errorf("it redirects to another host, %s", u.Host)
+		return &elsewhereError{u.String(), u.Host}
 	}
 	return nil
 }
+
+// elsewhereError refuses a redirect to another host.
+type elsewhereError struct{ to, host string }
+
+func (e *elsewhereError) Error() string { return "it redirects to another host, " + e.host }

@@ -180,5 +180,6 @@ func (r *reader) link(base *url.URL, s string) (string, bool) {
 		u.User = nil
 		return u.String(), untrusted.Key(u.String()) == nil
 	}
-	return r.follow(base, s)
+	at, ok := r.follow(base, s)
+	return r.plain(at), ok
 }

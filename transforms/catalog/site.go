@@ -79,7 +79,8 @@ type List struct {
 	// Finds the number of the last page: the largest number counts ("Page 1 of 20"), of an
 	// attribute the first. It needs {page} or {offset}.
 	LastPage *Select `yaml:"last_page"`
-	// Finds the number of all products, the largest in the text ("1–24 of 1 204"), which says with page_size how many pages there are.
+	// Finds the number of all products, the largest in the text ("1–24 of 1 204"), which says with page_size
+	// how many pages of numbered ones there are. In the end it is compared with the products that the list names.
 	Total *Select `yaml:"total"`
 	// The list ends at the first page without products. Pages are then read one after the other.
 	UntilEmpty bool `yaml:"until_empty" jsonschema:"default=false"`

@@ -143,6 +143,8 @@ const (
 	listShrunk   = "list_shrunk"
 	listShorter  = "list_shorter"
 	untagged     = "products_untagged"
+	listLimit    = "list_limited"
+	listTotal    = "list_total"
 	listUnread   = "list_page_unread"
 	pageShort    = "list_page_short"
 	detailUnread = "product_page_unread"
@@ -154,7 +156,9 @@ func Warnings() map[string]string {
 		neverMatched: "field {field} is on none of the pages; is its selector right?",
 		unreadable:   "field {field} cannot be read on {n} pages; the dead letters of kind unreadable_field say why",
 		collided:     "{n} pages have the key of another page with other values; the dead letters of kind key_collision name them",
-		listShrunk:   "its list has lost more than half of the products, or all of its pages but one, so none was marked as gone; is all of it read? If they are gone indeed, a run with --force marks them",
+		listShrunk:   "its list has lost all of its pages but one, so no product was marked as gone; is all of it read? If they are gone indeed, a run with --force marks them",
+		listLimit:    "its list has more pages than are read, so products may be missing, and none is marked as gone because the list does not name it: let list.pages in its file be larger, or let last_page, total, next_link or until_empty say where the list ends",
+		listTotal:    "its list states a number of products that differs by {n} from the products found in it: is all of the list read (list.pages, list.product_link), and does list.total find the right number?",
 		listShorter:  "its list names a tenth fewer products than are stored, or less; the pages of the missing ones were requested, and those that show their products stay",
 		listUnread:   "{n} pages of its list could not be read, so products may be missing, and a missing one is gone only if its own page does not exist in two crawls; their dead letters say why",
 		pageShort:    "its list's first page has fewer products than list.page_size says, and more follow, so products between the pages are left out, and none that is missing was marked as gone: let page_size be the number that a page has",

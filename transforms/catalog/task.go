@@ -1,5 +1,7 @@
 package catalog
 
+import "github.com/newsfork/seed-engine/transforms/parse/answer"
+
 // Kind names a kind of task.
 type Kind string
 
@@ -29,6 +31,8 @@ type entry struct {
 	Fetched bool   // this run has fetched it before, so it is counted already
 	Row     string // of a product: what its row of the list says, see rowValues
 	Asked   string // key of a stored product that the list does not name, see askMissing
+	Known   bool   // a stored product has this address
+	Skip    bool   // its page is not fetched, see Config.Details
 }
 
 // task returns the task of an entry.
@@ -36,7 +40,7 @@ func (e entry) task() Task {
 	if e.Kind == KindFetchListPage {
 		return FetchListPage{Page: e.Page, URL: e.URL, tries: e.Tries, fetched: e.Fetched}
 	}
-	return FetchProductDetailPage{ProductURL: e.URL, tries: e.Tries, fetched: e.Fetched, row: e.Row, asked: e.Asked}
+	return FetchProductDetailPage{ProductURL: e.URL, tries: e.Tries, fetched: e.Fetched, row: e.Row, asked: e.Asked, known: e.Known}
 }
 
 // FetchListPage fetches one page of the product list.
@@ -52,6 +56,7 @@ type ParseListPageHtml struct {
 	Page        int
 	HTMLContent string
 	at          string // where the page was found, after redirects
+	verdict     answer.Verdict
 	from        FetchListPage
 }
 
@@ -62,6 +67,7 @@ type FetchProductDetailPage struct {
 	fetched    bool
 	row        string
 	asked      string // key of the product that should be there, if the list does not name the page
+	known      bool   // a stored product has this address
 }
 
 // ParseProductDetailHtml makes a product of its page.
@@ -69,6 +75,7 @@ type ParseProductDetailHtml struct {
 	ProductURL  string
 	HTMLContent string
 	at          string // where the page was found, after redirects
+	verdict     answer.Verdict
 	from        FetchProductDetailPage
 }
 
@@ -99,7 +106,7 @@ func (t FetchListPage) entry() entry {
 func (t ParseListPageHtml) entry() entry { return asFetched(t.from.entry()) }
 
 func (t FetchProductDetailPage) entry() entry {
-	return entry{Kind: KindFetchProductDetailPage, URL: t.ProductURL, Tries: t.tries, Fetched: t.fetched, Row: t.row, Asked: t.asked}
+	return entry{Kind: KindFetchProductDetailPage, URL: t.ProductURL, Tries: t.tries, Fetched: t.fetched, Row: t.row, Asked: t.asked, Known: t.known}
 }
 
 func (t ParseProductDetailHtml) entry() entry { return asFetched(t.from.entry()) }

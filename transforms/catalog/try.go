@@ -103,14 +103,14 @@ func Try(ctx context.Context, cfg Config, s Site, address string) (t Trial, err 
 		return t, err
 	}
 	defer endBrowser()
-	text, at, err := v.fetch(within, at, body, format)
+	got, err := v.fetch(within, at, body, format)
 	if err == nil && rendering {
-		text, err = v.render(within, at, text)
+		got.text, err = v.render(within, got.at, got.text)
 	}
 	if err != nil {
 		return t, fmt.Errorf("fetching %s: %w", address, err)
 	}
-	if t, err = v.reader.try(address, at, text); err != nil {
+	if t, err = v.reader.try(address, got.at, got.text); err != nil {
 		return t, err
 	}
 	err = v.tryTags(within, &t)

@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	judging "github.com/newsfork/seed-engine/transforms/site"
 )
 
 // maxInFlight is how long requests in flight may last after a stop, so that the process
@@ -49,10 +51,17 @@ type visit struct {
 	partial  atomic.Bool  // the crawl does not see all products; see rows.markPartial
 	short    atomic.Bool  // the first list page has far fewer products than list.page_size
 	layout   *layout
-	frame    frame
+	limited  atomic.Bool        // the list has more pages than are read
+	totals   [2]int             // the smallest and the largest number of products that the list states, under mu; 0: none
 	count    func(ledger.Tally) // adds to the lane's counts
 
 	parallel bool // the host has no pause between requests: its pages are fetched in parallel
+
+	learning sync.Mutex // of reader.visits
+	judging  sync.Mutex // of judge and held
+	judge    *judging.Judge
+	held     []held
+	listless atomic.Bool // the first list page could not be read
 
 	mu     sync.Mutex
 	noList error // why the first list page could not be read
@@ -67,7 +76,7 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 	}
 	v := &visit{cfg: cfg, w: w, log: w.Log.With("site", s.Name), clock: time.Now, reader: r, journal: &rows{db: d, site: s.Name},
 		control: newSiteControl(w), layout: &layout{}, count: w.Count, known: streak{first: r.firstPage(), want: cfg.StopAfterKnown},
-		ended: streak{first: r.firstPage(), want: maxStale}, seed: maphash.MakeSeed(), listed: map[uint64]bool{}}
+		ended: streak{first: r.firstPage(), want: maxStale}, seed: maphash.MakeSeed(), listed: map[uint64]bool{}, judge: judging.Begin(judging.About{})}
 	if v.tagger, err = cfg.Tagging.newTagger(); err != nil {
 		return nil, fmt.Errorf("tagging: %w", err)
 	}
@@ -101,11 +110,14 @@ func (v *visit) run(ctx context.Context) error {
 		return err
 	}
 	defer endBrowser()
+	if err := v.beginJudging(ctx); err != nil {
+		return err
+	}
 	if err := v.readRobots(ctx); err != nil {
 		if errors.Is(err, errStopped) {
 			return nil
 		}
-		return err
+		return errors.Join(err, v.withoutRobots(ctx, err))
 	}
 	resumed, pending, err := v.journal.begin(ctx, v.seeds(), v.reader.listHash(), v.clock(), v.cfg.Restart)
 	if err != nil {
@@ -125,12 +137,15 @@ func (v *visit) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if complete {
-		err = v.close(ctx)
+	if complete || errors.Is(v.control.cause(), errNotOpen) {
+		err = v.conclude(ctx, complete)
 	}
 	v.warn(untagged, "", int(v.state.Stats.productsUntagged.Load()))
 	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.Snapshot().counts())
-	return errors.Join(err, v.control.cause())
+	if cause := v.control.cause(); !errors.Is(cause, errNotOpen) {
+		err = errors.Join(err, cause)
+	}
+	return err
 }
 
 // work does the tasks of the journal, and reports whether all are done.
@@ -160,6 +175,8 @@ func (v *visit) askMissing(ctx context.Context, seeds []entry) (complete bool, e
 		return v.work(ctx)
 	}
 	v.log.Info("list_read_again")
+	v.held = slices.DeleteFunc(v.held, func(h held) bool { return h.Kind == KindFetchListPage })
+	v.totals = [2]int{}
 	v.stale.Store(0)
 	v.ended.reset()
 	clear(v.listed)
@@ -181,12 +198,15 @@ func (v *visit) close(ctx context.Context) error {
 	v.state.Stats.productsGone.Add(c.gone)
 	v.state.Stats.productsMissing.Add(c.missing)
 	if c.shrunk {
-		v.log.Warn("list_shrunk", "reason", "the list has lost most of the products, or all pages but one; none was marked as gone")
+		v.log.Warn("list_shrunk", "reason", "the list has lost all pages but one; none was marked as gone")
 		v.warn(listShrunk, "", 1)
 	}
 	if c.shorter {
 		v.log.Warn("list_shorter", "reason", "the list has lost more than a tenth of the products")
 		v.warn(listShorter, "", 1)
+	}
+	if c.whole {
+		v.checkTotal(int(c.named))
 	}
 	if c.kept > 0 {
 		v.log.Info("missing_products_kept", "count", c.kept)
@@ -239,14 +259,33 @@ func (v *visit) deadLetterOf(e entry) ledger.DeadLetter {
 // which one is.
 var notThere = map[string]bool{"http_404": true, "http_410": true, "robots_disallowed": true, string(web.KindBlocked): true, string(web.KindRedirect): true, "key_collision": true}
 
-// deadLetter writes a dead letter for a task that is not tried again.
+// deadLetter implements engine's: a failure that may be the whole site's is held.
 func (v *visit) deadLetter(ctx context.Context, e entry, stage string, f *failure) error {
-	d := v.deadLetterOf(e)
-	d.Stage, d.Kind, d.Retryable, d.Error = stage, f.kind, !f.final, f.Error()
 	if e.Kind == KindFetchListPage {
-		if err := v.listUnread(ctx, e, f); err != nil {
+		if err := v.listUnread(ctx, e); err != nil {
 			return err
 		}
+	}
+	if f.answer == nil {
+		return v.letter(ctx, e, stage, f)
+	}
+	v.log.Warn("task_failed", "stage", stage, "kind", f.kind, "url", e.URL, "tries", e.Tries, "error", ledger.Redact(f.Error()))
+	v.hold(held{e, stage, f})
+	v.answered(ctx, e, *f.answer)
+	return errHeld
+}
+
+// letter writes a dead letter for a task that is not tried again.
+func (v *visit) letter(ctx context.Context, e entry, stage string, f *failure) error {
+	d := v.deadLetterOf(e)
+	d.Stage, d.Kind, d.Retryable, d.Error = stage, f.kind, !f.final, f.Error()
+	switch {
+	case e.Kind == KindFetchListPage && e.Page == v.reader.firstPage():
+		v.mu.Lock()
+		v.noList = fmt.Errorf("%s: %w", e.URL, f)
+		v.mu.Unlock()
+	case e.Kind == KindFetchListPage:
+		v.warn(listUnread, "", 1)
 	}
 	if e.Kind == KindFetchProductDetailPage && e.Asked == "" && !notThere[f.kind] {
 		unknown, err := v.journal.markUnread(ctx, e.URL)
@@ -257,20 +296,22 @@ func (v *visit) deadLetter(ctx context.Context, e entry, stage string, f *failur
 			v.unread.Add(1)
 		}
 	}
-	v.log.Warn("task_failed", "stage", stage, "kind", f.kind, "url", e.URL, "tries", e.Tries, "error", ledger.Redact(f.Error()))
+	if f.answer == nil {
+		v.log.Warn("task_failed", "stage", stage, "kind", f.kind, "url", e.URL, "tries", e.Tries, "error", ledger.Redact(f.Error()))
+	}
 	return v.w.DeadLetter(ctx, d)
 }
 
-// listUnread records that a list page could not be read.
-func (v *visit) listUnread(ctx context.Context, e entry, f *failure) error {
+// listUnread records that a list page could not be read. Without the first one, some stored products show whether
+// the site is there.
+func (v *visit) listUnread(ctx context.Context, e entry) error {
 	how := listFaulty
 	if e.Page == v.reader.firstPage() {
-		v.mu.Lock()
-		v.noList = fmt.Errorf("%s: %w", e.URL, f)
-		v.mu.Unlock()
+		v.listless.Store(true)
+		if err := v.askSome(ctx); err != nil {
+			return err
+		}
 		how = listLimited
-	} else {
-		v.warn(listUnread, "", 1)
 	}
 	if v.inOrder() { // it cannot lead to the next one
 		if err := v.journal.add(ctx, v.reader.numberedPages(e.Page+1, min(e.Page+1, v.lastPage.get()))); err != nil {

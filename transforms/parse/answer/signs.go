@@ -2,6 +2,7 @@ package answer
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -199,6 +200,9 @@ func (r Response) text(body []byte) Verdict {
 			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("text %q", text)}
 		}
 	}
+	if onlyError(body) {
+		return Verdict{Kind: ErrorPage, Evidence: fmt.Sprintf("text %q", text)}
+	}
 	for _, part := range parts(first(text)) {
 		for _, s := range phrases() {
 			if s.re.MatchString(part) {
@@ -210,6 +214,30 @@ func (r Response) text(body []byte) Verdict {
 		}
 	}
 	return Verdict{}
+}
+
+// onlyError reports whether a body is a JSON object with an error and no data: {"data": null, "errors": [{"message": …}]}.
+func onlyError(body []byte) bool {
+	var object map[string]any
+	if json.Unmarshal(body, &object) != nil {
+		return false
+	}
+	failed := false
+	for name, v := range object {
+		list, isList := v.([]any)
+		part, isObject := v.(map[string]any)
+		has := len(list)+len(part) > 0
+		switch name {
+		case "error", "errors":
+			text, isText := v.(string)
+			failed = failed || has || isText && text != "" || v == true
+		default:
+			if (isList || isObject) && has {
+				return false
+			}
+		}
+	}
+	return failed
 }
 
 // first returns the first sentence of a text.

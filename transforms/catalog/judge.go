@@ -1,0 +1,205 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	judging "github.com/newsfork/seed-engine/transforms/site"
+)
+
+var (
+	// errNotOpen stops the crawl of a site whose first answers show that it is not open.
+	errNotOpen = errors.New("the site is not open")
+	// errHeld keeps a failed task in the journal until the site is judged.
+	errHeld = errors.New("held until the site is judged")
+)
+
+// maxAsked is how many stored products are requested where the first list page cannot be read.
+const maxAsked = 5
+
+// held is a task that has failed for the last time, if the site is open.
+type held struct {
+	entry
+	stage string
+	why   *failure
+}
+
+func (v *visit) hold(h held) {
+	v.judging.Lock()
+	defer v.judging.Unlock()
+	v.held = append(v.held, h)
+}
+
+// beginJudging begins to judge the site by the answers of this run.
+func (v *visit) beginJudging(ctx context.Context) (err error) {
+	about := judging.About{Name: v.reader.base.Hostname(), Seeds: 1, SeedKey: "list.url in the site's file"}
+	if about.Before, err = v.w.Site(ctx, v.reader.site.Name); err != nil {
+		return err
+	}
+	if v.reader.site.Detail.Format != formatNone { // else no page of a product is requested
+		err = v.journal.db.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND state <> 'gone'`, v.journal.site).Scan(&about.Known)
+		if err != nil {
+			return fmt.Errorf("counting the products of %s: %w", v.journal.site, err)
+		}
+	}
+	v.judge, v.journal.about = judging.Begin(about), about
+	return nil
+}
+
+// answered adds the final answer to a task's request to the judgement, and stops the crawl once the answers show
+// that the site is not open.
+func (v *visit) answered(ctx context.Context, e entry, a judging.Answer) {
+	a.URL, a.Role = e.URL, judging.New
+	switch {
+	case e.Kind == KindFetchListPage && e.Page == v.reader.firstPage():
+		a.Role = judging.Seed
+	case e.Known || e.Asked != "":
+		a.Role = judging.Known
+	}
+	v.judging.Lock()
+	v.judge.Add(a)
+	stop, tired := v.judge.Stop(), v.judge.Tired()
+	v.judging.Unlock()
+	switch {
+	case stop:
+		v.control.stop(errNotOpen)
+	case tired:
+		v.askSeed(ctx)
+	}
+}
+
+// askSeed requests the first list page once more, only to judge the site.
+func (v *visit) askSeed(ctx context.Context) {
+	e := v.seeds()[0]
+	got, err := v.fetchList(ctx, e.task().(FetchListPage))
+	var f *failure
+	switch {
+	case err == nil:
+		a := judging.Answer{Status: http.StatusOK}
+		if p, err := v.reader.readList(redirected(e.URL, got.at), got.text); err != nil || len(p.products)+len(p.children) == 0 {
+			a.Verdict = got.verdict
+		}
+		v.answered(ctx, e, a)
+	case errors.As(err, &f) && f.answer != nil:
+		v.answered(ctx, e, *f.answer)
+	}
+}
+
+// askSome requests some stored products' pages.
+func (v *visit) askSome(ctx context.Context) error {
+	if v.reader.site.Detail.Format == formatNone {
+		return nil
+	}
+	tasks, err := v.journal.some(ctx, maxAsked)
+	if err == nil {
+		err = v.journal.add(ctx, tasks)
+	}
+	if err != nil {
+		return fmt.Errorf("choosing products of %s: %w", v.journal.site, err)
+	}
+	return nil
+}
+
+// withoutRobots keeps what a robots.txt that cannot be reached says about the site.
+func (v *visit) withoutRobots(ctx context.Context, why error) error {
+	var f *failure
+	if !errors.As(why, &f) || f.answer == nil {
+		return nil
+	}
+	a := *f.answer
+	a.Role, a.URL = judging.Robots, v.reader.base.Scheme+"://"+v.reader.base.Host+"/robots.txt"
+	v.judge.Add(a)
+	return v.w.KeepSite(ctx, v.reader.site.Name, v.judge.Verdict())
+}
+
+// conclude judges the site at the end of a crawl. Only if it is open, products may be gone, and what failed has failed.
+func (v *visit) conclude(ctx context.Context, complete bool) error {
+	c, err := comparison{}, error(nil)
+	if complete {
+		if v.judge.Doubtful() {
+			v.askSeed(ctx)
+		}
+		if c, err = v.journal.compared(ctx, v.cfg.Restart); err != nil {
+			return err
+		}
+	}
+	absent := c.allAbsent() // the list is there, but leads nowhere: its file is wrong
+	if c.thin && !absent {
+		v.judge.Listed(int(c.left), int(c.before))
+	}
+	verdict := v.judge.Verdict()
+	if verdict.State == judging.Thin && (v.cfg.Restart || absent) {
+		verdict = judging.Verdict{State: judging.Open}
+	}
+	if !complete { // the stop of the crawl ends its requests, not this
+		ctx = context.WithoutCancel(ctx)
+	}
+	if err := v.w.KeepSite(ctx, v.reader.site.Name, verdict); err != nil {
+		return err
+	}
+	if verdict.State != judging.Open {
+		return v.journal.leave(ctx, v.seeds()[0].URL, verdict.State == judging.Thin, v.clock())
+	}
+	stages := v.plan()
+	for _, h := range v.held {
+		if err := v.letter(ctx, h.entry, h.stage, h.why); err != nil {
+			return err
+		}
+		if err := v.journal.end(ctx, h.entry); err != nil {
+			return err
+		}
+		if at := slices.IndexFunc(stages, func(s *stage) bool { return s.name == h.stage }); at >= 0 {
+			v.state.Stats.fail(stages[at].fails)
+		}
+	}
+	return v.close(ctx)
+}
+
+// stated remembers how many products a list page says that there are.
+func (v *visit) stated(p listPage) {
+	if p.total == 0 {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.totals[0] == 0 || p.total < v.totals[0] {
+		v.totals[0] = p.total
+	}
+	v.totals[1] = max(v.totals[1], p.total)
+}
+
+// checkTotal compares what the list states with the products that it names. The number may change while the list is read.
+func (v *visit) checkTotal(n int) {
+	differs := max(v.totals[0]-n, n-v.totals[1])
+	if v.totals[1] > 0 && differs > 0 {
+		v.log.Warn("list_total", "stated", v.totals[1], "found", n)
+		v.warn(listTotal, "", differs)
+	}
+}
+
+// The values of Config.Details.
+const (
+	DetailsAll        = "all"
+	DetailsNew        = "new"
+	DetailsIncomplete = "incomplete"
+)
+
+// skips reports whether the page of a listed product is not fetched.
+func (v *visit) skips(k known) bool {
+	d := v.cfg.Details
+	if d != DetailsNew && d != DetailsIncomplete || !k.sure || v.reader.site.Detail.Format == formatNone {
+		return false
+	}
+	if d == DetailsNew {
+		return true
+	}
+	var has map[string]json.RawMessage
+	if json.Unmarshal([]byte(k.detail), &has) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(v.reader.fields, func(f fieldReader) bool { return f.required && has[f.name] == nil })
+}

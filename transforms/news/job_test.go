@@ -125,7 +125,7 @@ func TestJob(t *testing.T) {
 				w.sites[newssim.Economy].Robots("")
 				w.sites[newssim.Economy].Answer("/robots.txt", 500)
 				total, _ = w.run()
-				assert.Equal(t, map[string]int64{"providers_run": 2, "providers_skipped": 1, "articles_found": 24, "articles_fetched": 9, "articles_inserted": 9}, reported(total))
+				assert.Equal(t, map[string]int64{"providers_run": 2, "providers_stopped": 1, "articles_found": 24, "articles_fetched": 9, "articles_inserted": 9}, reported(total))
 
 				d, err := db.Open(t.Context(), w.cfg.DB)
 				require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestJob(t *testing.T) {
 				_, err = d.ExecContext(t.Context(), `UPDATE news_articles SET expires_at = 1 WHERE source = 'mk'`)
 				require.NoError(t, err)
 				total, _ = w.run()
-				assert.Equal(t, map[string]int64{"providers_run": 2, "providers_skipped": 1, "articles_found": 24, "articles_expired": 10}, reported(total), "what was purged does not come back")
+				assert.Equal(t, map[string]int64{"providers_run": 2, "providers_stopped": 1, "articles_found": 24, "articles_expired": 10}, reported(total), "what was purged does not come back")
 			})
 		}
 	}

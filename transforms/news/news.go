@@ -215,7 +215,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
 		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, OnlyDue: fn.Config.OnlyDue, Backfill: fn.Config.Backfill, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, Polite: fn.Config.Lane.Polite,
-		Control: fn.Worker, DeadLetter: fn.Worker.DeadLetter, Resolve: fn.Worker.Resolve, Unit: fn.Worker.Unit, Pacer: &fn.Worker.Pacer}
+		Worker: fn.Worker, Pacer: &fn.Worker.Pacer}
 }
 
 // One fetches one article of a provider, and stores nothing of it.
@@ -251,10 +251,11 @@ func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger
 		t.Count("providers_run", 1)
 	case engine.Skipped:
 		t.Count("providers_skipped", 1)
-	case engine.Stopped:
-		t.Count("providers_stopped", 1)
 	case engine.NotDue:
 		t.Count("providers_not_due", 1)
+	case engine.Cut:
+	default: // the site is not open, or refuses
+		t.Count("providers_stopped", 1)
 	}
 	return t
 }

@@ -60,7 +60,7 @@ func TestVisitStage(t *testing.T) {
 	w.sites[newssim.Economy].Answer("/robots.txt", 500)
 	w.stage(t, func(s beam.Scope, cfg Config) {
 		tallies := Visit(s, cfg, beam.ParDo(s, inLaneOne, beam.Create(s, "mk", "demo-economy")))
-		passert.Equals(s, lanetest.Counts(s, tallies), "providers_run 1", "providers_skipped 1", "articles_found 12", "articles_fetched 10", "articles_inserted 10")
+		passert.Equals(s, lanetest.Counts(s, tallies), "providers_run 1", "providers_stopped 1", "articles_found 12", "articles_fetched 10", "articles_inserted 10")
 	})
 	for _, r := range w.web.Requests() {
 		assert.Contains(t, []string{newssim.MK, newssim.Economy}, r.Host)

@@ -69,6 +69,9 @@ type Answer struct {
 	To string
 	// Verdict says what answered.
 	Verdict answer.Verdict
+	// Ends: the job sends no more requests because of this answer. It decides, unless it is a
+	// plain refusal after good answers of known URLs.
+	Ends bool
 }
 
 // About is what the job knows of the site.
@@ -112,6 +115,7 @@ type Judge struct {
 	bad     int               // refusals and failures since the last good answer
 	unsure  bool              // something bad came after the last good answer
 	again   bool              // a seed was requested once more
+	end     judged            // the answer that ended the job's part, if one did
 }
 
 // judged is what is kept of an answer.
@@ -136,6 +140,9 @@ func (j *Judge) Add(a Answer) {
 	}
 	t[c]++
 	j.counts[a.Role], j.answers[key] = t, judged{a, c}
+	if a.Ends {
+		j.end = judged{a, c}
+	}
 	switch {
 	case a.Role == Robots || c == other:
 	case c == good:
@@ -212,6 +219,8 @@ func (j *Judge) state() State {
 	said := known.all() - known[other]
 	mostKnown := said >= minKnown && 2*known[good] > said
 	switch {
+	case j.end.Ends && (known[good] == 0 || slices.Contains(wholeSite, j.end.Verdict.Kind)):
+		return stateOf(j.end.class)
 	case seeds.all()+known.all() == 0 && j.counts[Robots].worst() != good:
 		return stateOf(j.counts[Robots].worst())
 	case seeds.worst() == gone && known.all() == 0 && j.about.Known == 0: // nothing was there
@@ -275,6 +284,9 @@ var classes = map[answer.Kind]class{
 	answer.Challenge: refused, answer.Consent: refused, answer.Login: refused, answer.Soft404: gone, answer.Maintenance: failed,
 	answer.Parked: parked, answer.ErrorPage: failed, answer.Empty: other, answer.OtherType: other,
 }
+
+// wholeSite are the walls that no site has before a single page.
+var wholeSite = []answer.Kind{answer.Challenge, answer.Consent, answer.Parked, answer.Maintenance}
 
 func classify(a Answer) class {
 	wall, isWall := classes[a.Verdict.Kind]

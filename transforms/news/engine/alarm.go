@@ -40,21 +40,22 @@ func (v *visit) examine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.result.State != Stopped { // then what its pages lack says nothing about them
+	told := v.result.State.told() // then what its pages lack says nothing about them
+	if !told {
 		v.result.Alerts = alerts(v.p.ID(), h, before)
 	}
-	if v.notices > 0 && v.result.State != Stopped {
+	if v.notices > 0 && !told {
 		v.result.Alerts = append(v.result.Alerts, fmt.Sprintf("provider %s: addresses of articles show one title and text: they are not stored; the dead letters same_text name them", v.p.ID()))
 	}
-	if n := len(v.refusing); n > 0 && v.result.State != Stopped {
+	if n := len(v.refusing); n > 0 && !told {
 		v.result.Alerts = append(v.result.Alerts, fmt.Sprintf("provider %s: a source of its articles refuses the crawler (%s): the others are read; if it stays so, remove it from feeds or sitemapHints",
 			v.p.ID(), strings.Join(v.refusing[:min(n, 3)], ", ")))
 	}
 	switch {
 	case !v.Backfill.IsZero(): // its days say nothing about what the publisher brings now
 		v.result.Alerts = append(v.result.Alerts, v.backfilled()...)
-	case v.leased && v.result.State != Cut:
-		y, err := raw.NoteYield(ctx, v.DB, v.p.ID(), v.RunID, v.stored, v.result.Inserted, v.now())
+	case v.leased && v.result.State != Cut && (!told || v.result.State == Stopped):
+		y, err := raw.NoteYield(ctx, v.DB, v.p.ID(), v.RunID, v.stored, v.result.Inserted, v.named, v.now())
 		if err != nil {
 			return err
 		}
@@ -83,7 +84,7 @@ func (v *visit) backfilled() (out []string) {
 func (v *visit) missing(y raw.Yield) string {
 	id := v.p.ID()
 	switch {
-	case v.result.State == Stopped: // which is an alert
+	case v.result.State.told():
 		return ""
 	case barrenRuns.Broken(float64(y.Barren)):
 		return fmt.Sprintf("provider %s: no article in %d runs in a row: %s", id, y.Barren, v.why())

@@ -17,8 +17,7 @@ import (
 
 // stops is a run that is stopped after some requests.
 type stops struct {
-	goesOn
-	w     *world
+	process
 	after int
 }
 
@@ -52,7 +51,7 @@ func TestBackfill(t *testing.T) {
 		e := w.engine()
 		e.Backfill = provider.Period{From: day(3, 3), Until: day(3, 9)}
 		if stopAfter > 0 {
-			e.Control = stops{w: w, after: stopAfter}
+			e.Worker = stops{e.Worker.(process), stopAfter}
 		}
 		r, err := e.Run(t.Context(), p)
 		assert.NoError(t, err)

@@ -19,8 +19,10 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
+	"github.com/newsfork/seed-engine/transforms/site"
 )
 
 // candidate is an article in a sitemap.
@@ -32,6 +34,7 @@ type candidate struct {
 	at        time.Time // the later of both; if it is newer than the stored one, the article is fetched again
 	news      sitemap.News
 	order     int
+	refusals  int    // of requests for it
 	again     string // as a replayed dead letter has its address; "": there is none
 }
 
@@ -196,6 +199,7 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 			return nil, err
 		}
 		if err != nil { // the other sitemaps may be readable
+			v.named = -1
 			if firstErr = cmp.Or(firstErr, err); keepsOut(err) {
 				v.refusing = append(v.refusing, err.Error())
 			}
@@ -203,6 +207,7 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 			continue
 		}
 		read++
+		v.readable = next
 		enough = nth(found.all, v.Config.MaxArticlesPerProvider)
 		arrange(children, v.policy.Zone, v.now())
 		queue = append(children, queue...)
@@ -210,10 +215,12 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 			slices.SortStableFunc(queue, nearer)
 		}
 	}
-	switch {
-	case read == 0 && len(v.refusing) == len(asked):
-		return nil, &errStop{Stopped, v.refusing[0]}
-	case read == 0:
+	if read == 0 {
+		if v.judge.Verdict().State == site.Closed { // its sources alone may be gone
+			if _, _, err := v.front(ctx); errors.As(err, new(*errStop)) || ctx.Err() != nil {
+				return nil, err
+			}
+		}
 		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps and feeds can be read: %v", firstErr)}
 	}
 	if left := slices.DeleteFunc(slices.Concat(roots, queue, aside), needless); len(left) > 0 {
@@ -223,6 +230,9 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 	if v.changed > 0 {
 		v.partial = fmt.Sprintf("of %d articles the sitemaps say only that they changed after these days; a backfill up to today has those: leave --published-until out", v.changed)
 		v.limit(v.partial)
+	}
+	if v.named >= 0 && v.partial == "" && v.Backfill.IsZero() {
+		v.judge.Listed(v.named, v.was)
 	}
 	found.sort()
 	if v.result.Found = found.named; !v.Backfill.IsZero() && found.named > int64(len(found.all)) {
@@ -309,12 +319,39 @@ func (v *visit) limit(text string) {
 	}
 }
 
-// sitemap reads one sitemap into found, and returns the children of an index.
-func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, error) {
-	r, base, err := v.getSitemap(ctx, c)
+// sitemap requests one sitemap, reads it into found, and returns the children of an index.
+func (v *visit) sitemap(ctx context.Context, c child, found *listing) (children []child, err error) {
+	letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Sitemap", Input: ledger.Input{URL: c.address, Source: v.p.ID()}}
+	ctx, end, err := v.Worker.Unit(ctx, letter.Input)
+	defer end()
+	if err != nil {
+		letter.Kind, letter.Error = ledger.Died, err.Error()
+		return nil, errors.Join(err, v.Worker.DeadLetter(ctx, letter))
+	}
+	r, wall, base, err := v.getSitemap(ctx, c)
+	a := site.Answer{Role: site.Seed, URL: c.address, Verdict: wall}
+	if r != nil && v.leaves(c.address, r.FinalURL) {
+		a.To = r.FinalURL
+	}
+	if err == nil {
+		children, err = v.entries(ctx, c, r, base, found, &a)
+	}
+	if len(children) == 0 { // an index is no source
+		v.answered(a, r, err)
+	}
+	if err == nil {
+		err = v.Worker.Resolve(ctx, letter)
+	}
+	return children, err
+}
+
+// entries reads a sitemap that was received.
+func (v *visit) entries(ctx context.Context, c child, r *web.Response, base *url.URL, found *listing, a *site.Answer) ([]child, error) {
+	end, err := budget.Begin(ctx, len(r.Body))
 	if err != nil {
 		return nil, err
 	}
+	defer end()
 	var entries []sitemap.Entry
 	times := map[string]int{}
 	read, err := sitemap.ScanAny(r.Body, func(e sitemap.Entry) bool {
@@ -342,11 +379,14 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 	if read.Kind == sitemap.Index {
 		return v.children(c, base, entries), nil
 	}
+	v.whereTo(a, base, entries)
+	articles := 0
 	for _, e := range entries {
 		one, ok := v.listedArticle(base, e)
 		if !ok {
 			continue
 		}
+		articles++
 		if c.depth > 0 && !v.misdated && v.belies(c, one) {
 			v.misdated = true
 			v.log.Warn("sitemap_misdated", "url", ledger.Redact(c.address), "article", ledger.Redact(one.url.String()))
@@ -355,22 +395,22 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 			found.add(one)
 		}
 	}
+	if c.depth == 0 && v.named >= 0 {
+		v.named = max(v.named, articles)
+	}
 	return nil, nil
 }
 
 // getSitemap requests a sitemap or a feed. Relative addresses in it are relative to base.
-func (v *visit) getSitemap(ctx context.Context, c child) (r *web.Response, base *url.URL, err error) {
-	r, _, err = v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml,application/feed+json", MaxBytes: maxSitemap, Invited: c.invited}, answer.Sitemap)
-	if err != nil {
-		return nil, nil, err
+func (v *visit) getSitemap(ctx context.Context, c child) (r *web.Response, wall answer.Verdict, base *url.URL, err error) {
+	r, wall, err = v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml,application/feed+json", MaxBytes: maxSitemap, Invited: c.invited}, answer.Sitemap)
+	if err == nil && r.Status != http.StatusOK {
+		err = fmt.Errorf("status %d", r.Status)
 	}
-	if r.Status != http.StatusOK {
-		return nil, nil, fmt.Errorf("status %d", r.Status)
+	if err == nil {
+		base, err = url.Parse(r.FinalURL)
 	}
-	if base, err = url.Parse(r.FinalURL); err != nil {
-		return nil, nil, fmt.Errorf("reading the sitemap's address: %w", err)
-	}
-	return r, base, nil
+	return r, wall, base, err
 }
 
 // children returns the sitemaps that an index names.
@@ -486,6 +526,7 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 		if err != nil {
 			return nil, err
 		}
+		c.refusals = known.Refusals
 		switch known.State {
 		case "stored":
 			v.stored = true

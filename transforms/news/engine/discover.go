@@ -175,7 +175,7 @@ func newsFirst(address string) int {
 // source reads one sitemap or feed into the draft, and returns the children of an index. One
 // that cannot be read is left out.
 func (v *visit) source(ctx context.Context, d *provider.Draft, c child, by string) (children []child, err error) {
-	r, base, err := v.getSitemap(ctx, c)
+	r, _, base, err := v.getSitemap(ctx, c)
 	if errors.As(err, new(*errStop)) || ctx.Err() != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (e *Engine) try(ctx context.Context, file string, found *visit, d provider.
 			continue
 		}
 		tried++
-		r, _, err := v.page(ctx, address.String())
+		r, _, err := v.page(ctx, address.String(), false)
 		if errors.As(err, new(*errStop)) || ctx.Err() != nil {
 			return "", err
 		}

@@ -22,7 +22,7 @@ func (w *world) discover(host string) (string, error) {
 	w.sim.ResetLog()
 	w.slept = nil
 	e := w.engine()
-	e.DB, e.Store, e.Control = nil, nil, nil
+	e.DB, e.Store, e.Worker = nil, nil, nil
 	file, err := e.Discover(w.t.Context(), &url.URL{Scheme: "https", Host: host})
 	requests := w.sim.Requests()
 	if assert.NotEmpty(w.t, requests) {

@@ -26,6 +26,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
+	"github.com/newsfork/seed-engine/transforms/site"
 )
 
 const (
@@ -66,11 +67,7 @@ type Engine struct {
 	// Config's.
 	Polite polite.Config
 
-	Control polite.Control
-	// DeadLetter writes a dead letter; Resolve removes it after a success.
-	DeadLetter, Resolve func(context.Context, ledger.DeadLetter) error
-	// Unit is lane.Worker.Unit.
-	Unit func(context.Context, ledger.Input) (within context.Context, end func(), err error)
+	Worker Worker
 	// Count is called with the counts since its last call, while a provider is crawled.
 	Count func(ledger.Tally)
 	// Pacer makes the pauses between requests to a host, for all providers. Its
@@ -78,19 +75,34 @@ type Engine struct {
 	Pacer *polite.Pacer
 }
 
+// Worker is what the engine needs of a lane.Worker.
+type Worker interface {
+	polite.Control
+	Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, names ...string) (within context.Context, release func(), err error)
+	Unit(context.Context, ledger.Input) (within context.Context, end func(), err error)
+	DeadLetter(context.Context, ledger.DeadLetter) error
+	Resolve(context.Context, ledger.DeadLetter) error
+	Site(ctx context.Context, name string) (site.Streak, error)
+	KeepSite(ctx context.Context, name string, v site.Verdict) error
+}
+
 func (e *Engine) now() time.Time { return e.Pacer.Clock.Now() }
 
-// State says how a provider's part of a run ended.
+// State says how a provider's part of a run ended: one of these, or the site.State of a site that
+// is not open. Then nothing is concluded about single articles, and the next run asks again.
 type State string
 
 // The states of a provider.
 const (
 	Ran     State = "run"     // to its end
-	Skipped State = "skipped" // nothing was requested, or only its robots.txt
-	Stopped State = "stopped" // it answered 403 or 429, or asked for a long pause
+	Skipped State = "skipped" // nothing was requested, or none of its sources can be read
+	Stopped State = "stopped" // it refused one article, answered 429, or asked for a long pause
 	Cut     State = "cut"     // the run was stopped
 	NotDue  State = "not_due" // it publishes too rarely to be asked again already
 )
+
+// told reports whether the reason of a state is an alert.
+func (s State) told() bool { return !slices.Contains([]State{Ran, Skipped, Cut, NotDue}, s) }
 
 // Result is what became of a provider.
 type Result struct {
@@ -151,7 +163,7 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 			if e.Reparse {
 				return v.reparse(within)
 			}
-			return v.crawl(within)
+			return v.conclude(within, v.crawl(within))
 		}()
 	}
 	var stop *errStop
@@ -192,6 +204,16 @@ type visit struct {
 	result  Result
 	counted ledger.Tally // the part of the result that was passed to Count
 
+	judge    *site.Judge                   // nil where nothing is judged
+	before   site.State                    // of the site, in the last run
+	onceOpen []func(context.Context) error // what is concluded if the site is open
+	readable child                         // one that was read
+	known    int                           // articles that are stored
+	named    int                           // articles in the largest feed or sitemap of no index; below 0 if one could not be read
+	was      int                           // named of the last run
+	refused  *candidate                    // the article that ended the crawl, if one did
+	oneText  string                        // see minSame
+
 	held    []held // pages that may be no articles
 	differ  bool   // pages of this run have different texts, or times of publication
 	notices int    // pages that are no articles, by their text
@@ -224,29 +246,15 @@ func (v *visit) count() {
 
 // acquire acquires the provider's lease: two runs never crawl one publisher at the same time.
 func (v *visit) acquire(ctx context.Context) (within context.Context, release func(), err error) {
-	l, err := lease.Acquire(ctx, lease.InDB(v.DB), v.Job+"/provider/"+v.p.ID(), v.holder(), cmp.Or(v.LeaseTTL, leaseTTL), lease.EvictIf(ledger.RunClosed(v.Store)),
-		lease.Wait(lease.WaitPolicy{Proceed: v.Control.Proceed, OnWait: ledger.LogLeaseWait(v.log), GiveUp: true}))
+	within, release, err = v.Worker.Lease(ctx, lease.InDB(v.DB), cmp.Or(v.LeaseTTL, leaseTTL), true, v.Job+"/provider/"+v.p.ID())
 	var inUse *lease.InUseError
 	switch {
 	case errors.As(err, &inUse):
-		return nil, nil, &errStop{Skipped, "another run is at work on it: " + inUse.Holder.String()}
-	case err != nil:
-		return nil, nil, err
-	case l == nil:
-		return nil, nil, &errStop{Cut, "the run was stopped"}
+		err = &errStop{Skipped, "another run is at work on it: " + inUse.Holder.String()}
+	case err == nil && within == nil:
+		err = &errStop{Cut, "the run was stopped"}
 	}
-	within, free := l.Keep(ctx, ledger.LogLeaseEvent(v.log))
-	return within, func() {
-		if err := free(); err != nil { // then it expires
-			v.log.Warn("lease_not_released", "error", ledger.Redact(err.Error()))
-		}
-	}, nil
-}
-
-func (v *visit) holder() lease.Holder {
-	h := lease.CurrentHolder()
-	h.RunID, h.Job = v.RunID, v.Job
-	return h
+	return within, release, err
 }
 
 // crawl reads robots.txt and the sitemaps, and fetches the newest articles.
@@ -262,6 +270,9 @@ func (v *visit) crawl(ctx context.Context) error {
 	}
 	v.client = v.newClient()
 	defer v.client.Close()
+	if err := v.beginJudging(ctx); err != nil {
+		return err
+	}
 	if err := v.robots(ctx); err != nil {
 		return err
 	}
@@ -290,10 +301,18 @@ func (v *visit) crawl(ctx context.Context) error {
 func (v *visit) articles(ctx context.Context, chosen []candidate) error {
 	for _, c := range chosen {
 		v.count()
+		if v.judge.Stop() {
+			return nil
+		}
+		if len(v.onceOpen) > maxHeld && !v.judge.Doubtful() && v.judge.Verdict().State == site.Open {
+			if err := v.settleOpen(ctx); err != nil {
+				return err
+			}
+		}
 		err := v.article(ctx, c)
 		var stop *errStop
 		if c.again != "" && (err == nil || errors.As(err, &stop) && stop.state == Stopped) {
-			err = errors.Join(err, raw.Requested(ctx, v.DB, v.p.ID(), c.again))
+			err = errors.Join(err, v.ifOpen(ctx, func(ctx context.Context) error { return raw.Requested(ctx, v.DB, v.p.ID(), c.again) }))
 		}
 		if err != nil {
 			return err
@@ -308,18 +327,20 @@ func (v *visit) robots(ctx context.Context) (err error) {
 	var no *polite.RobotsError
 	var abandoned *polite.AbandonedError
 	switch {
-	case errors.As(err, &no) && refuses(no.Status):
-		return &errStop{Stopped, (&refusedError{address: no.URL, status: no.Status}).Error()}
 	case errors.As(err, &no) && no.Err == nil:
-		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be fetched: status %d", no.Status)}
+		v.answered(site.Answer{Role: site.Robots, URL: no.URL}, &web.Response{Status: no.Status}, nil)
+		return &errStop{Skipped, no.Error()}
 	case errors.As(err, &no):
+		v.answered(site.Answer{Role: site.Robots, URL: no.URL}, nil, no.Err)
 		return &errStop{Skipped, no.Error()}
 	case errors.As(err, &abandoned) && abandoned.CrawlDelay > 0:
 		return &errStop{Skipped, fmt.Sprintf("robots.txt asks for %v between two requests, more than --max-crawl-delay (%v)", abandoned.CrawlDelay, v.Polite.Longest())}
 	}
 	if err == nil && v.rules.Status == http.StatusOK {
-		if _, wall := judge(&web.Response{Status: v.rules.Status, Header: v.rules.Header, FinalURL: v.rules.FinalURL, Body: v.rules.Body}, v.rules.URL, answer.Robots); wall != nil {
-			return &errStop{Stopped, wall.Error()}
+		r := &web.Response{Status: v.rules.Status, Header: v.rules.Header, FinalURL: v.rules.FinalURL, Body: v.rules.Body}
+		if wall, err := classify(r, v.rules.URL, answer.Robots); err != nil {
+			v.answered(site.Answer{Role: site.Robots, URL: v.rules.URL, Verdict: wall, Ends: true}, r, nil)
+			return &errStop{Stopped, err.Error()}
 		}
 	}
 	return v.ended(ctx, err)
@@ -329,19 +350,17 @@ func (v *visit) robots(ctx context.Context) (err error) {
 func (v *visit) article(ctx context.Context, c candidate) error {
 	address := c.url.String()
 	letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Fetch", Input: ledger.Input{URL: address, Source: v.p.ID()}}
-	ctx, end, err := v.Unit(ctx, letter.Input)
+	ctx, end, err := v.Worker.Unit(ctx, letter.Input)
 	if err != nil {
 		letter.Kind = ledger.Died
 		return v.failed(ctx, letter, err)
 	}
 	defer end()
-	r, why, err := v.page(ctx, address)
+	r, why, err := v.page(ctx, address, c.refusals > 0)
 	letter.Kind, letter.Retryable = why.kind, why.retryable
 	var stop *errStop
 	if errors.As(err, &stop) && stop.state == Stopped {
-		if err := v.refused(ctx, raw.Row{Canonical: c.canonical, SitemapAt: c.at}); err != nil {
-			return err
-		}
+		v.refused = &c
 	}
 	if stop != nil || ctx.Err() != nil {
 		return err
@@ -391,7 +410,7 @@ func (v *visit) more(ctx context.Context, e *raw.Evidence) (later, ended error) 
 		if next == "" {
 			return nil, nil
 		}
-		r, why, err := v.page(ctx, next)
+		r, why, err := v.page(ctx, next, false)
 		var stop *errStop
 		switch {
 		case errors.As(err, &stop) || ctx.Err() != nil:
@@ -419,8 +438,8 @@ type lost struct {
 	retryable bool
 }
 
-// page fetches the page of an article.
-func (v *visit) page(ctx context.Context, address string) (*web.Response, lost, error) {
+// page fetches the page of an article. before says that it was refused in an earlier run.
+func (v *visit) page(ctx context.Context, address string, before bool) (*web.Response, lost, error) {
 	r, wall, err := v.get(ctx, polite.Request{URL: address, Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage, Scope: func(u *url.URL) error {
 		if !provider.Hosts(v.p.BaseURL(), u) || v.rules.Check(u) != nil {
 			return errors.New("it redirects to an address that may not be requested")
@@ -430,8 +449,13 @@ func (v *visit) page(ctx context.Context, address string) (*web.Response, lost, 
 	why := lost{kind: "article_failed"}
 	var failed *web.Error
 	var refused *refusedError
+	ends := errors.As(err, &refused)
+	// That one article is refused again says nothing about the site, unless it refused all before.
+	if !ends || !before || v.before == site.Blocked {
+		v.answered(site.Answer{Role: site.Known, URL: address, Verdict: wall, Ends: ends}, r, err)
+	}
 	switch {
-	case errors.As(err, &refused):
+	case ends:
 		err = &errStop{Stopped, refused.Error()}
 	case errors.As(err, &failed):
 		why = lost{string(failed.Kind), true}
@@ -452,12 +476,16 @@ func (v *visit) page(ctx context.Context, address string) (*web.Response, lost, 
 	return r, why, err
 }
 
-// failed writes a dead letter for one article; the crawl of the others continues.
+// failed writes a dead letter for one article, if the site is open; the crawl of the others continues.
 func (v *visit) failed(ctx context.Context, letter ledger.DeadLetter, err error) error {
 	v.result.Failed++
 	letter.Error = err.Error()
 	v.log.Warn(letter.Kind, "url", ledger.Redact(letter.Input.URL), "error", ledger.Redact(letter.Error))
-	return v.DeadLetter(ctx, letter)
+	write := func(ctx context.Context) error { return v.Worker.DeadLetter(ctx, letter) }
+	if letter.Kind == ledger.Died {
+		return write(ctx)
+	}
+	return v.ifOpen(ctx, write)
 }
 
 // isArticle returns an error if the target of an address's redirects is not an article of
@@ -497,13 +525,6 @@ func leadsBack(u, to *url.URL) bool {
 		}
 	}
 	return false
-}
-
-// refused records that the request for an article was refused, so that the article is
-// requested after the others next time.
-func (v *visit) refused(ctx context.Context, r raw.Row) error {
-	r.Source = v.p.ID()
-	return raw.Refuse(ctx, v.DB, r, v.now())
 }
 
 // isPage reports whether an answer can be read as a page: HTML, XHTML, or text, because

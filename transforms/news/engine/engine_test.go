@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/hankyung"
 	"github.com/newsfork/seed-engine/transforms/news/mk"
@@ -35,6 +37,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/publishers"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/site"
 )
 
 var begin = time.Date(2026, 3, 2, 9, 0, 0, 0, provider.Seoul)
@@ -43,12 +46,12 @@ var begin = time.Date(2026, 3, 2, 9, 0, 0, 0, provider.Seoul)
 // that pauses turn.
 type world struct {
 	t     *testing.T
+	dir   string // of the store
 	sim   *webtest.Web
 	sites map[string]*newssim.Site
 	db    *db.DB
 	store store.Store
 	cfg   provider.Config
-	runs  int
 
 	mu      sync.Mutex
 	now     time.Time
@@ -65,56 +68,68 @@ func newWorld(t *testing.T, d *db.DB) *world {
 	t.Cleanup(func() { assert.NoError(t, w.sim.Close()) })
 	require.NoError(t, raw.Migrate(t.Context(), d))
 	var err error
-	w.store, err = store.Open(t.Context(), t.TempDir())
+	w.dir = t.TempDir()
+	w.store, err = store.Open(t.Context(), w.dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, w.store.Close()) })
 	return w
 }
 
-// goesOn is a run that nobody pauses or stops.
-type goesOn struct{}
+// The states of sites.
+const (
+	blocked = engine.State(site.Blocked)
+	moved   = engine.State(site.Moved)
+	closed  = engine.State(site.Closed)
+	thin    = engine.State(site.Thin)
+	down    = engine.State(site.Down)
+)
 
-func (goesOn) Proceed(ctx context.Context) bool { return ctx.Err() == nil }
-func (goesOn) Stopping() context.Context        { return context.Background() }
+// process is a worker of which the world knows the dead letters.
+type process struct {
+	*lane.Worker
+	w *world
+}
+
+func (p process) DeadLetter(ctx context.Context, d ledger.DeadLetter) error {
+	p.w.mu.Lock()
+	p.w.letters = append(p.w.letters, d)
+	p.w.mu.Unlock()
+	return p.Worker.DeadLetter(ctx, d)
+}
+
+// runIDs tells the runs of all worlds apart.
+var runIDs atomic.Int64
 
 func (w *world) engine() *engine.Engine {
 	w.t.Helper()
-	client, err := web.New(web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM()})
+	id := fmt.Sprintf("run-%d", runIDs.Add(1))
+	worker, err := lane.Open(w.t.Context(), lane.Config{Job: "news", RunID: id, Store: w.dir, Slots: 1, LogFormat: "json", LogLevel: 12, Web: web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM()}})
 	require.NoError(w.t, err)
-	w.t.Cleanup(client.Close)
-	w.mu.Lock()
-	w.runs++
-	id := fmt.Sprintf("run-%d", w.runs)
-	w.mu.Unlock()
-	return &engine.Engine{Job: "news", RunID: id, Config: w.cfg, UserAgent: "DemoBot", Web: client, Store: w.store, DB: w.db,
-		Log: slog.New(slog.DiscardHandler), LeaseTTL: 2 * time.Second,
-		Control: goesOn{},
-		DeadLetter: func(_ context.Context, d ledger.DeadLetter) error {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.letters = append(w.letters, d)
-			return nil
-		},
-		Resolve: func(context.Context, ledger.DeadLetter) error { return nil },
-		Unit:    func(ctx context.Context, _ ledger.Input) (context.Context, func(), error) { return ctx, func() {}, nil },
+	w.t.Cleanup(func() { assert.NoError(w.t, lane.Close(id)) })
+	worker.Pacer.Clock = w.clock()
+	return &engine.Engine{Job: "news", RunID: id, Config: w.cfg, UserAgent: "DemoBot", Web: worker.Web, Store: w.store, DB: w.db,
+		Log: slog.New(slog.DiscardHandler), LeaseTTL: 2 * time.Second, Worker: process{worker, w}, Pacer: &worker.Pacer,
 		Count: func(t ledger.Tally) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.counted.Add(t)
+		}}
+}
+
+func (w *world) clock() polite.Clock {
+	return polite.Clock{
+		Now: func() time.Time {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.now
 		},
-		Pacer: &polite.Pacer{Clock: polite.Clock{
-			Now: func() time.Time {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				return w.now
-			},
-			Sleep: func(_ context.Context, d time.Duration) error {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				w.slept = append(w.slept, d)
-				w.now = w.now.Add(d)
-				return nil
-			}}}}
+		Sleep: func(_ context.Context, d time.Duration) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.slept = append(w.slept, d)
+			w.now = w.now.Add(d)
+			return nil
+		}}
 }
 
 func (w *world) run(p provider.Provider) engine.Result {
@@ -283,14 +298,14 @@ func TestTwoPublishersOnOneHost(t *testing.T) {
 	}
 }
 
-// A robots.txt that cannot be fetched skips the provider; a missing one has no rules.
+// A site whose robots.txt cannot be fetched is down; a missing one has no rules.
 func TestRobots(t *testing.T) {
 	w := once(t)
 	site := w.sites[newssim.MK]
 	site.Answer("/robots.txt", 503)
 	r := w.run(mk.Provider{})
-	assert.Equal(t, engine.Skipped, r.State)
-	assert.Equal(t, "robots.txt cannot be fetched: status 503", r.Reason)
+	assert.Equal(t, down, r.State)
+	assert.Equal(t, "www.mk.co.kr does not answer as it should (503 for robots.txt): the next run asks again; look at this machine's network if other sites fail too", r.Reason)
 	assert.Equal(t, []string{"/robots.txt", "/robots.txt", "/robots.txt"}, w.paths(), "tried again, and nothing else asked for")
 
 	site.Answer("/robots.txt", 0)
@@ -376,8 +391,8 @@ func TestRobotsBreaksOff(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	r := w.run(mk.Provider{})
-	assert.Equal(t, engine.Skipped, r.State)
-	assert.Contains(t, r.Reason, "robots.txt cannot be fetched: ")
+	assert.Equal(t, down, r.State)
+	assert.Contains(t, r.Reason, "(reset for robots.txt)")
 	assert.Equal(t, 3, asked)
 }
 
@@ -395,8 +410,8 @@ func TestRobotsTimesOut(t *testing.T) {
 	r, err := e.Run(t.Context(), mk.Provider{})
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, e.Web.Stats().Retries, "as the report has them")
-	assert.Equal(t, engine.Skipped, r.State)
-	assert.Regexp(t, "^robots.txt cannot be fetched: .*timeout", r.Reason)
+	assert.Equal(t, down, r.State)
+	assert.Contains(t, r.Reason, "(timeout for robots.txt)")
 	assert.Equal(t, counts{}, countsOf(r))
 	assert.Len(t, w.slept, 2, "three tries")
 	assert.Empty(t, w.letters)
@@ -474,8 +489,15 @@ func TestSitemapOrder(t *testing.T) {
 	assert.Equal(t, "/sitemap/latest-articles/", w.paths()[1])
 
 	w.cfg.Providers = map[string]provider.Toggles{"mk": {SitemapHints: []string{"https://www.mk.co.kr/other.xml"}}}
+	w.sim.Handle(newssim.MK, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			site.ServeHTTP(rw, r)
+			return
+		}
+		_, _ = rw.Write([]byte(story("", prose)))
+	}))
 	r = w.run(mk.Provider{})
-	assert.Equal(t, []string{"/robots.txt", "/other.xml"}, w.paths(), "the operator's hints")
+	assert.Equal(t, []string{"/robots.txt", "/other.xml", "/"}, w.paths(), "the operator's hints; the site is not closed")
 	assert.Equal(t, engine.Skipped, r.State)
 	assert.Equal(t, "none of its sitemaps and feeds can be read: status 404", r.Reason)
 
@@ -720,7 +742,7 @@ func TestLeaseLastsAsLongAsTheRun(t *testing.T) {
 	require.NoError(t, ran)
 	require.NoError(t, err)
 	assert.Equal(t, engine.Result{Provider: "mk", State: engine.Skipped, Reason: other.Reason}, other)
-	assert.Contains(t, other.Reason, "another run is at work on it: run run-1 (host ")
+	assert.Contains(t, other.Reason, "another run is at work on it: run "+e.RunID+" (host ")
 	assert.Equal(t, counts{Found: 12, Fetched: 10, Inserted: 10}, countsOf(r))
 	var held int
 	require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM leases WHERE expires_at > 0`).Scan(&held))

@@ -137,7 +137,7 @@ func TestRefusedArticleStarvesNobody(t *testing.T) {
 	site := w.sites[newssim.MK]
 	site.Answer(site.Path(12), 403)
 	r := w.run(mk.Provider{})
-	assert.Equal(t, engine.Stopped, r.State)
+	assert.Equal(t, blocked, r.State, "nothing else is known of the site")
 	assert.Equal(t, counts{Found: 12}, countsOf(r))
 
 	r = w.run(mk.Provider{})

@@ -37,7 +37,7 @@ func (e *Engine) One(ctx context.Context, p provider.Provider, address string) (
 	if err := v.robots(within); err != nil {
 		return One{}, fmt.Errorf("reading %s: %w", address, err)
 	}
-	r, _, err := v.page(within, address)
+	r, _, err := v.page(within, address, false)
 	if err != nil {
 		return One{}, fmt.Errorf("fetching %s: %w", address, err)
 	}

@@ -46,7 +46,7 @@ func TestFurtherPageIsDown(t *testing.T) {
 		return words
 	}
 	e := w.engine()
-	e.Control = stops{w: w, after: 3}
+	e.Worker = stops{e.Worker.(process), 3}
 	r, err := e.Run(t.Context(), p)
 	require.NoError(t, err)
 	assert.Equal(t, []any{engine.Cut, counts{Found: 1, Fetched: 1}}, []any{r.State, countsOf(r)})

@@ -36,7 +36,7 @@ func (v *visit) newClient() *polite.Client {
 				return u // of a feed, or where a redirect leads; sitemaps that robots.txt names are invited
 			}},
 	}
-	c := &polite.Client{Web: v.Web, Pacer: v.Pacer, Policy: p, Control: v.Control}
+	c := &polite.Client{Web: v.Web, Pacer: v.Pacer, Policy: p, Control: v.Worker}
 	if v.DB != nil { // Discover has none
 		c.Memory = polite.InDB{DB: v.DB, Table: "news_hosts"}
 	}
@@ -94,8 +94,8 @@ func inPlace(w answer.Verdict) bool {
 	return w.Kind == answer.Login || w.Kind == answer.Soft404 || w.Kind == answer.ErrorPage
 }
 
-// judge tells what answered, and returns a *refusedError if it keeps the crawler out.
-func judge(r *web.Response, address string, want answer.Kind) (answer.Verdict, error) {
+// classify tells what answered, and returns a *refusedError if it keeps the crawler out.
+func classify(r *web.Response, address string, want answer.Kind) (answer.Verdict, error) {
 	w := answer.Classify(answer.Response{Status: r.Status, Header: r.Header, URL: address, Final: r.FinalURL, Body: r.Body, Want: want})
 	closed := w.Kind == answer.Challenge || r.Status == http.StatusOK && (w.Kind == answer.Consent || w.Kind == answer.Parked || w.Kind == answer.Maintenance)
 	if closed || refuses(r.Status) {
@@ -117,11 +117,8 @@ func (v *visit) get(ctx context.Context, r polite.Request, want answer.Kind) (*w
 	if err != nil {
 		return nil, answer.Verdict{}, v.ended(ctx, err)
 	}
-	wall, err := judge(resp, r.URL, want)
-	if err != nil {
-		return nil, wall, err
-	}
-	return resp, wall, nil
+	wall, err := classify(resp, r.URL, want)
+	return resp, wall, err
 }
 
 // ended makes an *errStop of an error that ends the provider.

@@ -47,11 +47,11 @@ func TestRefusedSources(t *testing.T) {
 		"the homepage that has the feeds": {"baseUrl: https://daily.example\n",
 			map[string]string{"/": "403", "/sitemap.xml": "<urlset><url><loc>https://daily.example/2026/03/02/bank</loc></url></urlset>", "/2026/03/02/bank": story("", prose)}, engine.Ran, "", 1, nil, []string{"/robots.txt", "/", "/sitemap.xml", "/2026/03/02/bank"}},
 		"all": {of + "feeds: [https://daily.example/rss]\nsitemapHints: [https://daily.example/map.xml]",
-			map[string]string{"/rss": "403", "/map.xml": "401"}, engine.Stopped, "it answered 403 for https://daily.example/rss", 0, nil, []string{"/robots.txt", "/rss", "/map.xml"}},
+			map[string]string{"/rss": "403", "/map.xml": "401"}, blocked, "daily.example refuses (401, 403 for 2 of 2 seeds): the next run asks again; if it lasts, ask the site's owner to allow this crawler's User-Agent", 0, nil, []string{"/robots.txt", "/rss", "/map.xml"}},
 		"robots.txt": {of + "feeds: [https://daily.example/rss]",
-			map[string]string{"/robots.txt": "401", "/rss": one}, engine.Stopped, "it answered 401 for https://daily.example/robots.txt", 0, nil, []string{"/robots.txt"}},
+			map[string]string{"/robots.txt": "401", "/rss": one}, blocked, "daily.example refuses (401 for robots.txt): the next run asks again; if it lasts, ask the site's owner to allow this crawler's User-Agent", 0, nil, []string{"/robots.txt"}},
 		"an article": {of + "feeds: [https://daily.example/rss]",
-			map[string]string{"/rss": two, "/a/2": "401"}, engine.Stopped, "it answered 401 for https://daily.example/a/2", 0, nil, []string{"/robots.txt", "/rss", "/a/2"}},
+			map[string]string{"/rss": two, "/a/2": "401"}, blocked, "daily.example refuses (401 for 1 of 1 known URLs): the next run asks again; if it lasts, ask the site's owner to allow this crawler's User-Agent", 0, nil, []string{"/robots.txt", "/rss", "/a/2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := once(t)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -36,7 +37,17 @@ type held struct {
 
 // hold stores an article, at once or when other pages are known not to show the same.
 func (v *visit) hold(ctx context.Context, h held) error {
-	if v.Reparse || h.a.Body == "" || h.a.Paywalled {
+	if h.a.Body == "" || h.a.Paywalled {
+		if !h.a.Paywalled || v.policy.Teasers {
+			canonical, _, err := v.identity(ctx, h.u, h.a, v.limits())
+			if err = errors.Join(err, v.keep(ctx, canonical, h.e)); err != nil {
+				return err
+			}
+		}
+		h.e.HTML, h.e.More = nil, nil // they may be large
+		return v.ifOpen(ctx, func(ctx context.Context) error { return v.put(ctx, h) })
+	}
+	if v.Reparse {
 		return v.put(ctx, h)
 	}
 	h.text = raw.Hash("same_text\x00" + h.a.Title + "\x00" + h.a.Body)
@@ -64,8 +75,8 @@ func (v *visit) hold(ctx context.Context, h held) error {
 		}
 	}
 	if same >= minSame && !v.differ {
-		said := "its pages show one text in place of articles: %.100q, as at %.200s"
-		return &errStop{Stopped, fmt.Sprintf(said, h.a.Title, ledger.Redact(h.e.URL))}
+		v.oneText = fmt.Sprintf("its pages show one text in place of articles: %.100q, as at %.200s", h.a.Title, ledger.Redact(h.e.URL))
+		return &errStop{Stopped, v.oneText}
 	}
 	if len(v.held) > maxHeld {
 		first := v.held[0]

@@ -82,7 +82,7 @@ func TestSameTextEverywhere(t *testing.T) {
 	p := declared(t, ofA)
 	for range 3 {
 		r := w.run(p)
-		assert.Equal(t, engine.Stopped, r.State)
+		assert.Equal(t, blocked, r.State)
 		assert.Contains(t, r.Reason, `its pages show one text in place of articles: "The daily example"`)
 		assert.Empty(t, r.Alerts, "the reason is the alert")
 		assert.Len(t, w.paths(), 6)

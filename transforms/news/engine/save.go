@@ -60,7 +60,9 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	a.Published = publishedAt(a.Published, e.News.PublicationDate, u, v.policy.Zone)
 	if past := a.Published; v.Backfill.IsZero() && !v.Reparse && e.SitemapAt.IsZero() && !past.IsZero() && past.Before(v.now().Add(-v.Config.Retention())) {
 		v.old++
-		return raw.Alias(ctx, v.DB, raw.Row{Source: v.p.ID(), FetchedAt: e.FetchedAt}, asked, "")
+		return v.ifOpen(ctx, func(ctx context.Context) error {
+			return raw.Alias(ctx, v.DB, raw.Row{Source: v.p.ID(), FetchedAt: e.FetchedAt}, asked, "")
+		})
 	}
 	return v.hold(ctx, held{e: e, letter: letter, a: a, u: u, asked: asked})
 }
@@ -68,7 +70,7 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 // put stores an article.
 func (v *visit) put(ctx context.Context, h held) error {
 	e, a, u, asked, letter := h.e, h.a, h.u, h.asked, h.letter
-	limits := raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
+	limits := v.limits()
 	canonical, copied, err := v.identity(ctx, u, a, limits)
 	if err != nil {
 		return err
@@ -95,7 +97,7 @@ func (v *visit) put(ctx context.Context, h held) error {
 	}
 	if db.Rejected(err) {
 		letter.Stage, letter.Kind, letter.Retryable = "Save", "database_rejected", false
-		return errors.Join(v.refused(ctx, raw.Row{Canonical: asked, SitemapAt: e.SitemapAt, FetchedAt: e.FetchedAt}), v.failed(ctx, letter, err))
+		return errors.Join(raw.Refuse(ctx, v.DB, raw.Row{Source: v.p.ID(), Canonical: asked, SitemapAt: e.SitemapAt}, v.now(), true), v.failed(ctx, letter, err))
 	}
 	if err != nil {
 		return err
@@ -116,12 +118,16 @@ func (v *visit) put(ctx context.Context, h held) error {
 	default:
 		v.result.Empty++
 	}
-	return v.Resolve(ctx, letter)
+	return v.Worker.Resolve(ctx, letter)
+}
+
+func (v *visit) limits() raw.Limits {
+	return raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
 }
 
 // keep stores an article's page, if the run keeps pages.
 func (v *visit) keep(ctx context.Context, canonical string, e raw.Evidence) error {
-	if !v.KeepHTML {
+	if !v.KeepHTML || len(e.HTML) == 0 {
 		return nil
 	}
 	return raw.Keep(ctx, v.Store, canonical, e)
@@ -291,7 +297,7 @@ func (v *visit) reparse(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !v.Control.Proceed(ctx) {
+		if !v.Worker.Proceed(ctx) {
 			return &errStop{Cut, "the run was stopped"}
 		}
 		if !e.FetchedAt.Add(v.Config.Retention()).After(v.now()) {
@@ -306,7 +312,7 @@ func (v *visit) reparse(ctx context.Context) error {
 			continue
 		}
 		letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{URL: e.URL, Source: v.p.ID()}}
-		within, end, err := v.Unit(ctx, letter.Input)
+		within, end, err := v.Worker.Unit(ctx, letter.Input)
 		if err != nil {
 			letter.Kind = ledger.Died
 			err = v.failed(ctx, letter, err)
@@ -327,7 +333,7 @@ func (v *visit) reparse(ctx context.Context) error {
 
 // reread reads a stored page again, unless it is a wall.
 func (v *visit) reread(ctx context.Context, e raw.Evidence, letter ledger.DeadLetter) error {
-	wall, closed := judge(&web.Response{Status: http.StatusOK, Header: e.Header, FinalURL: e.URL, Body: e.HTML}, e.URL, answer.Page)
+	wall, closed := classify(&web.Response{Status: http.StatusOK, Header: e.Header, FinalURL: e.URL, Body: e.HTML}, e.URL, answer.Page)
 	if closed != nil || inPlace(wall) {
 		letter.Kind = string(wall.Kind)
 		return v.failed(ctx, letter, errors.New(shown(wall)))

@@ -7,9 +7,11 @@ import (
 	"net/url"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/feed"
+	"github.com/newsfork/seed-engine/transforms/site"
 )
 
 // maxFeeds is how many of the feeds that a site links to are read: the first ones are
@@ -49,8 +51,7 @@ func (v *visit) roots(ctx context.Context, asked map[string]bool) (out []child, 
 // discover returns the feeds that the page at the base URL links to, or the usual
 // address of a sitemap.
 func (v *visit) discover(ctx context.Context) (out []child, err error) {
-	home := v.base.JoinPath("/")
-	r, _, err := v.get(ctx, polite.Request{URL: home.String(), Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage}, answer.Page)
+	r, home, err := v.front(ctx)
 	var stop *errStop
 	switch {
 	case errors.As(err, &stop) || ctx.Err() != nil:
@@ -71,4 +72,16 @@ func (v *visit) discover(ctx context.Context) (out []child, err error) {
 		out = append(out, child{address: v.base.JoinPath("/sitemap.xml").String()})
 	}
 	return out, nil
+}
+
+// front requests the page at the base URL.
+func (v *visit) front(ctx context.Context) (*web.Response, *url.URL, error) {
+	home := v.base.JoinPath("/")
+	r, wall, err := v.get(ctx, polite.Request{URL: home.String(), Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage}, answer.Page)
+	a := site.Answer{Role: site.Seed, URL: home.String(), Verdict: wall}
+	if r != nil && v.leaves(a.URL, r.FinalURL) {
+		a.To = r.FinalURL
+	}
+	v.answered(a, r, err)
+	return r, home, err
 }

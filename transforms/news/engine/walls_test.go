@@ -44,12 +44,12 @@ func TestWalls(t *testing.T) {
 		letter  string
 		request int
 	}{
-		"a challenge":                {map[string]string{"/a/3": challenged}, engine.Stopped, "it answered 200 for https://daily.example/a/3: ", 0, "", 4},
-		"a challenge later":          {map[string]string{"/a/2": challenged}, engine.Stopped, "it answered 200 for https://daily.example/a/2: ", 1, "", 5},
-		"consent":                    {map[string]string{"/a/3": consent}, engine.Stopped, "consent in place of what is there", 0, "", 4},
-		"a challenge for robots.txt": {map[string]string{"/robots.txt": challenged}, engine.Stopped, "it answered 200 for https://daily.example/robots.txt: ", 0, "", 1},
+		"a challenge":                {map[string]string{"/a/3": challenged}, blocked, "daily.example answers with a challenge for bots (Cloudflare): ", 0, "", 4},
+		"a challenge later":          {map[string]string{"/a/2": challenged}, blocked, "daily.example answers with a challenge for bots (Cloudflare): ", 1, "", 5},
+		"consent":                    {map[string]string{"/a/3": consent}, blocked, "daily.example shows a consent page in place of its pages: ", 0, "", 4},
+		"a challenge for robots.txt": {map[string]string{"/robots.txt": challenged}, blocked, "daily.example answers with a challenge for bots (Cloudflare): ", 0, "", 1},
 		"a challenge for the feed":   {map[string]string{"/rss": challenged}, engine.Ran, "", 3, "", 6},
-		"all sources":                {map[string]string{"/rss": challenged, "/map.xml": challenged}, engine.Stopped, "it answered 200 for https://daily.example/rss: ", 0, "", 3},
+		"all sources":                {map[string]string{"/rss": challenged, "/map.xml": challenged}, blocked, "daily.example answers with a challenge for bots (Cloudflare): ", 0, "", 3},
 		"a login":                    {map[string]string{"/a/2": signIn}, engine.Ran, "", 2, "login", 6},
 		"not found":                  {map[string]string{"/a/2": absent}, engine.Ran, "", 2, "soft_404", 6},
 		"an article about them":      {map[string]string{"/a/2": about}, engine.Ran, "", 3, "", 6},
@@ -87,7 +87,7 @@ func TestBlockedForAWeek(t *testing.T) {
 		pages["/a/1"] = "403"
 		for range 7 * 4 {
 			r := w.run(p)
-			assert.Equal(t, engine.Stopped, r.State)
+			assert.Equal(t, blocked, r.State)
 			assert.Empty(t, r.Alerts, "the reason is the alert")
 			assert.Len(t, w.paths(), 4, "robots.txt, the sources, one article")
 			w.now = w.now.Add(6 * time.Hour)

@@ -13,8 +13,8 @@ import (
 func Reopen(ctx context.Context, d *db.DB, dead []ledger.DeadLetter) error {
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
 		for _, l := range dead {
-			if l.Input.Source == "" || l.Input.URL == "" {
-				continue // a kept page that is damaged: each --reparse tries it again
+			if l.Input.Source == "" || l.Input.URL == "" || l.Stage == "Sitemap" {
+				continue // a kept page that is damaged: each --reparse tries it again; each run reads the sitemaps
 			}
 			if _, err := tx.ExecContext(ctx, `INSERT INTO news_again (source, url) VALUES ($1, $2) ON CONFLICT DO NOTHING`, l.Input.Source, l.Input.URL); err != nil {
 				return err

@@ -276,16 +276,20 @@ func Readdress(ctx context.Context, d *db.DB, id, canonical string) error {
 	return nil
 }
 
-// Refuse records that the site refused a request. A stored version of the article stays. A refusal
-// counts once more only if the site has answered for another article since, or if r.FetchedAt says
-// that it answered for this one: a site that refuses everything says nothing about one article.
-func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time) error {
-	at := micros(r.SitemapAt)
+// Refuse records that an article was refused, so that it is requested after the others next time.
+// A stored version stays. Without counts it was the site that refused: the refusal counts only
+// where there is none, and the article's date in the sitemap is not taken as known.
+func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time, counts bool) error {
+	at, more := micros(r.SitemapAt), 0
+	if counts {
+		more = 1
+	}
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at, refusals) VALUES ($1, $2, 'refused', $3, $4, 1)
-			ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + 1, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END
-			WHERE news_urls.state <> 'purged' AND (CAST($5 AS BIGINT) > 0 OR EXISTS (SELECT 1 FROM news_urls AS other WHERE other.source = news_urls.source AND other.state IN ('stored', 'empty', 'paywalled') AND other.fetched_at > news_urls.fetched_at))`,
-			r.Source, Hash(r.Canonical), at, db.Micros(now), micros(r.FetchedAt))
+			ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + CASE WHEN news_urls.refusals = 0 THEN 1 ELSE CAST($5 AS INTEGER) END,
+				sitemap_at = CASE WHEN CAST($5 AS INTEGER) = 1 AND excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END
+			WHERE news_urls.state <> 'purged'`,
+			r.Source, Hash(r.Canonical), at, db.Micros(now), more)
 		return err
 	})
 	if err != nil {

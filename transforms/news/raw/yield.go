@@ -18,8 +18,9 @@ type Yield struct {
 }
 
 // NoteYield counts a run: whether its newest articles are stored, from this run or
-// an earlier one, and how many are new. Repeated calls for one run count once.
-func NoteYield(ctx context.Context, d *db.DB, source, runID string, there bool, inserted int64, now time.Time) (y Yield, err error) {
+// an earlier one, and how many are new. Repeated calls for one run count once. named is how many
+// articles the largest source names, below 0 if that is unknown.
+func NoteYield(ctx context.Context, d *db.DB, source, runID string, there bool, inserted int64, named int, now time.Time) (y Yield, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		y = Yield{}
 		var last string
@@ -43,15 +44,26 @@ func NoteYield(ctx context.Context, d *db.DB, source, runID string, there bool, 
 		if newAt > 0 {
 			y.NewAt = db.Time(newAt)
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO news_yield (source, run_id, barren, stale, new_at) VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (source) DO UPDATE SET run_id = excluded.run_id, barren = excluded.barren, stale = excluded.stale, new_at = excluded.new_at`,
-			source, runID, y.Barren, y.Stale, newAt)
+		_, err = tx.ExecContext(ctx, `INSERT INTO news_yield (source, run_id, barren, stale, new_at, named) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (source) DO UPDATE SET run_id = excluded.run_id, barren = excluded.barren, stale = excluded.stale, new_at = excluded.new_at,
+				named = CASE WHEN excluded.named >= 0 THEN excluded.named ELSE news_yield.named END`,
+			source, runID, y.Barren, y.Stale, newAt, named)
 		return err
 	})
 	if err != nil {
 		return Yield{}, fmt.Errorf("recording what %s brought: %w", source, err)
 	}
 	return y, nil
+}
+
+// Past returns how many articles of a publisher are stored, and how many its largest source named in the
+// last run that could tell; below 1: unknown.
+func Past(ctx context.Context, d *db.DB, source string) (stored, named int, err error) {
+	err = d.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM news_articles WHERE source = $1), COALESCE((SELECT named FROM news_yield WHERE source = $1), 0)`, source).Scan(&stored, &named)
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading what %s brought before: %w", source, err)
+	}
+	return stored, named, nil
 }
 
 // Newest returns when the newest stored article of a publisher was published; zero if

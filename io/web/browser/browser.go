@@ -90,11 +90,14 @@ type Config struct {
 // intercepted. A GET for a script or for data is answered by Config.Part, one at a time,
 // and everything else fails.
 type Browser struct {
-	cfg Config
-	ctx context.Context // of the browser
-	end func()
-
+	cfg     Config
+	within  context.Context
 	timeout time.Duration // for one page
+
+	starting sync.Mutex
+	closed   bool
+	ctx      context.Context // of the process
+	end      func()
 
 	mu    sync.Mutex
 	parts map[string]Asset // answers, for other pages
@@ -129,15 +132,25 @@ func newHome() (home string, remove func() error, err error) {
 
 // Start starts a browser, which lasts until Close or the end of ctx.
 func Start(ctx context.Context, cfg Config) (*Browser, error) {
+	r := &Browser{cfg: cfg, within: ctx, parts: map[string]Asset{}, timeout: renderTimeout}
+	if err := r.start(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// start starts the process.
+func (r *Browser) start() error {
+	cfg := r.cfg
 	at, err := Find(cfg.Unsandboxed)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	home, remove, err := newHome()
 	if err != nil {
-		return nil, fmt.Errorf("making the browser's home folder: %w", err)
+		return fmt.Errorf("making the browser's home folder: %w", err)
 	}
-	alloc, endAlloc := chromedp.NewExecAllocator(ctx, options(at, home, cfg.UserAgent, cfg.Unsandboxed)...)
+	alloc, endAlloc := chromedp.NewExecAllocator(r.within, options(at, home, cfg.UserAgent, cfg.Unsandboxed)...)
 	browser, endBrowser := chromedp.NewContext(alloc)
 	end := func() {
 		endBrowser()
@@ -148,17 +161,65 @@ func Start(ctx context.Context, cfg Config) (*Browser, error) {
 	}
 	if err := chromedp.Do(browser); err != nil {
 		end()
-		return nil, fmt.Errorf("starting %s: %w; if it says that no sandbox is usable, --allow-unsandboxed-browser runs it without one", at, err)
+		return fmt.Errorf("starting %s: %w; if it says that no sandbox is usable, --allow-unsandboxed-browser runs it without one", at, err)
 	}
-	return &Browser{cfg: cfg, ctx: browser, end: end, parts: map[string]Asset{}, timeout: renderTimeout}, nil
+	r.ctx, r.end = browser, end
+	return nil
 }
 
 // Close ends the browser and removes what it wrote.
-func (r *Browser) Close() { r.end() }
+func (r *Browser) Close() {
+	r.starting.Lock()
+	defer r.starting.Unlock()
+	r.closed = true
+	r.end()
+}
+
+// alive returns the process's context. A process that has ended is started again.
+func (r *Browser) alive() (context.Context, error) {
+	r.starting.Lock()
+	defer r.starting.Unlock()
+	if !r.closed && r.within.Err() == nil && ended(r.ctx) {
+		r.end()
+		r.end = func() {}
+		if err := r.start(); err != nil {
+			return nil, err
+		}
+	}
+	return r.ctx, nil
+}
+
+func ended(process context.Context) bool {
+	select {
+	case <-chromedp.FromContext(process).Browser.LostConnection:
+		return true
+	default:
+		return false
+	}
+}
+
+// maxDeaths is how many times the process may end while it renders a page.
+const maxDeaths = 2
 
 // Render returns a page's HTML after its scripts have run.
 func (r *Browser) Render(ctx context.Context, u *url.URL, body []byte, contentType string) (string, error) {
-	tab, end := chromedp.NewContext(r.ctx)
+	for deaths := 1; ; deaths++ {
+		process, err := r.alive()
+		if err != nil {
+			return "", fmt.Errorf("rendering %s: %w", u, err)
+		}
+		out, err := r.render(ctx, process, u, body, contentType)
+		if err == nil || ctx.Err() != nil || !ended(process) {
+			return out, err
+		}
+		if deaths == maxDeaths {
+			return "", fmt.Errorf("rendering %s: the browser ended %d times while it did: too little memory, or a fault of the browser", u, deaths)
+		}
+	}
+}
+
+func (r *Browser) render(ctx, process context.Context, u *url.URL, body []byte, contentType string) (string, error) {
+	tab, end := chromedp.NewContext(process)
 	defer end()
 	defer context.AfterFunc(ctx, end)()
 

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -141,6 +142,32 @@ func TestEndlessScript(t *testing.T) {
 	page := &url.URL{Scheme: "https", Host: "endless.example", Path: "/"}
 	_, err = r.Render(t.Context(), page, []byte(`<script>while (true) {}</script>`), "text/html")
 	require.EqualError(t, err, "rendering https://endless.example/: its scripts and their requests have not ended within 1s")
+}
+
+// A browser that is killed is started again: the page is rendered once more, and fails alone if it is killed again.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	want(t)
+	var r *Browser
+	kills := map[string]int{"/once": 1, "/twice": 2}
+	part := func(_ context.Context, page, _ *url.URL) (Asset, bool, error) {
+		if kills[page.Path]--; kills[page.Path] >= 0 {
+			require.NoError(t, chromedp.FromContext(r.ctx).Browser.Process().Kill())
+		}
+		return Asset{}, true, nil
+	}
+	r, err := Start(t.Context(), Config{Unsandboxed: os.Geteuid() == 0, MaxPage: 1 << 20, Log: slog.New(slog.DiscardHandler), Part: part})
+	require.NoError(t, err)
+	defer r.Close()
+	for _, path := range []string{"/before", "/once", "/twice", "/after"} {
+		out, err := r.Render(t.Context(), &url.URL{Scheme: "https", Host: "killer.example", Path: path}, []byte(`<p>text</p><script src="/a.js"></script>`), "text/html")
+		if path == "/twice" {
+			require.ErrorContains(t, err, "the browser ended 2 times")
+			continue
+		}
+		require.NoError(t, err, path)
+		require.Contains(t, out, "<p>text</p>")
+	}
 }
 
 // As root the browser has no sandbox, so rendering must be allowed by a flag.

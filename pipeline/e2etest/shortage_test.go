@@ -433,7 +433,7 @@ func (s shortage) begin(t *testing.T, c *crawl, at map[string]rig.Left) map[stri
 		begin = func(t *testing.T, cmd *exec.Cmd) *rig.Child { return rig.Start(t, cmd) }
 	}
 	for job, left := range at {
-		runs[job] = begin(t, c.jobs[job].Command(c.w, left))
+		runs[job] = begin(t, c.jobs[job].Command(c.w, left, "--turns=off"))
 	}
 	return runs
 }
@@ -457,8 +457,10 @@ func lack(t *testing.T, c *crawl, lacking func(*testing.T, *crawl, []string) sho
 		}
 	})
 	rig.Eventually(t, "all runs in their midst", 2*time.Minute, func() bool {
-		waits := func(run *rig.Child) bool { return strings.Contains(run.Output(t), word) }
-		return !s.early && c.midway(jobs) || s.early && !slices.ContainsFunc(slices.Collect(maps.Values(runs)), func(run *rig.Child) bool { return !waits(run) })
+		if !s.early {
+			return c.midway(jobs)
+		}
+		return !slices.ContainsFunc(slices.Collect(maps.Values(runs)), func(run *rig.Child) bool { return !strings.Contains(run.Output(t), word) })
 	})
 	s.take(t, runs)
 	close(c.gate)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,4 +79,54 @@ spa_rendering: false
 	}
 	require.NoError(t, exec.Command(rig.Program, "dead-letters", "replay", "--job=docs", "--store="+bucket, "--db="+dsn).Run())
 	require.Equal(t, 2, run(), "it is tried again")
+}
+
+// The same of a product's page and of an article.
+func TestKillerPageOfOtherJobs(t *testing.T) {
+	text := "<!doctype html><html><head><title>T</title></head><body><main>" + strings.Repeat("<b><i>x</i></b>", 5_000_000/16) + "</main></body></html>"
+	for name, c := range map[string]struct {
+		job    func(rig.Web) rig.Job
+		killer string
+	}{
+		"catalog": {rig.Catalog, "/csa_product/demo-product-00007/"},
+		"news":    {func(w rig.Web) rig.Job { return rig.News(t, w) }, "/articles/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			w := rig.StartWeb(t, webtest.Options{})
+			var killer atomic.Pointer[string] // the first one of these pages
+			w.Before = func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					if at := r.URL.Path; strings.HasPrefix(at, c.killer) && (killer.CompareAndSwap(nil, &at) || *killer.Load() == at) {
+						rw.Header().Set("Content-Type", "text/html")
+						_, _ = rw.Write([]byte(text))
+						return
+					}
+					h.ServeHTTP(rw, r)
+				})
+			}
+			j := c.job(w)
+			on := rig.Left{Store: t.TempDir(), DSN: "sqlite://" + filepath.Join(t.TempDir(), "db")}
+			run := func() (int, string) {
+				is := j.Command(w, on, "--lease-ttl=3s")
+				cmd := exec.Command("prlimit", append([]string{"--data=330000000"}, is.Args...)...)
+				cmd.Env = is.Env
+				child := rig.Start(t, cmd)
+				return child.Wait(t, 3*time.Minute), child.Output(t)
+			}
+			for i, want := range []int{2, 2, 0} {
+				if got, out := run(); got != want {
+					t.Fatalf("run %d: exit code %d, want %d\n%s", i, got, want, rig.Tail(out))
+				}
+			}
+			var kinds []string
+			for d, err := range ledger.ListDeadLetters(t.Context(), rig.Open(t, on.Store), name, "") {
+				require.NoError(t, err)
+				kinds = append(kinds, d.Kind+" "+d.Input.URL)
+			}
+			require.Len(t, kinds, 1)
+			require.Contains(t, kinds[0], ledger.Died)
+			require.Contains(t, kinds[0], *killer.Load())
+		})
+	}
 }

@@ -90,6 +90,20 @@ func TestProbeBeforeTheRunIsStopped(t *testing.T) {
 	j.isDone(j.run().Counts["outage"], other, dead)
 }
 
+// A host that answered in place of its domain is the one that is probed.
+func TestProbeOfAnotherHost(t *testing.T) {
+	j := newJob(t, refusing)
+	j.web.Handle("docs.site.com", pages(map[string]string{"/robots.txt": "User-agent: *\n"}))
+	raw, urls := day+"raw_0001.json", []string{"https://docs.site.com/a"}
+	for i := range 20 {
+		urls = append(urls, fmt.Sprintf("https://refused-%d.com", i))
+	}
+	j.put(raw, rawFile(urls...))
+	if total := j.run(); total.Counts["outage"] != 0 || j.marks() != 21 || !j.exists(raw+".success") {
+		t.Errorf("%v, %d marks, want those of 21 domains and no outage", total.Counts, j.marks())
+	}
+}
+
 // The network goes down in a resumed run. Hosts that are done already do not hide the
 // outage, because they do not answer either.
 func TestOutageAfterAFinishedPart(t *testing.T) {

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,6 +139,7 @@ type result struct {
 	host     host
 	requests []request
 	fetched  bool
+	answered string   // the host that did, "" for none
 	network  web.Kind // why the host did not answer, empty for none
 	doubt    web.Kind // as in findings
 	cut      bool     // the stop cut the visit off, so open requests are not failures
@@ -199,7 +201,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 		r.cut = true
 		return r
 	}
-	r.fetched, r.network, r.doubt = true, got.network, got.doubt
+	r.fetched, r.answered, r.network, r.doubt = true, got.metadata.HostUsed, got.network, got.doubt
 	for i := range r.requests {
 		q := &r.requests[i]
 		if q.state == unfinished && ctx.Err() == nil {
@@ -340,7 +342,7 @@ func (l *laneRun) merge(r result) {
 		return
 	}
 	cfg := l.fn.Config
-	one := networkOf(r.host.name, r.doubt)
+	one := networkOf(cmp.Or(r.answered, r.host.name), r.doubt)
 	l.network.add(one)
 	now := l.window.add(one)
 	if one.Failed == 0 || cfg.OutageThreshold <= 0 {

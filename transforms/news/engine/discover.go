@@ -12,10 +12,8 @@ import (
 
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
-	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/feed"
@@ -86,7 +84,7 @@ func (v *visit) home(ctx context.Context, d *provider.Draft) (page []byte, err e
 	if v.rules.Check(at) != nil {
 		return nil, nil
 	}
-	r, _, err := v.get(ctx, polite.Request{URL: at.String(), Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage}, answer.Page)
+	r, _, err := v.front(ctx)
 	switch {
 	case errors.As(err, new(*errStop)) || errors.As(err, new(*refusedError)) || ctx.Err() != nil:
 		return nil, err

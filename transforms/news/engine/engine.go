@@ -78,7 +78,7 @@ type Engine struct {
 // Worker is what the engine needs of a lane.Worker.
 type Worker interface {
 	polite.Control
-	Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, names ...string) (within context.Context, release func(), err error)
+	Lease(_ context.Context, _ lease.Place, ttl time.Duration, giveUp bool, names ...string) (within context.Context, release func(), err error)
 	Unit(context.Context, ledger.Input) (within context.Context, end func(), err error)
 	DeadLetter(context.Context, ledger.DeadLetter) error
 	Resolve(context.Context, ledger.DeadLetter) error

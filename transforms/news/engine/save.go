@@ -97,7 +97,8 @@ func (v *visit) put(ctx context.Context, h held) error {
 	}
 	if db.Rejected(err) {
 		letter.Stage, letter.Kind, letter.Retryable = "Save", "database_rejected", false
-		return errors.Join(raw.Refuse(ctx, v.DB, raw.Row{Source: v.p.ID(), Canonical: asked, SitemapAt: e.SitemapAt}, v.now(), true), v.failed(ctx, letter, err))
+		refused := raw.Row{Source: v.p.ID(), Canonical: asked, SitemapAt: e.SitemapAt}
+		return errors.Join(raw.Refuse(ctx, v.DB, refused, v.now(), true), v.failed(ctx, letter, err))
 	}
 	if err != nil {
 		return err

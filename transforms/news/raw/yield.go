@@ -20,7 +20,9 @@ type Yield struct {
 // NoteYield counts a run: whether its newest articles are stored, from this run or
 // an earlier one, and how many are new. Repeated calls for one run count once. named is how many
 // articles the largest source names, below 0 if that is unknown.
-func NoteYield(ctx context.Context, d *db.DB, source, runID string, there bool, inserted int64, named int, now time.Time) (y Yield, err error) {
+func NoteYield(
+	ctx context.Context, d *db.DB, source, runID string, there bool, inserted int64, named int, now time.Time,
+) (y Yield, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		y = Yield{}
 		var last string
@@ -59,7 +61,8 @@ func NoteYield(ctx context.Context, d *db.DB, source, runID string, there bool, 
 // Past returns how many articles of a publisher are stored, and how many its largest source named in the
 // last run that could tell; below 1: unknown.
 func Past(ctx context.Context, d *db.DB, source string) (stored, named int, err error) {
-	err = d.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM news_articles WHERE source = $1), COALESCE((SELECT named FROM news_yield WHERE source = $1), 0)`, source).Scan(&stored, &named)
+	err = d.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM news_articles WHERE source = $1),
+		COALESCE((SELECT named FROM news_yield WHERE source = $1), 0)`, source).Scan(&stored, &named)
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading what %s brought before: %w", source, err)
 	}

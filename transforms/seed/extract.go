@@ -31,7 +31,7 @@ type FileSummary struct {
 	ETag    string // of the version that was read
 	Domains int64  // distinct domain ids in it
 	Records int64
-	Beside  int64 // as in File
+	Files   int64 // as in File
 }
 
 // maxBadIndices is how many bad records of a file its dead letter names; more are only counted.
@@ -105,7 +105,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	if err := fn.Worker.Resolve(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", false, nil, nil)); err != nil {
 		return err
 	}
-	emitRead(f.Key, FileSummary{ETag: x.ETag, Domains: x.Domains, Records: x.Records, Beside: f.Beside})
+	emitRead(f.Key, FileSummary{ETag: x.ETag, Domains: x.Domains, Records: x.Records, Files: f.Files})
 	log.Info("file_processing_complete", "domains_sent", x.Domains)
 	fn.Worker.Emit(emitTally, tally(counts))
 	return nil

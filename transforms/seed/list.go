@@ -28,10 +28,10 @@ func init() {
 
 // File is a raw file to read.
 type File struct {
-	Key    string
-	ETag   string
-	Size   int64
-	Beside int64 // raw files of its partition, if there is a raw_metadata.json; else 0
+	Key   string
+	ETag  string
+	Size  int64
+	Files int64 // raw files of its partition, if there is a raw_metadata.json; else 0
 }
 
 // Listing is what a run finds in the bucket.
@@ -61,7 +61,7 @@ func (a match) compare(b match) int {
 func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 	var l Listing
 	var found []match
-	done, beside, described := map[string]bool{}, map[string]int64{}, map[string]bool{}
+	done, files, described := map[string]bool{}, map[string]int64{}, map[string]bool{}
 	for o, err := range s.List(ctx, hive.Prefix("datasets/", cfg.Country, cfg.Category, cfg.Date)) {
 		if err != nil {
 			return l, fmt.Errorf("listing raw files: %w", err)
@@ -75,7 +75,7 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 		}
 		raw, ok := hive.ParseRaw(o.Key)
 		if dir, name := path.Split(o.Key); ok {
-			beside[dir]++
+			files[dir]++
 		} else if name == rawMetadata {
 			described[dir] = true
 		}
@@ -105,7 +105,7 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 		}
 		f := File{Key: m.raw.Key, ETag: m.o.ETag, Size: m.o.Size}
 		if dir, _ := path.Split(f.Key); described[dir] {
-			f.Beside = beside[dir]
+			f.Files = files[dir]
 		}
 		l.Files = append(l.Files, f)
 		l.written = append(l.written, m.o.ModTime)

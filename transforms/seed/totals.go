@@ -17,11 +17,11 @@ import (
 
 func init() {
 	beam.RegisterDoFn(reflect.TypeFor[totalsFn]())
-	register.Function3x0(besideMetadata)
+	register.Function3x0(withMetadata)
 	register.Iter1[FileSummary]()
 }
 
-// rawMetadata is the name of the object beside raw files that says how many files and records its partition has.
+// rawMetadata is the name of the object next to raw files that says how many files and records its partition has.
 const rawMetadata = "raw_metadata.json"
 
 // maxRawMetadata is how much of it is read.
@@ -37,12 +37,12 @@ var (
 // if this run read all files of the partition.
 func compareTotals(s beam.Scope, cfg Config, read beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("seed.Totals")
-	return beam.ParDo(s, &totalsFn{doFn{Config: cfg}}, beam.GroupByKey(s, beam.ParDo(s, besideMetadata, read)))
+	return beam.ParDo(s, &totalsFn{doFn{Config: cfg}}, beam.GroupByKey(s, beam.ParDo(s, withMetadata, read)))
 }
 
-// besideMetadata emits the summaries of files that have a raw_metadata.json beside them, by its key.
-func besideMetadata(key string, f FileSummary, emit func(string, FileSummary)) {
-	if f.Beside > 0 {
+// withMetadata emits the summaries of files that have a raw_metadata.json next to them, by its key.
+func withMetadata(key string, f FileSummary, emit func(string, FileSummary)) {
+	if f.Files > 0 {
 		emit(path.Dir(key)+"/"+rawMetadata, f)
 	}
 }
@@ -54,11 +54,11 @@ func (fn *totalsFn) ProcessElement(ctx context.Context, key string, files func(*
 	var read, records, there int64
 	var f FileSummary
 	for files(&f) {
-		read, records, there = read+1, records+f.Records, max(there, f.Beside)
+		read, records, there = read+1, records+f.Records, max(there, f.Files)
 	}
 	says, err := readTotals(ctx, fn.Worker.Store, key)
 	if err != nil {
-		if !errors.Is(err, store.ErrNotExist) { // it is not needed, so the run goes on
+		if !errors.Is(err, store.ErrNotExist) { // it is not needed, so the run continues
 			log.Warn("raw_metadata_unreadable", "error", ledger.Redact(err.Error()))
 		}
 		return ctx.Err()

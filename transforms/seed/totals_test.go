@@ -46,7 +46,7 @@ func TestRawMetadata(t *testing.T) {
 				t.Errorf("unreadable %v, want %v", got, tt.unreadable)
 			}
 			if total.Counts["files_completed"] == 0 || !j.done(day+"raw_0001.json", "urlset-1.com") {
-				t.Error("the run did not go on")
+				t.Error("the run did not continue")
 			}
 		})
 	}

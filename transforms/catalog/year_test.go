@@ -271,3 +271,57 @@ func TestKilledWhileItDoubts(t *testing.T) {
 		})
 	}
 }
+
+// A site that begins to refuse in the middle of a crawl gets few more requests, and loses nothing: the next run asks only for
+// what is left. What answered 404 meanwhile is requested again, too.
+func TestSiteThatRefusesInTheMiddle(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		known  bool // a crawl was before
+		answer http.HandlerFunc
+		left   int // requests of the next run at most
+	}{
+		"403, the first crawl": {false, answerWith(403, "no"), 1 + 1 + 60 - 30},
+		"403":                  {true, answerWith(403, "no"), 1 + 1 + 60 - 30},
+		"404, then 403":        {true, answerWith(403, "no"), 1 + 1 + 60 - 25},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &bazaar{listed: numbers(1, 60), sold: map[int]bool{}}
+			j := newSite(t, bazaarSite, func(w http.ResponseWriter, r *http.Request) {
+				s.mu.Lock()
+				if c.answer != nil && s.requests == 1+11+30 {
+					s.all = c.answer
+				}
+				s.mu.Unlock()
+				s.ServeHTTP(w, r)
+			})
+			j.cfg.ListFetchers, j.cfg.DetailFetchers = 1, 1
+			answer := c.answer
+			if c.known {
+				c.answer = nil
+				j.run()
+				c.answer = answer
+			}
+			if strings.HasPrefix(name, "404") {
+				s.sold = map[int]bool{11: true, 22: true, 33: true}
+			}
+			s.requests = 0
+			total := j.run()
+			require.Equal(t, map[string]int64{"products_gone": 0, "failed_tasks": 0, "sites_failed": 0, "dead_letters": 0},
+				counted(total, "products_gone", "failed_tasks", "sites_failed", "dead_letters"))
+			require.Equal(t, "blocked", j.state()[0])
+			require.LessOrEqual(t, s.requests, 1+11+30+25, "refusals")
+			s.requests, s.all, s.sold, c.answer = 0, nil, map[int]bool{}, nil
+			total = j.run()
+			require.Equal(t, "open", j.state()[0])
+			require.LessOrEqual(t, s.requests, c.left)
+			all, gone := j.stored()
+			require.Len(t, all, 60)
+			require.Empty(t, gone)
+			require.Empty(t, j.deadLetters())
+			require.Zero(t, j.left())
+			require.Zero(t, total.Counts["products_missing"])
+		})
+	}
+}

@@ -34,11 +34,14 @@ func Catalog(s beam.Scope, cfg catalog.Config) {
 	lane.Total(s, cfg.Lane, crawled)
 }
 
+// queueLength is how many tasks may wait for each stage of a site.
+const queueLength = 64
+
 // catalogOptions are the catalog job's own flags.
 type catalogOptions struct {
 	Sites, Site, Contact                                             string
 	ListFetchers, ListParsers, DetailFetchers, DetailParsers, Savers int
-	QueueLength, StopAfterKnown                                      int
+	StopAfterKnown                                                   int
 	DemoEdition                                                      int
 	Try, Details                                                     string
 	Tagging                                                          catalog.Tagging
@@ -95,7 +98,7 @@ func (c *catalogOptions) options(s *option.Set) {
 	workers := func(p *int, name string, value int, usage string) { s.Number(p, name, value, usage).Range(1, 10_000) }
 	s.Text(&c.Sites, "sites", "", "directory with one YAML file for each site (default: those shipped with the program; with --web=demo also the simulated ones)")
 	s.Names(&c.Site, "site", "only these sites, by name, separated by commas; with --try: one site, or the YAML file of one", "Only these sites", "names of sites").
-		NotEmpty("name sites, or leave it out for all").Is(option.Selects, option.Extent)
+		NotEmpty("name sites, or leave it out for all").Is(option.Selects | option.Extent)
 	s.Text(&c.Try, "try", "", "fetch this page alone, print what its site's file reads from it and what nearly matches, and save nothing").Is(option.OneRun)
 	s.Text(&c.Tagging.Endpoint, "tag-url", "", "an OpenAI-compatible endpoint, such as http://localhost:11434/v1, whose model tags new and changed products; its key: "+catalog.TagKey+" in the environment of the workers")
 	s.Text(&c.Tagging.Model, "tag-model", "default", "with --tag-url: the model's name; an endpoint with one model alone may not need it")
@@ -109,7 +112,6 @@ func (c *catalogOptions) options(s *option.Set) {
 	workers(&c.DetailFetchers, "detail-fetchers", 8, "workers that fetch product pages, for each site; with a pause between requests only one works at a time")
 	workers(&c.DetailParsers, "detail-parsers", 2, "workers that read product pages, for each site")
 	workers(&c.Savers, "savers", 1, "workers that write products to the database, for each site")
-	workers(&c.QueueLength, "queue-length", 64, "how many tasks may wait for each stage")
 	s.Number(&c.StopAfterKnown, "stop-after-known", 0, "stop reading the list after this many pages without a new product; 0: read the whole list").
 		Range(0, 1_000_000).Says("use 0 or more, at most 1000000").Asked("Stop after known pages", "").Is(option.Extent)
 	s.Text(&c.Details, "details", catalog.DetailsAll, "which products' pages are fetched: all; new: only of products that are not stored yet; "+
@@ -202,7 +204,7 @@ func (c *catalogOptions) config(o RunOptions, l lane.Config) catalog.Config {
 		l.Web.UserAgent += " (+" + c.Contact + ")"
 	}
 	return catalog.Config{Lane: l, Lanes: o.Lanes, DB: o.DB, Sites: c.loaded, ListFetchers: c.ListFetchers, ListParsers: c.ListParsers, DetailFetchers: c.DetailFetchers,
-		DetailParsers: c.DetailParsers, Savers: c.Savers, Tagging: c.Tagging, Images: c.Images, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Details: c.Details, Restart: o.Force, UnsandboxedBrowser: o.UnsandboxedBrowser, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
+		DetailParsers: c.DetailParsers, Savers: c.Savers, Tagging: c.Tagging, Images: c.Images, QueueLength: queueLength, StopAfterKnown: c.StopAfterKnown, Details: c.Details, Restart: o.Force, UnsandboxedBrowser: o.UnsandboxedBrowser, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
 }
 
 func (c *catalogOptions) instead() *Action {

@@ -123,8 +123,8 @@ func (d *docsOptions) options(s *option.Set) {
 	s.Take(slices.Concat(requesting, costed, []string{"url", "allow-unsandboxed-browser", "db"})...)
 	s.Text(&d.Policies, "policies", "", "directory with one YAML policy for each provider (default: the fifteen shipped with the program)")
 	s.Names(&d.Provider, "provider", "only these providers, by id, separated by commas", "Only these providers", "ids of providers").
-		NotEmpty("name providers, or leave it out for all").Is(option.Selects, option.Extent)
-	s.Number(&d.Depth, "depth", 0, "with --url: follow links to this depth, to pages below the URL, 1 to 5; 0: the page alone").Range(0, 5).Is(option.OneRun, option.Extent)
+		NotEmpty("name providers, or leave it out for all").Is(option.Selects | option.Extent)
+	s.Number(&d.Depth, "depth", 0, "with --url: follow links to this depth, to pages below the URL, 1 to 5; 0: the page alone").Range(0, 5).Is(option.OneRun | option.Extent)
 	s.Text(&d.TermsRead, "tos-allowed", "", "with --url: the day, YYYY-MM-DD, on which you read the site's terms, which do not forbid crawling; --markdown then has whole pages").Is(option.OneRun)
 	s.Text(&d.Markdown, "markdown", "", "write pages into this directory as Markdown: those that are stored, without a crawl, or with --url those of its crawl; whole where the policy says tos: allowed, else 200 characters").
 		NotEmpty("name a directory").Is(option.OneRun)

@@ -123,7 +123,7 @@ type Tracker struct {
 var costed = []string{"estimate", "prices"}
 
 // requesting are the options of jobs that send requests, but for the figures that some take from their files.
-var requesting = []string{"lanes", "adaptive-delay", "server-delay", "cdn-rate", "cdn-networks", "turns", "web", "connect-to", "allow-private", "post-quantum"}
+var requesting = []string{"lanes", "adaptive-delay", "server-delay", "cdn-rate", "turns", "web", "connect-to", "allow-private"}
 
 // partitioned are the filters of jobs that read the bucket's Hive partitions.
 var partitioned = []string{"country", "category", "date"}

@@ -30,12 +30,9 @@ type RunOptions struct {
 	ServerDelay              time.Duration
 	AdaptiveDelay            float64
 	CDNRate                  float64
-	Turns                    string       // a file, or see polite.Pacer.Share
-	CDNNetworks              string       // a file
-	CDNs                     []polite.CDN // what it says; nil without a file
+	Turns                    string // a file, or see polite.Pacer.Share
 	Web, ConnectTo           string
 	AllowPrivate             bool
-	PostQuantum              bool
 	UnsandboxedBrowser       bool // of jobs that render pages
 	LeaseTTL                 time.Duration
 	LogFormat, LogLevel      string
@@ -55,13 +52,13 @@ func (c *RunOptions) Level() slog.Level {
 // WebConfig is the HTTP client's configuration, before a job adapts it.
 func (c *RunOptions) WebConfig() web.Config {
 	return web.Config{UserAgent: web.DefaultUserAgent,
-		Concurrency: c.Concurrency, Rate: c.Rate, ConnectTo: c.ConnectTo, AllowPrivate: c.AllowPrivate, PostQuantum: c.PostQuantum}
+		Concurrency: c.Concurrency, Rate: c.Rate, ConnectTo: c.ConnectTo, AllowPrivate: c.AllowPrivate}
 }
 
 // PoliteConfig is what the jobs' policies take from the options.
 func (c *RunOptions) PoliteConfig() polite.Config {
 	return polite.Config{HostDelay: c.HostDelay, MaxPause: c.MaxCrawlDelay, Turns: c.Turns,
-		Servers: polite.Servers{Delay: c.ServerDelay, CDNs: c.CDNs, Rate: c.CDNRate}, Adapt: c.AdaptiveDelay}
+		Servers: polite.Servers{Delay: c.ServerDelay, Rate: c.CDNRate}, Adapt: c.AdaptiveDelay}
 }
 
 // pacer is for requests that no run makes, to the web of cfg.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // breach is an alert that is raised.
@@ -68,7 +69,7 @@ func (j job) selection(run ledger.Run) string {
 	out := url.Values{}
 	for _, o := range j.Options {
 		text, given := run.Options[o.Name].(string)
-		if !given || text == o.Default || !o.Selects {
+		if !given || text == o.Default || !o.Has(option.Selects) {
 			continue
 		}
 		for name := range strings.SplitSeq(strings.ToLower(text), ",") {

@@ -49,7 +49,7 @@ func optionsOf(j job, run ledger.Run) (differ, others []setting) {
 // outward reports whether an option says how a run tells of itself, and changes nothing of what it does.
 func (j job) outward(name string) bool {
 	o, known := j.option(name)
-	return known && o.Outward
+	return known && o.Has(option.Outward)
 }
 
 // sameOptions reports whether two runs do the same.

@@ -43,7 +43,6 @@ type Config struct {
 	ConnectTo    string  // host:port that every connection goes to, whatever the URL; the guard still checks names, and TLS checks certificates
 	Resolver     string  // host:port of a name server to use instead of the system's; with ConnectTo it is a simulated internet's, see New
 	AllowPrivate bool    // switches the address guard off, with its checks of ports and names
-	PostQuantum  bool    // offers hybrid key exchanges (ML-KEM with a curve) besides the curves
 	RootCAs      []byte  // PEM certificates to trust, in addition to the system's
 	Offline      bool    // no request will be sent: New does not require certificate authorities
 }
@@ -271,10 +270,9 @@ func New(cfg Config) (*Client, error) {
 
 // newTLS returns what the client wants of TLS.
 func newTLS(cfg Config) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(maxSessions)}
-	if !cfg.PostQuantum {
-		c.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
-	}
+	// Post-quantum key exchanges cost CPU, for the secrecy of public pages.
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(maxSessions),
+		CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}}
 	if len(cfg.RootCAs) == 0 {
 		if cfg.Offline {
 			return c, nil

@@ -34,10 +34,10 @@ func TestCatalogOptions(t *testing.T) {
 	require.Len(t, c.Sites, 1)
 	assert.Equal(t, "matter", c.Sites[0].Name)
 
-	o, err = parseOptions(append(base, "--web=demo", "--list-fetchers=3", "--list-parsers=4", "--detail-fetchers=5", "--detail-parsers=6", "--savers=7", "--queue-length=1"), io.Discard)
+	o, err = parseOptions(append(base, "--web=demo", "--list-fetchers=3", "--list-parsers=4", "--detail-fetchers=5", "--detail-parsers=6", "--savers=7"), io.Discard)
 	require.NoError(t, err)
 	c = workerConfig(o).(catalog.Config)
-	assert.Equal(t, []int{3, 4, 5, 6, 7, 1}, []int{c.ListFetchers, c.ListParsers, c.DetailFetchers, c.DetailParsers, c.Savers, c.QueueLength})
+	assert.Equal(t, []int{3, 4, 5, 6, 7}, []int{c.ListFetchers, c.ListParsers, c.DetailFetchers, c.DetailParsers, c.Savers})
 	assert.Len(t, c.Sites, 2, "the simulated shop too")
 
 	for arg, want := range map[string]string{
@@ -45,7 +45,6 @@ func TestCatalogOptions(t *testing.T) {
 		"--contact=me":            "use a URL or a mail address",
 		"--list-fetchers=0":       "--list-fetchers=0: use 1 to 10000",
 		"--savers=10001":          "--savers=10001: use 1 to 10000",
-		"--queue-length=0":        "--queue-length=0: use 1 to 10000",
 		"--stop-after-known=-1":   "use 0 or more",
 		"--sites=/nowhere/at/all": "no such file",
 		"--images":                "--images: no field of the sites has the type image",

@@ -25,7 +25,7 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 	}
 	o.WorkersElsewhere = o.Elsewhere()
 	for _, check := range []func() error{
-		o.Flags.Check, o.checkWeb, o.readNetworks,
+		o.Flags.Check, o.checkWeb,
 		func() error {
 			if j.Check == nil {
 				return nil
@@ -55,21 +55,6 @@ func (o *Options) checkTurns() error {
 	}
 	if _, err := new(polite.Pacer).Share(o.Turns, ""); err != nil {
 		return usage.Errorf("--turns: %w", err)
-	}
-	return nil
-}
-
-// readNetworks reads the file of --cdn-networks, which workers do not have.
-func (o *Options) readNetworks() error {
-	if o.CDNNetworks == "" {
-		return nil
-	}
-	text, err := os.ReadFile(o.CDNNetworks)
-	if err != nil {
-		return usage.Errorf("--cdn-networks: %w", err)
-	}
-	if o.CDNs, err = polite.ParseCDNs(string(text)); err != nil {
-		return usage.Errorf("--cdn-networks=%s: %w", o.CDNNetworks, err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type Options struct {
 // newFlags tells the options of all jobs, and sets their defaults in o.
 func newFlags(o *Options) *option.Set {
 	s := option.New("pipeline")
-	s.Text(&o.Job, "job", "seed", "the job: "+usage.Or(pipeline.Names())).Is(option.OneRun, option.Outward)
+	s.Text(&o.Job, "job", "seed", "the job: "+usage.Or(pipeline.Names())).Is(option.OneRun | option.Outward)
 	s.Text(&o.Runner, "runner", "direct", "Beam runner: "+strings.Join(launch.Runners, ", ")+" (with --streaming: prism, unless another is given)").
 		OneOf(launch.Runners...).Says("there is no such runner; use one of " + strings.Join(launch.Runners, ", "))
 	s.Text(&o.Store, "store", "", "bucket with datasets/ and processing/: a directory, file:///dir, s3://bucket/prefix, r2://bucket, gs://bucket, mem://name (default: the sample bucket, copied to ./out)").
@@ -35,13 +35,13 @@ func newFlags(o *Options) *option.Set {
 	s.Text(&o.Roots.Results, "results-prefix", hive.Processing, "prefix in the store below which the results of domains are written").NotEmpty("name a prefix, or leave it out")
 	s.Text(&o.Env, "env", "", "dev, staging or prod: fills {env} in --store").OneOf("dev", "staging", "prod")
 	s.Text(&o.Country, "country", "", "only this country, two lower-case letters").Like("[a-z]{2}").Says("a country is two lower-case letters, such as sg").
-		NotEmpty("name a country, or leave it out for all").Asked("Country", "two lower-case letters, such as sg").SuchAs("sg").Is(option.OneRun, option.Selects)
+		NotEmpty("name a country, or leave it out for all").Asked("Country", "two lower-case letters, such as sg").SuchAs("sg").Is(option.OneRun | option.Selects)
 	s.Text(&o.Category, "category", "", "only this category").Like(`[a-z0-9_\-]{1,64}`).Says("a category is up to 64 lower-case letters, digits, _ and -").
-		NotEmpty("name a category, or leave it out for all").Asked("Category", "such as news").SuchAs("news").Is(option.OneRun, option.Selects)
+		NotEmpty("name a category, or leave it out for all").Asked("Category", "such as news").SuchAs("news").Is(option.OneRun | option.Selects)
 	s.Day(&o.Date, "date", "only this date, YYYY-MM-DD").
-		NotEmpty("name a day, or leave it out for all").Asked("Date", "YYYY-MM-DD").SuchAs("2026-01-28").Is(option.OneRun, option.Selects)
+		NotEmpty("name a day, or leave it out for all").Asked("Date", "YYYY-MM-DD").SuchAs("2026-01-28").Is(option.OneRun | option.Selects)
 	s.Text(&o.URL, "url", "", "docs: crawl this page, and with --depth those below it, without a policy file; news: print this article as JSON, and store nothing").
-		Is(option.OneRun, option.Selects, option.Extent)
+		Is(option.OneRun | option.Selects | option.Extent)
 	s.Yes(&o.Force, "force", false, "also do what has its .success").Asked("Do again what is done", "").Is(option.OneRun)
 	s.Yes(&o.Strict, "strict", false, "exit with 4 when the run left dead letters, or providers that are not done").Is(option.Outward)
 	s.Number(&o.Lanes, "lanes", 0, "number of lanes over which hosts are spread (default: 1 in one process, for seed one per 4 MiB of raw files and at most 128; on a cluster 16 × the parallelism, and for seed at least one per MiB)").
@@ -57,24 +57,22 @@ func newFlags(o *Options) *option.Set {
 		From(0).Says("use 0 (off) or more, such as 1s")
 	s.Decimal(&o.CDNRate, "cdn-rate", polite.DefaultCDNRate, "with --server-delay: requests a second to each network whose addresses serve many unrelated sites, such as Cloudflare's, in place of that pause").
 		Above(0).Says("use requests a second, more than 0")
-	s.Text(&o.CDNNetworks, "cdn-networks", "", "file with these networks, a name and a prefix on each line (default: the list in io/web/polite/cdns.txt)")
 	s.Text(&o.Turns, "turns", polite.OwnTurns, "path of the file by which all processes of a machine, of all jobs, take turns at a site; auto: in the folder of the user's caches; off: each process for itself").
 		Like("(?s).+").Says("use auto, off, or the path of a file for all processes of this machine and user")
 	s.Text(&o.Web, "web", "live", "live, or demo: the simulated web that is part of the program, offline").OneOf("live", "demo").Is(option.Extent)
 	s.Text(&o.ConnectTo, "connect-to", "", "host:port that every request is sent to instead of the URL's own")
 	s.Yes(&o.AllowPrivate, "allow-private", false, "allow requests to loopback and private addresses")
 	s.Yes(&o.UnsandboxedBrowser, "allow-unsandboxed-browser", false, "docs and catalog: let the browser that renders pages run without its sandbox: as root, or where the system has none")
-	s.Yes(&o.PostQuantum, "post-quantum", false, "offer sites post-quantum key exchange (ML-KEM) too; costs CPU")
-	s.Text(&o.Report, "report", "", "also write the JSON report to this file, or - for standard output").Is(option.OneRun, option.Secret)
-	s.Other(&o.Estimate, "estimate", "print what a run will cost (requests, bytes, hours, calls to the store and their price), and change nothing; --estimate=json: for programs").Is(option.OneRun, option.Secret)
+	s.Text(&o.Report, "report", "", "also write the JSON report to this file, or - for standard output").Is(option.OneRun | option.Secret)
+	s.Other(&o.Estimate, "estimate", "print what a run will cost (requests, bytes, hours, calls to the store and their price), and change nothing; --estimate=json: for programs").Is(option.OneRun | option.Secret)
 	s.Text(&o.Prices, "prices", "", "YAML file with the store's prices, for --estimate and the report (default: public list prices of S3, R2 and GCS)")
 	s.Text(&o.LogFormat, "log-format", "", "text or json, to standard error (default: text on a terminal, else json)").OneOf("text", "json").Is(option.Outward)
 	s.Text(&o.LogLevel, "log-level", "", "debug, info, warn or error (default: warn on a terminal, else info)").
 		Like("(?i)(debug|info|warn|error)").Says("use debug, info, warn or error").Is(option.Outward)
-	s.Text(&o.Progress, "progress", "auto", "auto: a live line on a terminal; off").OneOf("auto", "off").Is(option.OneRun, option.Outward)
-	s.Text(&o.Config, "config", "", "YAML file with any of these flags").Is(option.OneRun, option.Secret)
+	s.Text(&o.Progress, "progress", "auto", "auto: a live line on a terminal; off").OneOf("auto", "off").Is(option.OneRun | option.Outward)
+	s.Text(&o.Config, "config", "", "YAML file with any of these flags").Is(option.OneRun | option.Secret)
 	s.Pause(&o.LeaseTTL, "lease-ttl", 30*time.Second, "how long a run's lease lasts after its holder was killed on another machine").From(1)
-	s.Pause(&o.Watch, "watch", 0, "keep running and read new raw files as they come; the interval between two polls, e.g. 1m").Is(option.OneRun, option.Selects)
+	s.Pause(&o.Watch, "watch", 0, "keep running and read new raw files as they come; the interval between two polls, e.g. 1m").Is(option.OneRun | option.Selects)
 	s.Yes(&o.Streaming, "streaming", false, "with --watch: one streaming pipeline (prism, Flink, Dataflow) instead of a batch run for each poll").Is(option.OneRun)
 	s.Text(&o.FlinkREST, "flink-rest", "", "host:port of Flink's JobManager, to warn of too few slots or network buffers")
 	s.Yes(&o.SharedFilesystem, "shared-filesystem", false, "all workers see the store's directory under the same path")

@@ -75,7 +75,7 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 		return bad(usage.Errorf("%q: a server takes only flags", o.Flags.Arg(0)))
 	}
 	given := o.Flags.Given()
-	for _, name := range o.Flags.Which(func(p option.Option) bool { return p.OneRun }) {
+	for _, name := range o.Flags.Which(option.OneRun) {
 		if _, inFile := file[name]; given[name] || inFile {
 			return bad(usage.Errorf("--%s is for one run; give it when a run is started", name))
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,7 +143,7 @@ func (o *Options) priced(e estimate.Estimate) estimate.Estimate {
 func (o *Options) past(reports []ledger.Report) estimate.Past {
 	return estimate.Past{Reports: reports, Lanes: float64(max(1, o.Lanes)), Slots: float64(o.Slots()), Option: o.Flags.Value,
 		Default: o.Flags.DefaultValue,
-		Extent:  o.Flags.Which(func(p option.Option) bool { return p.Extent && p.Means(o.Job) })}
+		Extent:  slices.DeleteFunc(o.Flags.Which(option.Extent), func(name string) bool { return !o.Target().Takes(name) })}
 }
 
 const (

@@ -75,9 +75,11 @@ func (o *Options) LaneConfig() lane.Config {
 // Public returns the options that a report may show: those that the user set,
 // without anything that could be a secret.
 func (o *Options) Public() map[string]any {
-	out, given := map[string]any{}, o.Flags.Given()
-	for _, name := range o.Flags.Which(func(p option.Option) bool { return given[p.Name] && !p.Secret }) {
-		out[name] = o.Flags.Value(name)
+	out := map[string]any{}
+	for name := range o.Flags.Given() {
+		if p := o.Flags.Get(name); p != nil && !p.Has(option.Secret) {
+			out[name] = o.Flags.Value(name)
+		}
 	}
 	return out
 }

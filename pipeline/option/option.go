@@ -30,10 +30,23 @@ const (
 	Names   Kind = "names" // of what is configured, separated by commas; the job refuses names that it does not know
 )
 
+// Mark is a property of an option.
+type Mark uint8
+
+// The marks of options.
+const (
+	OneRun  Mark = 1 << iota // it says what one run does: a server refuses it for all its runs
+	Outward                  // it says how a run tells of itself, and changes nothing of what the run does
+	Selects                  // with it a run does a part of the job's work
+	Extent                   // it decides how much a run requests of its sites
+	Secret                   // no report shows its value
+)
+
 // Option is one thing that can be set. It is plain data, for programs that run no job too.
 type Option struct {
 	Name, Usage, Default string
 	Kind                 Kind
+	Marks                Mark     `json:",omitempty"`
 	Choices              []string `json:",omitempty"` // the only values
 	Pattern              string   `json:",omitempty"` // of the whole of a text, as a regular expression
 	Min, Max             *float64 `json:",omitempty"` // of a pause in seconds; nil: no limit
@@ -42,11 +55,6 @@ type Option struct {
 	Empty                string   `json:",omitempty"` // what to do about an empty value on the command line; "": it may be empty
 	Label, Hint          string   `json:",omitempty"` // of its field in a form; without a label no request has it
 	Example              any      `json:",omitempty"`
-	OneRun               bool     `json:",omitempty"` // it says what one run does: a server refuses it for all its runs
-	Outward              bool     `json:",omitempty"` // it says how a run tells of itself, and changes nothing of what the run does
-	Selects              bool     `json:",omitempty"` // with it a run does a part of the job's work
-	Extent               bool     `json:",omitempty"` // it decides how much a run requests of its sites
-	Secret               bool     `json:",omitempty"` // no report shows its value
 	Preview              string   `json:",omitempty"` // how it makes the job only say what a run would do
 
 	jobs     []string          // to which it means something; nil: all
@@ -66,6 +74,9 @@ func (o Option) Field() string { return strings.ReplaceAll(o.Name, "-", "_") }
 func Variable(name string) string {
 	return "SEED_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
+
+// Has reports whether the option has a mark.
+func (o Option) Has(m Mark) bool { return o.Marks&m != 0 }
 
 // Means reports whether the option means something to a job.
 func (o Option) Means(job string) bool { return o.jobs == nil || slices.Contains(o.jobs, job) }
@@ -98,9 +109,8 @@ func (o Option) Check(text string) error {
 		d, err = time.ParseDuration(text)
 		v = d.Seconds()
 	}
-	bad = bad || err != nil || math.IsNaN(v) || math.IsInf(v, 0) || o.Max != nil && v > *o.Max || o.Min != nil && (v < *o.Min || o.Open && v == *o.Min)
-	if bad {
-		return errors.New(o.advice(err == nil))
+	if bad || err != nil || math.IsNaN(v) || math.IsInf(v, 0) || o.Max != nil && v > *o.Max || o.Min != nil && (v < *o.Min || o.Open && v == *o.Min) {
+		return errors.New(o.advice())
 	}
 	return nil
 }
@@ -121,8 +131,8 @@ func (o Option) limit(v *float64) string {
 	return strconv.FormatFloat(*v, 'f', -1, 64)
 }
 
-// advice says what a value must be; well: it has the right form.
-func (o Option) advice(well bool) string {
+// advice says what a value must be.
+func (o Option) advice() string {
 	switch {
 	case o.Wrong != "":
 		return o.Wrong
@@ -130,9 +140,7 @@ func (o Option) advice(well bool) string {
 		return "use " + usage.Or(o.Choices)
 	case o.Max != nil:
 		return "use " + o.Least() + " to " + o.Most()
-	case o.Min != nil && well && o.Open:
-		return "use more than " + o.Least()
-	case o.Min != nil && well:
+	case o.Min != nil:
 		return "use " + o.Least() + " or more"
 	}
 	return o.form()
@@ -155,22 +163,24 @@ func (o Option) form() string {
 
 // Decode returns a JSON value as text, and refuses one of another type.
 func (o Option) Decode(raw json.RawMessage) (string, error) {
-	var text *string
-	var n *float64 // in JSON 1, 1.0 and 1e0 are the same number
-	wrong := errors.New(o.advice(true))
-	switch o.Kind {
-	case Yes:
-		return string(raw), o.Check(string(raw))
-	case Number, Decimal:
-		if json.Unmarshal(raw, &n) != nil || n == nil {
-			return "", wrong
+	var v any
+	_ = json.Unmarshal(raw, &v) // a part of a valid document
+	number := o.Kind == Number || o.Kind == Decimal
+	switch v := v.(type) {
+	case bool:
+		if o.Kind == Yes {
+			return strconv.FormatBool(v), nil
 		}
-		return strconv.FormatFloat(*n, 'f', -1, 64), nil
+	case float64: // in JSON 1, 1.0 and 1e0 are the same number
+		if number {
+			return strconv.FormatFloat(v, 'f', -1, 64), nil
+		}
+	case string:
+		if !number && o.Kind != Yes {
+			return v, nil
+		}
 	}
-	if json.Unmarshal(raw, &text) != nil || text == nil {
-		return "", wrong
-	}
-	return *text, nil
+	return "", errors.New(o.advice())
 }
 
 // Schema describes the option's values as JSON Schema.

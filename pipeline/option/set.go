@@ -115,25 +115,11 @@ func (o *Option) Asked(label, hint string) *Option { o.Label, o.Hint = label, hi
 // SuchAs is an example of a value.
 func (o *Option) SuchAs(example any) *Option { o.Example = example; return o }
 
-// Is marks the option: see the fields of these names.
-func (o *Option) Is(marks ...func(*Option)) *Option {
-	for _, mark := range marks {
-		mark(o)
-	}
-	return o
-}
+// Is marks the option.
+func (o *Option) Is(marks Mark) *Option { o.Marks |= marks; return o }
 
 // Previews says how the option makes the job only say what a run would do.
 func (o *Option) Previews(how string) *Option { o.Preview = how; return o }
-
-// The marks of options.
-var (
-	OneRun  = func(o *Option) { o.OneRun = true }
-	Outward = func(o *Option) { o.Outward = true }
-	Selects = func(o *Option) { o.Selects = true }
-	Extent  = func(o *Option) { o.Extent = true }
-	Secret  = func(o *Option) { o.Secret = true }
-)
 
 // Begin begins a job's options: those that are told from now on mean something to this job only.
 func (s *Set) Begin(job string) { s.job = job }
@@ -223,10 +209,10 @@ func (s *Set) wanted(name string, err error) error {
 	return err
 }
 
-// Which are the names of the options of which it is true.
-func (s *Set) Which(is func(Option) bool) (names []string) {
+// Which are the names of the options that have a mark.
+func (s *Set) Which(mark Mark) (names []string) {
 	for _, o := range s.All {
-		if is(*o) {
+		if o.Has(mark) {
 			names = append(names, o.Name)
 		}
 	}
@@ -279,7 +265,7 @@ func (s *Set) CheckLine(job string, line []string) error {
 // Of returns the options that mean something to a job, with its defaults, for programs that do not run it.
 func (s *Set) Of(job string) (all []Option) {
 	for _, o := range s.All {
-		if o.Means(job) && !o.Secret {
+		if o.Means(job) && !o.Has(Secret) {
 			all = append(all, *o)
 			all[len(all)-1].Default = o.DefaultOf(job)
 		}

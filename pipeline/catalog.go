@@ -37,16 +37,12 @@ func Catalog(s beam.Scope, cfg catalog.Config) {
 // queueLength is how many tasks may wait for each stage of a site.
 const queueLength = 64
 
-// catalogOptions are the catalog job's own flags.
+// catalogOptions are the catalog job's own options: those of the launcher, and those of the workers.
 type catalogOptions struct {
-	Sites, Site, Contact                                             string
-	ListFetchers, ListParsers, DetailFetchers, DetailParsers, Savers int
-	StopAfterKnown                                                   int
-	DemoEdition                                                      int
-	Try, Details                                                     string
-	Tagging                                                          catalog.Tagging
-	Images                                                           catalog.Images
-	History                                                          latest
+	Sites, Site, Contact, Try string
+	DemoEdition               int
+	History                   latest
+	catalog.Config
 
 	loaded []catalog.Site
 }
@@ -203,8 +199,10 @@ func (c *catalogOptions) config(o RunOptions, l lane.Config) catalog.Config {
 	if c.Contact != "" {
 		l.Web.UserAgent += " (+" + c.Contact + ")"
 	}
-	return catalog.Config{Lane: l, Lanes: o.Lanes, DB: o.DB, Sites: c.loaded, ListFetchers: c.ListFetchers, ListParsers: c.ListParsers, DetailFetchers: c.DetailFetchers,
-		DetailParsers: c.DetailParsers, Savers: c.Savers, Tagging: c.Tagging, Images: c.Images, QueueLength: queueLength, StopAfterKnown: c.StopAfterKnown, Details: c.Details, Restart: o.Force, UnsandboxedBrowser: o.UnsandboxedBrowser, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
+	cfg := c.Config
+	cfg.Lane, cfg.Lanes, cfg.DB, cfg.Sites, cfg.QueueLength, cfg.Restart = l, o.Lanes, o.DB, c.loaded, queueLength, o.Force
+	cfg.UnsandboxedBrowser, cfg.LeaseTTL = o.UnsandboxedBrowser, min(o.LeaseTTL, catalog.DefaultLeaseTTL)
+	return cfg
 }
 
 func (c *catalogOptions) instead() *Action {

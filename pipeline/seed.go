@@ -47,16 +47,10 @@ func SeedStream(s beam.Scope, cfg seed.Config, every, maxCall time.Duration) {
 	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }
 
-// seedOptions are the seed job's own flags.
+// seedOptions are the seed job's own options: those of the launcher, and those of the workers.
 type seedOptions struct {
-	Until, Hosts              string
-	FollowIndex               bool
-	MaxChildSitemaps          int
-	Feeds, Homepage, Parallel bool
-	RobotsCache               time.Duration
-	OutageThreshold           float64
-	Layout                    string
-	SegmentAge                time.Duration
+	Until, Hosts string
+	seed.Config
 }
 
 func seedJob() Job {
@@ -132,16 +126,16 @@ func (o *seedOptions) options(s *option.Set) {
 	s.Text(&o.Until, "until", "", "list or extract: print what would be done up to this stage, and change nothing").OneOf("list", "extract").
 		NotEmpty("use list or extract, or leave it out").Is(option.OneRun).Previews("--until=list or --until=extract")
 	s.Text(&o.Hosts, "hosts", "all", "all: where https://DOMAIN fails by DNS, connect, TLS or time-out, request the record's own host and www., then http://; strict: https://DOMAIN alone").OneOf("all", "strict")
-	s.Yes(&o.FollowIndex, "follow-index", false, "read the children of a sitemap index").Is(option.Extent)
-	s.Number(&o.MaxChildSitemaps, "max-child-sitemaps", 50, "sitemaps that are read of those that robots.txt names, and children of a sitemap index").From(1).Is(option.Extent)
-	s.Yes(&o.Feeds, "feeds", false, "look for RSS and Atom feeds").Is(option.Extent)
-	s.Yes(&o.Homepage, "homepage", false, "store the homepage's HTML as evidence").Is(option.Extent)
-	s.Yes(&o.Parallel, "parallel-fetch", false, "fetch robots.txt and the default sitemap in parallel")
-	s.Text(&o.Layout, "layout", string(seed.Objects), "how results are kept: objects (some for each domain), packed (thousands of domains in one WARC and one Parquet file; see docs/packed.md) or both").
+	s.Yes(&o.Collect.FollowIndex, "follow-index", false, "read the children of a sitemap index").Is(option.Extent)
+	s.Number(&o.Collect.MaxChildSitemaps, "max-child-sitemaps", 50, "sitemaps that are read of those that robots.txt names, and children of a sitemap index").From(1).Is(option.Extent)
+	s.Yes(&o.Collect.Feeds, "feeds", false, "look for RSS and Atom feeds").Is(option.Extent)
+	s.Yes(&o.Collect.Homepage, "homepage", false, "store the homepage's HTML as evidence").Is(option.Extent)
+	s.Yes(&o.Collect.ParallelFetch, "parallel-fetch", false, "fetch robots.txt and the default sitemap in parallel")
+	s.Text((*string)(&o.Layout), "layout", string(seed.Objects), "how results are kept: objects (some for each domain), packed (thousands of domains in one WARC and one Parquet file; see docs/packed.md) or both").
 		OneOf(string(seed.Objects), string(seed.Packed), string(seed.Both))
 	s.Pause(&o.SegmentAge, "segment-age", seed.SegmentAge, "packed results are committed at least this often; a killed run repeats at most what came since").
 		Above(0).Says("use more than 0, such as 30s")
-	s.Pause(&o.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off").
+	s.Pause(&o.Collect.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off").
 		From(0).Says("use 0 (off) or more, such as 24h").Is(option.Extent)
 	s.Decimal(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains (at least 20) without an HTTP answer from which on our own network counts as down; 0: never").
 		Range(0, 1).Says("use a share from 0 (off) to 1").Asked("Outage threshold", "share of failing domains that stops the run, such as 0.95; 0: never")
@@ -149,7 +143,7 @@ func (o *seedOptions) options(s *option.Set) {
 
 func (o *seedOptions) check(c *RunOptions) error {
 	switch {
-	case c.Streaming && o.Layout != string(seed.Objects):
+	case c.Streaming && o.Layout != seed.Objects:
 		return usage.Errorf("--layout=%s does not go with --streaming, where windows of one lane overlap; use --watch without it", o.Layout)
 	case c.Watch > 0 && o.Until != "":
 		return usage.Errorf("--watch and --until=%s: a preview ends by itself; leave one of them out", o.Until)
@@ -158,16 +152,14 @@ func (o *seedOptions) check(c *RunOptions) error {
 }
 
 func (o *seedOptions) config(c RunOptions) seed.Config {
-	simulated := ""
+	cfg := o.Config
+	cfg.Lanes, cfg.Country, cfg.Category, cfg.Date = c.Lanes, c.Country, c.Category, c.Date
+	cfg.Lane = lane.Config{LogFormat: c.LogFormat, LogLevel: c.Level()}
+	cfg.Collect.StrictHosts = o.Hosts == "strict"
 	if c.Web == "demo" {
-		simulated = c.Web
+		cfg.Collect.Web = c.Web
 	}
-	return seed.Config{
-		Layout: seed.Layout(o.Layout), SegmentAge: o.SegmentAge, Lanes: c.Lanes, Country: c.Country, Category: c.Category, Date: c.Date, OutageThreshold: o.OutageThreshold,
-		Lane: lane.Config{LogFormat: c.LogFormat, LogLevel: c.Level()},
-		Collect: seed.Collect{StrictHosts: o.Hosts == "strict", FollowIndex: o.FollowIndex, MaxChildSitemaps: o.MaxChildSitemaps,
-			Feeds: o.Feeds, Homepage: o.Homepage, ParallelFetch: o.Parallel, RobotsCache: o.RobotsCache, Web: simulated},
-	}
+	return cfg
 }
 
 // accept refuses a store without a raw file, and filters that no raw file
@@ -259,7 +251,7 @@ func (o *seedOptions) raiseLanes(ctx context.Context, s store.Store, c *RunOptio
 		each, most = localLaneBytes, maxLocalLanes
 	}
 	c.Lanes = max(c.Lanes, int(min((size+each-1)/each, most)))
-	if seed.Layout(o.Layout).Packs() {
+	if o.Layout.Packs() {
 		// A lane reads the commits of every earlier lane with which it can share a host: of
 		// two powers of two these are few, of two other numbers they can be all.
 		c.Lanes = 1 << bits.Len(uint(c.Lanes-1))

@@ -140,6 +140,8 @@ func (o Option) advice() string {
 		return "use " + usage.Or(o.Choices)
 	case o.Max != nil:
 		return "use " + o.Least() + " to " + o.Most()
+	case o.Open:
+		return "use more than " + o.Least()
 	case o.Min != nil:
 		return "use " + o.Least() + " or more"
 	}

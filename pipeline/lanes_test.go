@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 // On a cluster a lane has at most a MiB of the raw files that are open, in one process 4
@@ -41,7 +42,7 @@ func TestLanesByInput(t *testing.T) {
 	}
 	t.Run("packed, a power of two", func(t *testing.T) {
 		c := RunOptions{Lanes: 32, LanesByInput: true, Store: url}
-		o := seedOptions{Layout: "packed"}
+		o := seedOptions{Config: seed.Config{Layout: "packed"}}
 		require.NoError(t, o.accept(t.Context(), s, &c))
 		require.Equal(t, 64, c.Lanes)
 		c = RunOptions{Lanes: 1, LanesByInput: true, Store: url}

@@ -40,7 +40,8 @@ func testJob(name string) ledger.Job {
 func TestToyJob(t *testing.T) {
 	all := append(testJobs(), option.Job{Job: ledger.Job{Name: "toy", Title: "Toy", Path: "/api/v1/toy/runs", Done: "greetings", Counts: []string{"greetings", "silences"}, Alerts: []string{"duration"}}, Options: []option.Option{
 		{Name: "greeting", Label: "Greeting", Usage: "What it says", Kind: option.Text, Pattern: "[a-z]+", Wrong: "say it in small letters"},
-		{Name: "times", Label: "Times", Usage: "How often", Kind: option.Number, Min: new(1.), Max: new(1e6)}}})
+		{Name: "times", Label: "Times", Usage: "How often", Kind: option.Number, Min: new(1.), Max: new(1e6)},
+		{Name: "mood", Label: "Mood", Usage: "How", Kind: option.Text, Choices: []string{"glad", "sad"}}}})
 	_, err := ParseConfig([]byte("alerts: {toy: {duration: 1h}}\nschedules: [{name: hourly, job: toy, cron: '0 * * * *', options: {greeting: hi}}]\n"), all)
 	require.NoError(t, err)
 	_, err = ParseConfig([]byte("schedules: [{name: hourly, job: tic, cron: '0 * * * *'}]"), all)
@@ -48,6 +49,7 @@ func TestToyJob(t *testing.T) {
 
 	w := newWorld(t, "done", func(set *Settings) { set.Jobs = all })
 	require.Contains(t, w.do("GET", "/start", "").body, `name="greeting"`)
+	require.Contains(t, w.do("GET", "/start?job=toy&mood=sad", "").body, `<select id="toy-mood" name="mood"><option></option><option>glad</option><option selected>sad</option></select>`)
 	require.Equal(t, http.StatusBadRequest, w.do("POST", "/api/v1/toy/runs", `{"greeting": "HI"}`).code)
 	a := w.do("POST", "/api/v1/toy/runs", `{"greeting": "hi", "times": 2}`)
 	require.Equal(t, http.StatusAccepted, a.code, a.body)
@@ -84,6 +86,7 @@ func TestToyJob(t *testing.T) {
 	assert.Equal(t, map[string]map[string]any{
 		"greeting": {"type": "string", "pattern": "^(?:[a-z]+)$", "description": "What it says"},
 		"times":    {"type": "integer", "minimum": 1.0, "maximum": 1e6, "description": "How often"},
+		"mood":     {"type": "string", "enum": []any{"glad", "sad"}, "description": "How"},
 	}, doc.Components.Schemas["ToyRequest"].Properties)
 	var enums struct {
 		Paths map[string]struct {

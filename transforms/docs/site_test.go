@@ -282,6 +282,8 @@ func TestYear(t *testing.T) {
 		}
 		want := map[int]State{5: SiteBlocked, 10: SiteMoved, 11: SiteMoved, 16: SiteClosed, 20: SiteThin, 24: SiteBlocked, 30: SiteThin, 31: SiteThin}
 		var whole string
+		var total int
+		var notOpen []int // requests of each session in which the site is not open
 		for week := range 52 {
 			switch {
 			case week == 5:
@@ -308,7 +310,11 @@ func TestYear(t *testing.T) {
 				expected = s
 			}
 			require.Equal(t, expected, state, "week %d: %s", week, reason)
-			require.LessOrEqual(t, len(w.paths()), 2*len(names)+2, week)
+			requests := len(w.paths())
+			require.LessOrEqual(t, requests, 2*len(names)+2, week)
+			if total += requests; expected != Done {
+				notOpen = append(notOpen, requests)
+			}
 			switch {
 			case week == 0:
 				whole = w.stored()
@@ -335,6 +341,8 @@ func TestYear(t *testing.T) {
 			was = append(was, c.State)
 		}
 		require.Equal(t, "open", st.State)
+		require.Equal(t, 381, total) // these figures are in docs/operations.md
+		require.Equal(t, []int{6, 6, 6, 6, 9, 6, 9, 9}, notOpen)
 		require.Equal(t, []string{"thin", "open", "blocked", "open", "thin", "open", "closed", "open", "moved", "open", "blocked", "open"}, was)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -200,6 +201,35 @@ func (s *Server) changeProvider(change func(r *http.Request, id, why string, rea
 	}
 }
 
+// unblockProvider lets runs request pages of a provider again that answered 403: one, or all.
+func (s *Server) unblockProvider(w http.ResponseWriter, r *http.Request) {
+	var given struct {
+		URL string `json:"url"`
+	}
+	var err error
+	id := r.PathValue("id")
+	if r.ContentLength != 0 {
+		err = decodeBody(r, &given, `{"url": "https://docs.acme.example/guide"}`)
+	}
+	if err == nil && given.URL != "" && !strings.HasPrefix(given.URL, "http") {
+		err = refuse("url: write the URL of a page, or leave it out for all pages of the provider")
+	}
+	if err == nil {
+		_, err = s.providers.named(r.Context(), id)
+	}
+	if err == nil {
+		err = s.audited(r.Context(), "provider_unblock", id, given.URL)
+	}
+	if err == nil {
+		err = runCommand(r.Context(), s.runner.command("docs", "unblock", id, given.URL))
+	}
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && ended.ExitCode() == 2 {
+		err = conflict("no such page is blocked by a 403")
+	}
+	s.answerProvider(w, r, err)
+}
+
 func (s *Server) providerRoutes() []route {
 	const one = "/api/v1/docs/providers/{id}"
 	return []route{
@@ -213,5 +243,6 @@ func (s *Server) providerRoutes() []route {
 		{"POST " + one + "/enable", s.changeProvider(func(r *http.Request, id, _ string, read int) error {
 			return s.providers.disable(r.Context(), id, "", false, read)
 		})},
+		{"POST " + one + "/unblock", s.unblockProvider},
 	}
 }

@@ -148,6 +148,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/api/v1/docs/providers/acme", "", "/api/v1/docs/providers/{id}", 200},
 		{"POST", "/api/v1/docs/providers/acme/disable", `{"why":"x"}`, "/api/v1/docs/providers/{id}/disable", 200},
 		{"POST", "/api/v1/docs/providers/acme/enable", "", "/api/v1/docs/providers/{id}/enable", 200},
+		{"POST", "/api/v1/docs/providers/acme/unblock", "", "/api/v1/docs/providers/{id}/unblock", 200},
+		{"POST", "/api/v1/docs/providers/acme/unblock", `{"url":"https://docs.acme.example/none"}`, "/api/v1/docs/providers/{id}/unblock", 409},
 		{"DELETE", "/api/v1/docs/providers/acme", "", "/api/v1/docs/providers/{id}", 200},
 		{"DELETE", "/api/v1/docs/providers/acme", "", "/api/v1/docs/providers/{id}", 404},
 		{"DELETE", "/api/v1/docs/providers/stripe", "", "/api/v1/docs/providers/{id}", 409},

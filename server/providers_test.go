@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -168,4 +169,32 @@ func TestProvidersPrivate(t *testing.T) {
 	}
 	assert.Equal(t, http.StatusNotFound, w.do("GET", at, "").code, "nothing was kept")
 	assert.Equal(t, http.StatusOK, allowed.do("PUT", at, policy("http://127.0.0.1:8080/", "")).code)
+}
+
+// TestUnblockProvider starts the pipeline program for the pages of a provider that answered 403.
+func TestUnblockProvider(t *testing.T) {
+	w := newWorld(t, "done", func(set *Settings) { set.Token, set.ReadToken = "operators-token-0001", "a-readers-token-0001" })
+	const at = "/api/v1/docs/providers/stripe/unblock"
+	for _, c := range []struct {
+		as, path, body, says string
+		code                 int
+	}{
+		{"a-readers-token-0001", at, "", "may only read", 403},
+		{"operators-token-0001", "/api/v1/docs/providers/strpe/unblock", "", "there is no such provider", 404},
+		{"operators-token-0001", at, `{"url":"--db=x"}`, "write the URL of a page", 400},
+		{"operators-token-0001", at, `{"url":"https://docs.stripe.com/none"}`, "no such page is blocked by a 403", 409},
+		{"operators-token-0001", at, `{"url":"https://docs.stripe.com/a"}`, `"id":"stripe"`, 200},
+	} {
+		a := w.do("POST", c.path, c.body, "Authorization", "Bearer "+c.as)
+		assert.Equal(t, c.code, a.code, a.body)
+		assert.Contains(t, a.body, c.says)
+	}
+	last := w.do("GET", "/api/v1/audit", "", "Authorization", "Bearer operators-token-0001").json(t)["lines"].([]any)[0].(map[string]any)
+	assert.Equal(t, []any{"provider_unblock", "stripe", "https://docs.stripe.com/a"}, []any{last["action"], last["target"], last["detail"]})
+	f, err := w.store.Open(t.Context(), "unblocked.txt")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	args, err := io.ReadAll(f)
+	require.NoError(t, err)
+	assert.Equal(t, "docs unblock stripe https://docs.stripe.com/a", string(args))
 }

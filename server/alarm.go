@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -61,7 +62,8 @@ type alarm struct {
 	state     alertState
 	dirty     bool
 	silences  []alert.Silence
-	silenceAt time.Time // when to read them again
+	silenceAt time.Time           // when to read them again
+	together  map[string][]string // alerts that are told in one message, by its first word
 }
 
 // silenceInterval is how often the leader reads which alerts are silent.
@@ -287,6 +289,7 @@ func (a *alarm) judgeRun(e *entry, now time.Time) (changed bool) {
 		all = append(all, a.others(j, e.Run, all, len(ledger.Rows[alert.Row](r)) == 0)...)
 		all = append(all, a.forget(j, e.Run, all)...)
 	}
+	defer a.group(all, r, now)()
 	for _, f := range all {
 		changed = a.apply(f, r.State == ledger.Done, now) || changed
 		if _, fires := a.state.Firing[f.key()]; !fires {
@@ -303,6 +306,34 @@ func (a *alarm) judgeRun(e *entry, now time.Time) (changed bool) {
 		}
 	}
 	return changed
+}
+
+// maxApart is how many providers, publishers or sites that change state in one run have a message each.
+const maxApart = 3
+
+// group lets the alerts that a run raises about providers, publishers or sites be one message if they are many, and
+// those that it ends. The returned function queues the messages. The caller holds mu.
+func (a *alarm) group(all []finding, r ledger.Report, now time.Time) (queue func()) {
+	many := map[string]int{}
+	for _, f := range all {
+		if _, fires := a.state.Firing[f.key()]; f.Rule == "provider" && f.broken != fires {
+			many[map[bool]string{true: "ALERT", false: "OVER"}[f.broken]]++
+		}
+	}
+	a.together = map[string][]string{}
+	for word, n := range many {
+		if n > maxApart {
+			a.together[word] = []string{}
+		}
+	}
+	return func() {
+		for _, word := range slices.Sorted(maps.Keys(a.together)) {
+			if told := a.together[word]; len(told) > 0 {
+				a.enqueueLocked(notice{Type: "report", Text: fmt.Sprintf("[%s] %d in run %s: %s", word, len(told), r.RunID, strings.Join(told, "; "))}, now)
+			}
+		}
+		a.together = nil
+	}
 }
 
 // others finds the end of alerts that other runs raised, by a run of the same or a wider selection. A job without rows reports

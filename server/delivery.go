@@ -52,6 +52,10 @@ func (a *alarm) announce(event, word string, b breach, now time.Time) {
 	if b.Untold {
 		return
 	}
+	if told, many := a.together[word]; many && b.Rule == "provider" {
+		a.together[word] = append(told, b.Who()+": "+strings.TrimSuffix(b.Text, "."))
+		return
+	}
 	text := fmt.Sprintf("[%s] %s, %s: %s", word, b.Who(), words(b.Rule), strings.TrimSuffix(b.Text, "."))
 	if b.RunID != "" {
 		text += ". Run " + b.RunID

@@ -793,6 +793,32 @@ func TestRemind(t *testing.T) {
 	require.Empty(t, reminders())
 }
 
+// TestManySites tells in one message which of more than three sites a run found closed, or open again.
+func TestManySites(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	at := turn(w, time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC), time.Minute, 20*time.Second)
+	run := func(n int, blocked string, want ...string) {
+		t.Helper()
+		var rows []map[string]any
+		for _, id := range []string{"a", "b", "c", "d", "e"} {
+			row := map[string]any{"provider": id, "state": "done"}
+			if strings.Contains(blocked, id) {
+				row = map[string]any{"provider": id, "state": "blocked", "reason": id + ".test refuses"}
+			}
+			rows = append(rows, row)
+		}
+		w.ends(fmt.Sprintf("20260302-09%02d00-000-aaaaaaaa", 30+n), "docs", ledger.Done, nil, at, ledger.Tally{}, rows)
+		at = turn(w, at.Add(time.Minute), 2*time.Minute, 20*time.Second)
+		require.Equal(t, want, s.told())
+	}
+	refuses := func(id string) string { return "docs / " + id + ": it was blocked: " + id + ".test refuses" }
+	run(1, "abcd", "[ALERT] 4 in run 20260302-093100-000-aaaaaaaa: "+strings.Join([]string{refuses("a"), refuses("b"), refuses("c"), refuses("d")}, "; "))
+	run(2, "abcde", "[ALERT] docs / e, provider: it was blocked: e.test refuses")
+	run(3, "e", "[OVER] 4 in run 20260302-093300-000-aaaaaaaa: docs / a: it was done; docs / b: it was done; docs / c: it was done; docs / d: it was done")
+	run(4, "", "[OVER] docs / e, provider: it was done")
+}
+
 // TestLateAndMissing raises alerts for ticks that were skipped because a run was still
 // active, and for jobs without a run that was done for too long, also of the command
 // line.

@@ -157,7 +157,7 @@ func TestRemovedProvider(t *testing.T) {
 	broken = nil
 	_, err = d.ExecContext(t.Context(), `CREATE TABLE docs_providers (id TEXT PRIMARY KEY, disabled_at BIGINT NOT NULL)`)
 	require.NoError(t, err)
-	_, err = d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('toss-payments', 1), ('aws-ses', 0)`)
+	_, err = d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('toss-payments', $1), ('aws-ses', $2)`, 1, 0)
 	require.NoError(t, err)
 	list := plainText(w.do("GET", "/providers", "").body)
 	assert.Contains(t, list, "toss-payments 토스페이먼츠 removed everything of it was removed; ")

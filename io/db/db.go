@@ -1,7 +1,9 @@
 // Package db is the SQL database of the jobs that keep state in one: a SQLite
 // file on one machine, PostgreSQL for workers on several. A query is written
-// once for both, with $1, $2 … and standard SQL. Times are BIGINT microseconds
-// since 1970 UTC, booleans are INTEGER 0 or 1, JSON is TEXT.
+// once for both, with $1, $2 … and standard SQL. On PostgreSQL a time is a timestamptz, NULL
+// for none; a boolean is a boolean and JSON is jsonb. On SQLite, and for the program on both,
+// a time is an int64 of microseconds since 1970 UTC, 0 for none; a boolean is 0 or 1 and JSON
+// is text.
 package db
 
 import (
@@ -19,7 +21,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
 
 	"github.com/newsfork/seed-engine/io/fault"
@@ -56,8 +57,9 @@ type DB struct {
 	Shortages fault.Watch
 	answers   fault.Answers
 
-	mu   sync.Mutex
-	done map[string]bool // by Once
+	mu      sync.Mutex
+	done    map[string]bool              // by Once
+	columns map[string]map[string]string // by kinds
 }
 
 // Once calls do, unless an earlier call with the same name has succeeded.
@@ -275,7 +277,7 @@ func openPostgres(ctx context.Context, dsn string) (*DB, error) {
 		// the table was empty until then, the plan reads the whole table each time.
 		config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
-	pool := stdlib.OpenDB(*config)
+	pool := sql.OpenDB(newTyped(*config))
 	pool.SetMaxOpenConns(maxPostgres)
 	pool.SetMaxIdleConns(maxPostgres)
 	if err := retry(ctx, openTime, nil, nil, func() error { return pool.PingContext(ctx) }); err != nil {

@@ -26,7 +26,7 @@ func (l Look) SQL(args ...any) (and, limit string, all []any) {
 	param := func(v any) string {
 		args = append(args, v)
 		if _, ok := v.(int64); ok {
-			return fmt.Sprintf("CAST($%d AS BIGINT)", len(args))
+			return fmt.Sprintf("$%d", len(args)) // a number or a time
 		}
 		return fmt.Sprintf("CAST($%d AS TEXT)", len(args))
 	}

@@ -22,8 +22,10 @@ func (d *DB) InsertRows(ctx context.Context, tx *sql.Tx, table string, columns [
 		return nil
 	}
 	if d.Dialect == Postgres {
-		statement, arrays := unnest(table, columns, rows)
-		_, err := tx.ExecContext(ctx, statement+end, arrays...)
+		statement, arrays, err := d.unnest(ctx, tx, table, columns, rows)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, statement+end, arrays...)
+		}
 		return err
 	}
 	return eachRow(ctx, tx, table, columns, rows, end, func([]any) {})
@@ -39,7 +41,10 @@ func (d *DB) InsertNew(ctx context.Context, tx *sql.Tx, table string, columns []
 	if d.Dialect == SQLite {
 		return eachRow(ctx, tx, table, columns, rows, end, func(row []any) { added(row[0].(string)) })
 	}
-	statement, arrays := unnest(table, columns, rows)
+	statement, arrays, err := d.unnest(ctx, tx, table, columns, rows)
+	if err != nil {
+		return err
+	}
 	got, err := tx.QueryContext(ctx, statement+end+` RETURNING `+columns[0], arrays...)
 	if err != nil {
 		return err
@@ -59,14 +64,17 @@ func into(table string, columns []string) string {
 }
 
 // unnest returns the beginning of PostgreSQL's statement, and its parameters.
-func unnest(table string, columns []string, rows [][]any) (statement string, arrays []any) {
-	sources := make([]string, len(columns))
-	for c := range columns {
-		array, kind := columnOf(rows, c)
-		sources[c] = "$" + strconv.Itoa(c+1) + "::" + kind
-		arrays = append(arrays, array)
+func (d *DB) unnest(ctx context.Context, tx *sql.Tx, table string, columns []string, rows [][]any) (statement string, arrays []any, err error) {
+	kinds, err := d.kinds(ctx, tx, table)
+	if err != nil {
+		return "", nil, err
 	}
-	return into(table, columns) + `SELECT * FROM unnest(` + strings.Join(sources, ", ") + `) `, arrays
+	sources := make([]string, len(columns))
+	for c, name := range columns {
+		sources[c] = "$" + strconv.Itoa(c+1) + "::" + kinds[name] + "[]"
+		arrays = append(arrays, columnOf(rows, c))
+	}
+	return into(table, columns) + `SELECT * FROM unnest(` + strings.Join(sources, ", ") + `) `, arrays, nil
 }
 
 // eachRow runs SQLite's statement for each row, and calls wrote for those that it inserted or changed.
@@ -104,14 +112,14 @@ func eachRow(ctx context.Context, tx *sql.Tx, table string, columns []string, ro
 	return nil
 }
 
-// columnOf returns the values of a column, and the type of their array in PostgreSQL.
-func columnOf(rows [][]any, c int) (array any, kind string) {
+// columnOf returns the values of a column.
+func columnOf(rows [][]any, c int) any {
 	if _, number := rows[0][c].(int64); number {
 		all := make([]int64, len(rows))
 		for i, row := range rows {
 			all[i] = row[c].(int64)
 		}
-		return all, "bigint[]"
+		return all
 	}
 	all := make([]*string, len(rows))
 	for i, row := range rows {
@@ -122,7 +130,7 @@ func columnOf(rows [][]any, c int) (array any, kind string) {
 			all[i] = v
 		}
 	}
-	return all, "text[]"
+	return all
 }
 
 // AnyOf returns the end of a condition such as "url "+AnyOf(2): that a column of texts

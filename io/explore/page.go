@@ -84,7 +84,7 @@ func stepEnd(ctx context.Context, d *db.DB, from string, look db.Look, order []d
 	var texts, columns []string
 	var into []any
 	for i, m := range order {
-		texts, columns, into = append(texts, fmt.Sprintf("CAST(%s AS TEXT) AS v%d", m.Column, i)), append(columns, m.Column), append(into, &values[i])
+		texts, columns, into = append(texts, fmt.Sprintf("%s AS v%d", m.Column, i)), append(columns, m.Column), append(into, &values[i])
 	}
 	err = d.QueryRowContext(ctx, fmt.Sprintf(`SELECT %s FROM %s WHERE 1 = 1%s ORDER BY %s LIMIT 1 OFFSET %d`, strings.Join(texts, ", "), from, and, strings.Join(columns, ", "), perStep-1), args...).Scan(into...)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -36,8 +36,8 @@ func fillNewer(t *testing.T, d *db.DB) {
 	t.Helper()
 	insert(t, d, `INSERT INTO catalog_tags (site, product_key, asked, model, tags, tagged_at) VALUES ('gadgets', 'g-1', 'h', 'm', '["lamp","plug"]', $1)`,
 		`INSERT INTO catalog_images (site, url, hash, type, bytes, width, height, etag, last_modified, fetched_at, asked_at, asked_in, again_at, failure) VALUES ('gadgets', 'https://cdn.example/1.png', 'abc', 'image/png', 70, 30, 10, '', '', $2, $2, 1, $2, '')`,
-		`INSERT INTO catalog_product_images (site, product_key, url, field, position, first_seen, last_seen, gone_at) VALUES ('gadgets', 'g-1', 'https://cdn.example/1.png', 'picture', 1, $1, $2, 0), ('matter', 'm-1', 'https://cdn.example/1.png', 'picture', 1, $1, $1, $1)`,
-		`INSERT INTO news_versions (article_id, version, title, raw_text, published_at, content_hash, until_at) VALUES ('1', 2, 'Two', 'Second', $1, 'h2', $2), ('1', 1, 'First', 'Older text', 0, 'h1', $1), ('2', 1, 'Expired before', 'Text', 0, 'h', $2)`)
+		`INSERT INTO catalog_product_images (site, product_key, url, field, position, first_seen, last_seen, gone_at) VALUES ('gadgets', 'g-1', 'https://cdn.example/1.png', 'picture', 1, $1, $2, $0), ('matter', 'm-1', 'https://cdn.example/1.png', 'picture', 1, $1, $1, $1)`,
+		`INSERT INTO news_versions (article_id, version, title, raw_text, published_at, content_hash, until_at) VALUES ('1', 2, 'Two', 'Second', $1, 'h2', $2), ('1', 1, 'First', 'Older text', $0, 'h1', $1), ('2', 1, 'Expired before', 'Text', $0, 'h', $2)`)
 }
 
 // migrated brings all tables up to date.
@@ -58,31 +58,40 @@ func fill(t *testing.T, d *db.DB) {
 		`INSERT INTO docs_pages (provider, key, address, status, depth, session, seq, http_status, content_hash, title, chunks, discovered_at, fetched_at, changed_at) VALUES
 			('acme', 'https://acme.example/a', 'https://acme.example/a', 'indexed', 0, 's', 0, 200, 'h', '=SUM(1)', 2, $1, $1, $1),
 			('acme', 'https://acme.example/b', 'https://acme.example/b?', 'indexed', 1, 's', 1, 200, 'h', 'B', 0, $1, $2, $2),
-			('bolt', 'https://bolt.example/', 'https://bolt.example/', 'queued', 0, 's', 0, 0, '', '', 0, $2, 0, 0)`,
+			('bolt', 'https://bolt.example/', 'https://bolt.example/', 'queued', 0, 's', 0, 0, '', '', 0, $2, $0, $0)`,
 		`INSERT INTO docs_chunks (provider, key, ordinal, id, heading, tokens, hash, preview) SELECT 'acme', 'https://acme.example/a', n, 'c' || n, '["A","§ 1"]', 7, 'h', 'text' FROM (SELECT 0 AS n UNION SELECT 1) AS two WHERE $1 < $2`,
 		`INSERT INTO docs_links (provider, from_key, ordinal, to_key, to_address) SELECT 'acme', 'https://acme.example/a', 0, 'https://acme.example/b', 'https://acme.example/b?' WHERE $1 < $2`,
 		`INSERT INTO catalog_crawls (site, started_at, finished_at) VALUES ('gadgets', $1, $2), ('matter', $1, $2)`,
 		`INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at, state, gone_at) VALUES
-			('gadgets', 'g-1', 'https://gadgets.example/1', '{"price":{"amount":12.5,"currency":"EUR"}}', 'h', $1, $2, $2, 'changed', 0),
+			('gadgets', 'g-1', 'https://gadgets.example/1', '{"price":{"amount":12.5,"currency":"EUR"}}', 'h', $1, $2, $2, 'changed', $0),
 			('matter', 'm-1', 'https://matter.example/1', '{}', 'h', $1, $1, $1, 'gone', $2)`,
 		`INSERT INTO catalog_changes (site, product_key, changed_at, field, was, became, run_id) VALUES ('gadgets', 'g-1', $1, 'price', NULL, '{"amount":10,"currency":"EUR"}', 'r'), ('gadgets', 'g-1', $2, 'price', '{"amount":10,"currency":"EUR"}', '{"amount":12.5,"currency":"EUR"}', 'r')`,
 		`INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at) VALUES
-			('1', 'daily', 'The Daily', 'url', 'https://daily.example/1', 'https://daily.example/1', '', 'One', 'h', 'Text', '["A. B."]', 'en', $1, 'h', $1, $1, $2 + 864000000000),
-			('2', 'daily', 'The Daily', 'url', 'https://daily.example/2', 'https://daily.example/2', '', 'Expired', 'h', 'Text', '[]', 'en', 0, 'h', $1, $1, $2)`,
+			('1', 'daily', 'The Daily', 'url', 'https://daily.example/1', 'https://daily.example/1', '', 'One', 'h', 'Text', '["A. B."]', 'en', $1, 'h', $1, $1, $3),
+			('2', 'daily', 'The Daily', 'url', 'https://daily.example/2', 'https://daily.example/2', '', 'Expired', 'h', 'Text', '[]', 'en', $0, 'h', $1, $1, $2)`,
 	)
 }
 
-// insert runs statements in which $1 stands for day, and $2 for an hour later.
+// insert runs statements in which $0 stands for no time, $1 for day, $2 for an hour later and $3 for ten days after that.
 func insert(t *testing.T, d *db.DB, statements ...string) {
 	t.Helper()
-	at, later := db.Micros(day), db.Micros(day.Add(time.Hour))
 	for _, s := range statements {
-		s = strings.NewReplacer("$1", fmt.Sprint(at), "$2", fmt.Sprint(later)).Replace(s)
-		if newer, err := d.HasTable(t.Context(), "docs_pages"); err != nil || !newer {
-			require.NoError(t, err)
+		newer, err := d.HasTable(t.Context(), "docs_pages")
+		require.NoError(t, err)
+		if !newer {
 			s = strings.Replace(s, "INTO docs_", "INTO ", 1)
 		}
-		_, err := d.ExecContext(t.Context(), s)
+		value := func(at time.Time) string {
+			switch {
+			case d.Dialect == db.SQLite || !newer:
+				return fmt.Sprint(db.Micros(at))
+			case at.Unix() == 0:
+				return "NULL"
+			}
+			return "timestamptz '" + at.Format(time.RFC3339Nano) + "'"
+		}
+		s = strings.NewReplacer("$0", value(time.Unix(0, 0)), "$1", value(day), "$2", value(day.Add(time.Hour)), "$3", value(day.Add(241*time.Hour))).Replace(s)
+		_, err = d.ExecContext(t.Context(), s)
 		require.NoError(t, err, s)
 	}
 }

@@ -25,7 +25,7 @@ func TestFindRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		filled(t, d)
 		for i := range 60 {
-			_, err := d.ExecContext(t.Context(), `INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at, state, gone_at) VALUES ('many', $1, 'u', '{"name":"50% <b>"}', 'h', 1, 1, 1, 'new', 0)`, fmt.Sprintf("k-%02d", i))
+			_, err := d.ExecContext(t.Context(), `INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at, state, gone_at) VALUES ('many', $1, 'u', '{"name":"50% <b>"}', 'h', $2, $2, $2, 'new', $3)`, fmt.Sprintf("k-%02d", i), 1, 0)
 			require.NoError(t, err)
 		}
 		long := strings.Repeat("word ", 100)

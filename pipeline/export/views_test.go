@@ -79,16 +79,16 @@ func TestViewsOfAnOlderDatabase(t *testing.T) {
 func types(t *testing.T, d *db.DB) {
 	t.Helper()
 	var n int
-	require.NoError(t, d.QueryRowContext(t.Context(), `SELECT count(*) FROM catalog_products_view
-		WHERE changed_at >= timestamptz '2026-01-28 09:30:00Z' AND (fields->'price'->>'amount')::numeric > 12`).Scan(&n))
+	require.NoError(t, d.QueryRowContext(t.Context(), `SELECT count(*) FROM catalog_products
+		WHERE changed_at >= timestamptz '2026-01-28 09:30:00Z' AND gone_at IS NULL AND (detail->'price'->>'amount')::numeric > 12`).Scan(&n))
 	require.Equal(t, 1, n)
 	tx, err := d.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, tx.Rollback()) }()
 	_, err = tx.ExecContext(t.Context(), `SET LOCAL enable_seqscan = off`) // the tables are too small for an index otherwise
 	require.NoError(t, err)
-	for index, where := range map[string]string{"pages_changed": "docs_pages_view WHERE changed_at", "catalog_products_changed": "catalog_products_view WHERE changed_at",
-		"news_articles_published": "news_articles_view WHERE published_at", "news_articles_collected": "news_articles_view WHERE collected_at"} {
+	for index, where := range map[string]string{"docs_pages_changed": "docs_pages WHERE changed_at", "catalog_products_changed": "catalog_products WHERE changed_at",
+		"news_articles_published": "news_articles WHERE published_at", "news_articles_collected": "news_articles WHERE collected_at"} {
 		var plan []byte
 		require.NoError(t, tx.QueryRowContext(t.Context(), `EXPLAIN (FORMAT JSON) SELECT * FROM `+where+` > timestamptz '2026-01-28'`).Scan(&plan))
 		require.Contains(t, string(plan), `"`+index+`"`)
@@ -98,6 +98,16 @@ func types(t *testing.T, d *db.DB) {
 // viewed returns the rows of a view by the names of its columns.
 func viewed(t *testing.T, d *db.DB, view string) (all []map[string]any) {
 	t.Helper()
+	if d.Dialect == db.Postgres { // the program's own connections have no times and booleans
+		texts, err := db.Texts(t.Context(), d, `SELECT to_jsonb(v) FROM `+view+` v`)
+		require.NoError(t, err, view)
+		for _, text := range texts {
+			var row map[string]any
+			require.NoError(t, json.Unmarshal([]byte(text), &row))
+			all = append(all, row)
+		}
+		return all
+	}
 	rows, err := d.QueryContext(t.Context(), `SELECT * FROM `+view)
 	require.NoError(t, err, view)
 	defer func() { require.NoError(t, rows.Close()) }()

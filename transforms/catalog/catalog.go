@@ -89,9 +89,9 @@ func Reopen(ctx context.Context, d *db.DB, dead []ledger.DeadLetter) error {
 			if l.Input.Index != nil {
 				kind, page = KindFetchListPage, *l.Input.Index
 			}
-			if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_tasks (site, kind, url, page, state, tries, fetched, not_before) VALUES ($1, $2, $3, $4, $5, 0, 0, 0)
-				ON CONFLICT (site, kind, url) DO UPDATE SET state = excluded.state, tries = 0, fetched = 0, not_before = 0`,
-				l.Input.Source, kind, l.Input.URL, page, waiting); err != nil {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_tasks (site, kind, url, page, state, tries, fetched, not_before) VALUES ($1, $2, $3, $4, $5, 0, FALSE, $6)
+				ON CONFLICT (site, kind, url) DO UPDATE SET state = excluded.state, tries = 0, fetched = FALSE, not_before = excluded.not_before`,
+				l.Input.Source, kind, l.Input.URL, page, waiting, anyTime); err != nil {
 				return err
 			}
 		}

@@ -96,13 +96,14 @@ func Changes(ctx context.Context, d *db.DB, f Filter) iter.Seq2[ChangeRow, error
 // ProductImages yields the images of products by site, product and position.
 func ProductImages(ctx context.Context, d *db.DB, f Filter) iter.Seq2[ImageRow, error] {
 	return selected(ctx, d, f, func(r *sql.Rows) (i ImageRow, err error) {
-		var first, last, gone, fetched int64
+		var first, last, gone int64
+		var fetched sql.NullInt64
 		err = r.Scan(&i.Site, &i.ProductKey, &i.URL, &i.Field, &i.Position, &first, &last, &gone, &i.Hash, &i.Type, &i.Bytes, &i.Width, &i.Height, &fetched, &i.Failure)
-		i.FirstSeen, i.LastSeen, i.GoneAt, i.FetchedAt = db.Time(first), db.Time(last), db.OptionalTime(gone), db.OptionalTime(fetched)
+		i.FirstSeen, i.LastSeen, i.GoneAt, i.FetchedAt = db.Time(first), db.Time(last), db.OptionalTime(gone), db.OptionalTime(fetched.Int64)
 		return i, err
 	}, `SELECT site, product_key, url, field, position, first_seen, last_seen, gone_at, hash, type, bytes, width, height, fetched_at, failure FROM (
 		SELECT n.site, n.product_key, n.url, n.field, n.position, n.first_seen, n.last_seen, n.gone_at, COALESCE(i.hash, '') AS hash, COALESCE(i.type, '') AS type, COALESCE(i.bytes, 0) AS bytes,
-			COALESCE(i.width, 0) AS width, COALESCE(i.height, 0) AS height, COALESCE(i.fetched_at, 0) AS fetched_at, COALESCE(i.failure, '') AS failure,
+			COALESCE(i.width, 0) AS width, COALESCE(i.height, 0) AS height, i.fetched_at, COALESCE(i.failure, '') AS failure,
 			CASE WHEN n.gone_at > n.first_seen THEN n.gone_at ELSE n.first_seen END AS changed_at
 		FROM catalog_product_images n LEFT JOIN catalog_images i ON i.site = n.site AND i.url = n.url) AS images`, `OR fetched_at >= $3`, `ORDER BY site, product_key, position, url`)
 }
@@ -113,7 +114,7 @@ func selected[T any](ctx context.Context, d *db.DB, f Filter, scan func(*sql.Row
 	if !f.Since.IsZero() {
 		since = db.Micros(f.Since)
 	}
-	where := ` WHERE (CAST($1 AS BIGINT) = 0 OR site ` + d.AnyOf(2) + `) AND (CAST($3 AS BIGINT) = 0 OR changed_at >= $3 ` + or + `) `
+	where := ` WHERE (CAST($1 AS BIGINT) = 0 OR site ` + d.AnyOf(2) + `) AND (changed_at >= $3 ` + or + ` OR ` + d.Never("$3") + `) `
 	and, limit, args := f.Look.SQL(int64(len(f.Sites)), d.List(f.Sites), since)
 	return db.Select(ctx, d, scan, query+where+and+" "+order+limit, args...)
 }

@@ -108,7 +108,7 @@ func (j *rows) compare(ctx context.Context, tx *sql.Tx, believed bool) (c compar
 		tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchListPage).Scan(&c.pages),
 		tx.QueryRowContext(ctx, `SELECT COALESCE(sum(CASE WHEN asked = '' THEN 1 ELSE 0 END), 0), COALESCE(sum(CASE WHEN asked <> '' THEN 1 ELSE 0 END), 0),
 			COALESCE(sum(CASE WHEN asked = '' AND page IN (-2, -3) THEN 1 ELSE 0 END), 0) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchProductDetailPage).Scan(&c.listed, &c.asked, &c.notThere),
-		tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN unlisted_at = 0
+		tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN `+j.db.Never("unlisted_at")+`
 			AND first_seen < (SELECT started_at FROM catalog_crawls WHERE site = $1) THEN 1 ELSE 0 END), 0)
 			FROM catalog_products WHERE site = $1 AND state <> 'gone'`, j.site).Scan(&c.all, &c.before),
 		tx.QueryRowContext(ctx, `SELECT count(DISTINCT product_key) FROM catalog_products p
@@ -116,7 +116,7 @@ func (j *rows) compare(ctx context.Context, tx *sql.Tx, believed bool) (c compar
 			WHERE p.site = $1 AND p.state <> 'gone'`, j.site).Scan(&c.named),
 		tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks t
 			WHERE t.site = $1 AND t.kind = 'FetchProductDetailPage' AND t.asked = '' AND t.page IN (-2, -3) AND NOT EXISTS (SELECT 1 FROM catalog_products p WHERE p.site = t.site AND p.url = t.url AND p.state <> 'gone')`, j.site).Scan(&lost),
-		tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN unlisted_at = 0 THEN 1 ELSE 0 END), 0)`+unlisted,
+		tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN `+j.db.Never("unlisted_at")+` THEN 1 ELSE 0 END), 0)`+unlisted,
 			j.site, j.number).Scan(&c.missing, &c.left),
 		tx.QueryRowContext(ctx, `SELECT count(*)`+gaps, j.site).Scan(&gap)); err != nil {
 		return c, err
@@ -290,7 +290,7 @@ func (j *rows) conclusions(whole, believed, rowsOnly bool) (all []conclusion) {
 		all = append(all, conclusion{stateGone, unnamed + ripe}, conclusion{"missing", unnamed})
 	}
 	if whole {
-		all = append(all, conclusion{stateGone, unnamed + ` AND unlisted_at BETWEEN 1 AND $3`}, conclusion{"unlisted", unnamed})
+		all = append(all, conclusion{stateGone, unnamed + ` AND unlisted_at <= $3 AND NOT ` + j.db.Never("unlisted_at")}, conclusion{"unlisted", unnamed})
 	}
 	return append(all, conclusion{"listed", `NOT ` + unnamed}, conclusion{"missing", absent + `< 0)`})
 }
@@ -306,9 +306,9 @@ func (j *rows) conclude(ctx context.Context, tx *sql.Tx, s conclusion, now time.
 	case "missing":
 		set = `missing_in = $2 WHERE missing_in = 0`
 	case "unlisted":
-		args, set = append(args, db.Micros(now)), `unlisted_at = $3 WHERE unlisted_at = 0`
+		args, set = append(args, db.Micros(now)), `unlisted_at = $3 WHERE `+j.db.Never("unlisted_at")
 	case "listed":
-		set = `unlisted_at = 0 WHERE unlisted_at > 0`
+		args, set = append(args, int64(0)), `unlisted_at = $3 WHERE NOT `+j.db.Never("unlisted_at")
 	}
 	r, err := tx.ExecContext(ctx, `UPDATE catalog_products SET `+set+` AND site = $1 AND state <> 'gone' AND `+s.products, args...)
 	if err != nil || s.becomes != "missing" {
@@ -325,14 +325,14 @@ const stateField = "_state"
 
 // gone marks the site's products of a condition as gone, in their history too.
 func (j *rows) gone(ctx context.Context, tx *sql.Tx, now time.Time, runID, condition string) (n int64, err error) {
-	condition = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND CAST($2 AS BIGINT) >= 0 AND CAST($3 AS BIGINT) >= 0 AND ` + condition
+	condition = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND CAST($2 AS BIGINT) >= 0 AND CAST($3 AS TIMESTAMPTZ) IS NOT NULL AND ` + condition
 	if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_changes (site, product_key, changed_at, field, was, became, run_id)
-		SELECT site, product_key, CAST($4 AS BIGINT), CAST($5 AS TEXT), '"' || state || '"', '"gone"', CAST($6 AS TEXT)`+condition+` ON CONFLICT DO NOTHING`,
+		SELECT site, product_key, CAST($4 AS TIMESTAMPTZ), CAST($5 AS TEXT), `+j.db.JSON(`'"' || state || '"'`)+`, `+j.db.JSON(`'"gone"'`)+`, CAST($6 AS TEXT)`+condition+` ON CONFLICT DO NOTHING`,
 		j.site, j.number, db.Micros(now.Add(-unlistedTerm)), db.Micros(now), stateField, runID); err != nil {
 		return 0, err
 	}
-	r, err := tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $4, missing_in = 0, unlisted_at = 0 WHERE (site, product_key) IN (SELECT site, product_key`+condition+`)`,
-		j.site, j.number, db.Micros(now.Add(-unlistedTerm)), db.Micros(now))
+	r, err := tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $4, missing_in = 0, unlisted_at = $5 WHERE (site, product_key) IN (SELECT site, product_key`+condition+`)`,
+		j.site, j.number, db.Micros(now.Add(-unlistedTerm)), db.Micros(now), int64(0))
 	if err != nil {
 		return 0, err
 	}

@@ -56,7 +56,7 @@ func TestHostilePages(t *testing.T) {
 					http.NotFound(w, r)
 				}
 			}))
-			refuse := `ALTER TABLE catalog_products ADD CHECK (detail NOT LIKE '%refuse me%')`
+			refuse := `ALTER TABLE catalog_products ADD CHECK (detail::text NOT LIKE '%refuse me%')`
 			if j.db.Dialect == db.SQLite {
 				refuse = `CREATE TRIGGER refuse BEFORE INSERT ON catalog_products WHEN NEW.detail LIKE '%refuse me%' BEGIN SELECT RAISE(ABORT, 'refused'); END`
 			}

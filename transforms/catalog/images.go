@@ -369,11 +369,11 @@ func (j *rows) nameImages(ctx context.Context, key string, n namedImages, now in
 	}
 	return j.db.Tx(ctx, func(tx *sql.Tx) error {
 		err := j.db.InsertRows(ctx, tx, "catalog_product_images", []string{"site", "product_key", "url", "field", "position", "first_seen", "last_seen", "gone_at"}, all,
-			`ON CONFLICT (site, product_key, url) DO UPDATE SET field = excluded.field, position = excluded.position, last_seen = excluded.last_seen, gone_at = 0`)
+			`ON CONFLICT (site, product_key, url) DO UPDATE SET field = excluded.field, position = excluded.position, last_seen = excluded.last_seen, gone_at = excluded.gone_at`)
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE catalog_product_images SET gone_at = $1 WHERE site = $2 AND product_key = $3 AND gone_at = 0 AND field `+j.db.AnyOf(4)+` AND NOT (url `+j.db.AnyOf(5)+`)`,
+		_, err = tx.ExecContext(ctx, `UPDATE catalog_product_images SET gone_at = $1 WHERE site = $2 AND product_key = $3 AND `+j.db.Never("gone_at")+` AND field `+j.db.AnyOf(4)+` AND NOT (url `+j.db.AnyOf(5)+`)`,
 			now, j.site, key, j.db.List(n.fields), j.db.List(n.urls))
 		return err
 	})

@@ -48,13 +48,13 @@ func (j *rows) begin(ctx context.Context, seeds []entry, file string, now time.T
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		resumed, pending = false, 0
 		var unfinished, others int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN file NOT IN ('', $2) THEN 1 ELSE 0 END), 0) FROM catalog_crawls WHERE site = $1 AND finished_at = 0`, j.site, file).Scan(&unfinished, &others); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN file NOT IN ('', $2) THEN 1 ELSE 0 END), 0) FROM catalog_crawls WHERE site = $1 AND `+j.db.Never("finished_at"), j.site, file).Scan(&unfinished, &others); err != nil {
 			return err
 		}
 		restart = restart || others > 0
 		resumed = unfinished > 0 && !restart
 		if resumed {
-			if _, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, fetched = 0 WHERE site = $2 AND state <> $3`, waiting, j.site, done); err != nil {
+			if _, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, fetched = FALSE WHERE site = $2 AND state <> $3`, waiting, j.site, done); err != nil {
 				return err
 			}
 		} else {
@@ -65,8 +65,8 @@ func (j *rows) begin(ctx context.Context, seeds []entry, file string, now time.T
 			if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1 AND state <> $2`, j.site, keep); err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_crawls (site, started_at, finished_at, number, file) VALUES ($1, $2, 0, 1, $3)
-				ON CONFLICT (site) DO UPDATE SET started_at = excluded.started_at, finished_at = 0, number = catalog_crawls.number + 1, partial = 0, file = excluded.file`, j.site, db.Micros(now), file); err != nil {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_crawls (site, started_at, finished_at, number, file) VALUES ($1, $2, $4, 1, $3)
+				ON CONFLICT (site) DO UPDATE SET started_at = excluded.started_at, finished_at = excluded.finished_at, number = catalog_crawls.number + 1, partial = 0, file = excluded.file`, j.site, db.Micros(now), file, int64(0)); err != nil {
 				return err
 			}
 			if _, err := j.insert(ctx, tx, seeds); err != nil {
@@ -104,9 +104,9 @@ func (j *rows) leave(ctx context.Context, first string, whole bool, now time.Tim
 			return err
 		}
 		if listed > 0 && !whole {
-			_, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, tries = 0, not_before = 0,
+			_, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, tries = 0, not_before = $6,
 				page = CASE WHEN page < 0 THEN 0 ELSE page END WHERE site = $2 AND (state <> $3 OR page < 0 OR kind = $4 AND url = $5)`,
-				waiting, j.site, done, KindFetchListPage, first)
+				waiting, j.site, done, KindFetchListPage, first, anyTime)
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1`, j.site); err != nil {
@@ -166,7 +166,7 @@ func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, ne
 			if err := tx.QueryRowContext(ctx, `SELECT min(not_before) FROM catalog_tasks WHERE site = $1 AND state = 0`, j.site).Scan(&at); err != nil {
 				return err
 			}
-			if at.Valid {
+			if at.Int64 > 0 {
 				next = db.Time(at.Int64)
 			}
 			return nil
@@ -186,12 +186,8 @@ func joinClose(err error, r *sql.Rows) error {
 // retry implements journal.
 func (j *rows) retry(ctx context.Context, e entry, at time.Time) error {
 	return j.db.Tx(ctx, func(tx *sql.Tx) error {
-		fetched := 0
-		if e.Fetched {
-			fetched = 1
-		}
 		_, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, tries = $2, fetched = $3, not_before = $4 WHERE site = $5 AND kind = $6 AND url = $7`,
-			waiting, e.Tries, fetched, db.Micros(at), j.site, e.Kind, e.URL)
+			waiting, e.Tries, e.Fetched, db.Micros(at), j.site, e.Kind, e.URL)
 		return err
 	})
 }
@@ -363,6 +359,9 @@ func ofKind(tasks []entry, kind Kind) (own []entry) {
 	return own
 }
 
+// anyTime is the time before which a task that is due at once waits.
+const anyTime = 1
+
 // insert adds tasks that the crawl does not have yet, and returns their addresses.
 func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (added []string, err error) {
 	for _, kind := range kinds {
@@ -379,7 +378,7 @@ func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (added []s
 			case kind == KindFetchProductDetailPage && e.Asked == "":
 				state = begun
 			}
-			all[i] = []any{e.URL, j.site, string(kind), int64(e.Page), int64(state), int64(0), int64(0), int64(0), e.Row, e.Asked}
+			all[i] = []any{e.URL, j.site, string(kind), int64(e.Page), int64(state), int64(0), int64(0), int64(anyTime), e.Row, e.Asked}
 		}
 		err := j.db.InsertNew(ctx, tx, "catalog_tasks", []string{"url", "site", "kind", "page", "state", "tries", "fetched", "not_before", "list_row", "asked"}, all, func(url string) { added = append(added, url) })
 		if err != nil {

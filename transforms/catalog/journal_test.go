@@ -66,7 +66,7 @@ func TestPostgresReadsFewRowsForATask(t *testing.T) {
 	}
 	crawl(0, pages/2)
 	_, err = d.ExecContext(t.Context(), `INSERT INTO catalog_tasks (site, kind, url, page, state, tries, fetched, not_before)
-		SELECT 'shop', 'FetchProductDetailPage', 'https://shop.example/earlier/' || n, 0, 2, 0, 0, 0 FROM generate_series(1, 20000) n`)
+		SELECT 'shop', 'FetchProductDetailPage', 'https://shop.example/earlier/' || n, 0, 2, 0, FALSE, to_timestamp(0) FROM generate_series(1, 20000) n`)
 	require.NoError(t, err)
 	before := read()
 	crawl(pages/2, pages)

@@ -159,7 +159,7 @@ func (j *rows) upsert(ctx context.Context, tx *sql.Tx, write map[string]pendingW
 	}
 	return j.db.InsertRows(ctx, tx, "catalog_products", []string{"site", "product_key", "url", "detail", "content_hash", "first_seen", "last_seen", "changed_at", "seen_in", "state", "kept", "gone_at", "missing_in"}, all,
 		`ON CONFLICT (site, product_key) DO UPDATE SET url = excluded.url, detail = excluded.detail, content_hash = excluded.content_hash,
-		last_seen = excluded.last_seen, changed_at = excluded.changed_at, seen_in = excluded.seen_in, state = excluded.state, kept = excluded.kept, gone_at = 0, missing_in = 0`)
+		last_seen = excluded.last_seen, changed_at = excluded.changed_at, seen_in = excluded.seen_in, state = excluded.state, kept = excluded.kept, gone_at = excluded.gone_at, missing_in = 0`)
 }
 
 // remember writes the changes of products.

@@ -53,11 +53,9 @@ func (c *crawl) apiFiles(ctx context.Context, key string) (map[string]apiFile, e
 	}
 	for f, err := range db.Select(ctx, c.db, func(r *sql.Rows) (f apiFile, err error) {
 		var header string
-		var changed int
-		if err := r.Scan(&f.address, &f.session, &f.state, &f.reason, &f.final, &header, &f.hash, &changed, &f.body, &f.checked); err != nil {
+		if err := r.Scan(&f.address, &f.session, &f.state, &f.reason, &f.final, &header, &f.hash, &f.changed, &f.body, &f.checked); err != nil {
 			return f, err
 		}
-		f.changed = changed != 0
 		return f, json.Unmarshal([]byte(header), &f.header)
 	}, `SELECT address, session, state, reason, final, header, hash, changed, body, checked_at FROM docs_api_files WHERE provider = $1 AND key = $2`, c.policy.ProviderID, key) {
 		if err != nil {
@@ -83,14 +81,10 @@ func (c *crawl) keepFile(ctx context.Context, key string, f *apiFile) error {
 	if err != nil {
 		return fmt.Errorf("encoding the header of %s: %w", f.address, err)
 	}
-	changed := 0
-	if f.changed {
-		changed = 1
-	}
 	_, err = c.db.ExecContext(ctx, `INSERT INTO docs_api_files (provider, key, address, session, state, reason, final, header, hash, changed, body, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (provider, key, address) DO UPDATE SET session = excluded.session, state = excluded.state, reason = excluded.reason, final = excluded.final, header = excluded.header,
 			hash = excluded.hash, changed = excluded.changed, body = excluded.body, checked_at = excluded.checked_at`,
-		c.policy.ProviderID, key, f.address, f.session, f.state, content.Clean(f.reason), clean(f.final), clean(string(header)), f.hash, changed, clean(f.body), f.checked)
+		c.policy.ProviderID, key, f.address, f.session, f.state, content.Clean(f.reason), clean(f.final), clean(string(header)), f.hash, f.changed, clean(f.body), f.checked)
 	if err != nil {
 		return fmt.Errorf("storing the file %s of %s: %w", f.address, key, err)
 	}
@@ -381,7 +375,7 @@ func (c *crawl) closeFiles(ctx context.Context, tx *sql.Tx, key string, e ending
 	}
 	query, args := `UPDATE docs_api_files SET body = '' WHERE provider = $1 AND key = $2`, []any{c.policy.ProviderID, key}
 	if e.read != nil || e.status == NotModified {
-		query = strings.Replace(query, "body = ''", "body = '', changed = 0", 1)
+		query = strings.Replace(query, "body = ''", "body = '', changed = FALSE", 1)
 	}
 	if _, err := tx.ExecContext(ctx, query, args...); err != nil {
 		return err

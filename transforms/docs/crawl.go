@@ -344,7 +344,7 @@ func (c *crawl) claim(ctx context.Context, p *page) error {
 				return cmp.Or(err, errSessionMax)
 			}
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, counted = 1, requested_at = $2 WHERE provider = $3 AND key = $4`, Fetching, now, c.policy.ProviderID, p.key)
+		_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, counted = TRUE, requested_at = $2 WHERE provider = $3 AND key = $4`, Fetching, now, c.policy.ProviderID, p.key)
 		return err
 	})
 	if err != nil {

@@ -233,7 +233,7 @@ func TestDescriptionFiles(t *testing.T) {
 		}
 		require.NotContains(t, w.everything()+strings.Join(w.strings(`SELECT body || header FROM docs_api_files`), ""), "me@example.com")
 		files := func() []string {
-			return w.strings(`SELECT address || ' ' || state || ' ' || reason || ' ' || LENGTH(body) || ' ' || changed FROM docs_api_files ORDER BY address`)
+			return w.strings(`SELECT address || ' ' || state || ' ' || reason || ' ' || LENGTH(body) || ' ' || CASE WHEN changed THEN 1 ELSE 0 END FROM docs_api_files ORDER BY address`)
 		}
 		at := "https://" + host + "/docs/"
 		kept := []string{" found  0 0", at + "gone.yaml missing status 404 0 0", at + "paths/orders.yaml found  0 0", at + "schemas.json found  0 0", "https://other.example/away.yaml left another host: other.example 0 0"}

@@ -99,7 +99,7 @@ func selected[T any](ctx context.Context, d *db.DB, f Filter, scan func(*sql.Row
 	if !f.Since.IsZero() {
 		since = db.Micros(f.Since)
 	}
-	where := `(CAST($1 AS BIGINT) = 0 OR p.provider ` + d.AnyOf(2) + `) AND (CAST($3 AS BIGINT) = 0 OR p.changed_at >= $3 OR p.gone_at >= $3)`
+	where := `(CAST($1 AS BIGINT) = 0 OR p.provider ` + d.AnyOf(2) + `) AND (p.changed_at >= $3 OR p.gone_at >= $3 OR ` + d.Never("$3") + `)`
 	and, limit, args := f.Look.SQL(int64(len(f.Providers)), d.List(f.Providers), since)
 	return db.Select(ctx, d, scan, fmt.Sprintf(query, where+and)+limit, args...)
 }

@@ -72,7 +72,7 @@ func TestWriteFolder(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	for _, p := range [][2]string{{"a", "/"}, {"a", "/index"}, {"a", "/b//c"}, {"a", "/b/index/c"}, {"a", "/B/index/c"}, {"b", "/"}, {"b", "/x"}} {
-		_, err := d.Exec(`INSERT INTO docs_pages (provider, key, address, session, seq, discovered_at, depth, status, content_hash, title) VALUES ($1, $2, $2, 's', 1, 1, 0, 'stored', 'h', $2)`, p[0], "https://docs.example"+p[1])
+		_, err := d.Exec(`INSERT INTO docs_pages (provider, key, address, session, seq, discovered_at, depth, status, content_hash, title) VALUES ($1, $2, $2, 's', 1, $3, 0, 'stored', 'h', $2)`, p[0], "https://docs.example"+p[1], 1)
 		require.NoError(t, err)
 	}
 	dir, again := t.TempDir(), ""

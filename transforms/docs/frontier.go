@@ -76,7 +76,7 @@ func (c *crawl) queue(ctx context.Context, tx *sql.Tx, links []link, depth int) 
 		}
 		n, err := changed(tx.ExecContext(ctx, `INSERT INTO docs_pages (provider, key, address, status, depth, session, seq, discovered_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (provider, key) DO UPDATE SET address = excluded.address, status = excluded.status, reason = '', depth = excluded.depth,
-				session = excluded.session, seq = excluded.seq, counted = 0, retries = 0, http_status = 0 WHERE docs_pages.session <> excluded.session`,
+				session = excluded.session, seq = excluded.seq, counted = FALSE, retries = 0, http_status = 0 WHERE docs_pages.session <> excluded.session`,
 			c.policy.ProviderID, l.key, l.address, Queued, depth, c.part.session, c.part.queued, db.Micros(c.clock.Now())))
 		if err != nil {
 			return fmt.Errorf("queueing %s: %w", l.address, err)
@@ -110,7 +110,7 @@ func (c *crawl) remember(links []link, depth int) {
 
 // adopt queues a page of an earlier session with its stored content.
 func (c *crawl) adopt(ctx context.Context, tx *sql.Tx, p *page) error {
-	_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, reason = '', session = $2, seq = $3, counted = 0, retries = 0, http_status = 0 WHERE provider = $4 AND key = $5`,
+	_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, reason = '', session = $2, seq = $3, counted = FALSE, retries = 0, http_status = 0 WHERE provider = $4 AND key = $5`,
 		Queued, c.part.session, c.part.queued, c.policy.ProviderID, p.key)
 	c.part.queued++
 	return err
@@ -206,10 +206,9 @@ const pageColumns = `key, address, depth, status, counted, retries, etag, last_m
 
 func scanPage(row interface{ Scan(...any) error }) (*page, error) {
 	var p page
-	var counted int
 	var goneAt int64
-	err := row.Scan(&p.key, &p.address, &p.depth, &p.status, &counted, &p.retries, &p.etag, &p.lastModified, &p.contentHash, &p.readBy, &p.fetchedAt, &goneAt)
-	p.counted, p.gone = counted != 0, goneAt != 0
+	err := row.Scan(&p.key, &p.address, &p.depth, &p.status, &p.counted, &p.retries, &p.etag, &p.lastModified, &p.contentHash, &p.readBy, &p.fetchedAt, &goneAt)
+	p.gone = goneAt != 0
 	return &p, err
 }
 

@@ -283,10 +283,10 @@ func TestInterruptedBeforeOtherPolicies(t *testing.T) {
 	j.cfg.Policies, j.cfg.SessionMaxPages = only("aws-ses"), 5
 	j.run("direct")
 	d := openDB(t, j.cfg.DB)
-	for _, killed := range []string{`UPDATE docs_sessions SET finished_at = 0`, `UPDATE docs_runs SET state = 'open', reason = ''`} {
-		_, err := d.Exec(killed)
-		require.NoError(t, err)
-	}
+	_, err := d.ExecContext(t.Context(), `UPDATE docs_sessions SET finished_at = $1`, 0)
+	require.NoError(t, err)
+	_, err = d.ExecContext(t.Context(), `UPDATE docs_runs SET state = 'open', reason = ''`)
+	require.NoError(t, err)
 	first := j.asked()
 	j.cfg.SessionMaxPages = 0
 	j.cfg.Policies = toss
@@ -472,7 +472,7 @@ func TestMigrate(t *testing.T) {
 	t.Parallel()
 	at := filepath.Join(t.TempDir(), "x.db")
 	d := openDB(t, "sqlite://"+at)
-	_, err := d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('p', 1)`)
+	_, err := d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('p', $1)`, 1)
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	_, err = os.Stat(at)

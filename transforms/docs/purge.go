@@ -285,7 +285,7 @@ func Providers(ctx context.Context, d *db.DB) ([]string, error) {
 
 // Enable lets a purged provider be crawled again; false: it was not disabled.
 func Enable(ctx context.Context, d *db.DB, provider string) (bool, error) {
-	n, err := changed(d.ExecContext(ctx, `UPDATE docs_providers SET disabled_at = 0 WHERE id = $1 AND disabled_at > 0`, provider))
+	n, err := changed(d.ExecContext(ctx, `UPDATE docs_providers SET disabled_at = $2 WHERE id = $1 AND NOT `+d.Never("disabled_at"), provider, int64(0)))
 	if err != nil {
 		return false, fmt.Errorf("enabling %s: %w", provider, err)
 	}

@@ -94,7 +94,7 @@ func (c *crawl) target(ctx context.Context, to link, depth int) (p *page, taken 
 			return nil
 		}
 		p.status, p.counted = Fetching, true
-		_, err = tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, counted = 1, requested_at = $2 WHERE provider = $3 AND key = $4`, Fetching, now, c.policy.ProviderID, to.key)
+		_, err = tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, counted = TRUE, requested_at = $2 WHERE provider = $3 AND key = $4`, Fetching, now, c.policy.ProviderID, to.key)
 		return err
 	})
 	if err != nil {

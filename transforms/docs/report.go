@@ -164,7 +164,7 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 	if old := p.TermsOld(row.FinishedAt); old != "" {
 		row.Warnings = append(row.Warnings, p.Label()+": "+old)
 	}
-	if err := d.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN session <> $1 OR requested_at = 0 THEN 1 ELSE 0 END), 0) FROM docs_pages WHERE provider = $2 AND content_hash <> ''`,
+	if err := d.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN session <> $1 OR `+d.Never("requested_at")+` THEN 1 ELSE 0 END), 0) FROM docs_pages WHERE provider = $2 AND content_hash <> ''`,
 		session, p.ProviderID).Scan(&row.TotalPages, &row.NotReached); err != nil {
 		return fail(err)
 	}

@@ -28,7 +28,7 @@ const (
 // beginSession resumes the session that an earlier run left open, or begins one that is named after the run.
 func beginSession(ctx context.Context, d *db.DB, runID string, now time.Time) (id string, resumed bool, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `SELECT id FROM docs_sessions WHERE finished_at = 0 AND active_at > $1 ORDER BY started_at DESC, id DESC LIMIT 1`,
+		err := tx.QueryRowContext(ctx, `SELECT id FROM docs_sessions WHERE `+d.Never("finished_at")+` AND active_at > $1 ORDER BY started_at DESC, id DESC LIMIT 1`,
 			db.Micros(now.Add(-resumeWithin))).Scan(&id)
 		switch {
 		case err == nil:
@@ -40,7 +40,7 @@ func beginSession(ctx context.Context, d *db.DB, runID string, now time.Time) (i
 		}
 		id, resumed = runID, false
 		// An older session is not resumed.
-		if _, err := tx.ExecContext(ctx, `UPDATE docs_sessions SET finished_at = active_at WHERE finished_at = 0`); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE docs_sessions SET finished_at = active_at WHERE `+d.Never("finished_at")); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO docs_sessions (id, started_at, active_at) VALUES ($1, $2, $2)`, id, db.Micros(now))
@@ -54,7 +54,7 @@ func beginSession(ctx context.Context, d *db.DB, runID string, now time.Time) (i
 
 // endSession closes a session in which no provider is left open.
 func endSession(ctx context.Context, d *db.DB, id string, now time.Time) error {
-	_, err := d.ExecContext(ctx, `UPDATE docs_sessions SET finished_at = $1 WHERE id = $2 AND finished_at = 0`, db.Micros(now), id)
+	_, err := d.ExecContext(ctx, `UPDATE docs_sessions SET finished_at = $1 WHERE id = $2 AND `+d.Never("finished_at"), db.Micros(now), id)
 	if err != nil {
 		return fmt.Errorf("ending the session: %w", err)
 	}

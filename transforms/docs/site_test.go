@@ -165,7 +165,7 @@ func TestLostProvider(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		for _, key := range []string{"/docs", "/docs/a"} {
-			_, err := d.ExecContext(t.Context(), `INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $2, 403, 1)`, w.policy.ProviderID, "https://docs.example.com"+key)
+			_, err := d.ExecContext(t.Context(), `INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $2, 403, $3)`, w.policy.ProviderID, "https://docs.example.com"+key, 1)
 			require.NoError(t, err)
 		}
 		w.set("/docs", doc("seed", "/docs/a"))

@@ -265,8 +265,8 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 		return nil
 	}
 	h := e.resp.Header
-	if err := exec(`UPDATE docs_pages SET etag = $1, last_modified = $2, content_hash = $3, read_by = $4, title = $5, chunks = $6, fetched_at = $7, gone_at = 0 WHERE provider = $8 AND key = $9`,
-		validator(h.Get("ETag")), validator(h.Get("Last-Modified")), e.read.hash, c.readBy+ch.way.id(), clean(e.read.title), len(e.read.chunks), now, id, p.key); err != nil {
+	if err := exec(`UPDATE docs_pages SET etag = $1, last_modified = $2, content_hash = $3, read_by = $4, title = $5, chunks = $6, fetched_at = $7, gone_at = $10 WHERE provider = $8 AND key = $9`,
+		validator(h.Get("ETag")), validator(h.Get("Last-Modified")), e.read.hash, c.readBy+ch.way.id(), clean(e.read.title), len(e.read.chunks), now, id, p.key, int64(0)); err != nil {
 		return err
 	}
 	if kind != "" {

@@ -130,7 +130,7 @@ func TestJob(t *testing.T) {
 				d, err := db.Open(t.Context(), w.cfg.DB)
 				require.NoError(t, err)
 				defer func() { require.NoError(t, d.Close()) }()
-				_, err = d.ExecContext(t.Context(), `UPDATE news_articles SET expires_at = 1 WHERE source = 'mk'`)
+				_, err = d.ExecContext(t.Context(), `UPDATE news_articles SET expires_at = $1 WHERE source = 'mk'`, 1)
 				require.NoError(t, err)
 				total, _ = w.run()
 				assert.Equal(t, map[string]int64{"providers_run": 2, "providers_stopped": 1, "articles_found": 24, "articles_expired": 10}, reported(total), "what was purged does not come back")

@@ -11,8 +11,8 @@ import (
 )
 
 // InDB is a Memory that keeps in a table of a database when each site may be sent
-// the next request. The table has the columns host TEXT PRIMARY KEY and next_at
-// BIGINT.
+// the next request. The table has the columns host TEXT PRIMARY KEY and next_at,
+// a time.
 type InDB struct {
 	None
 	DB    *db.DB

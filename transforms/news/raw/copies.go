@@ -65,7 +65,7 @@ func (a text) original(all []text) string {
 // publisher's, as the texts of news agencies are, and which articles of others are copies of
 // them. It returns how many articles are copies now and were none before.
 func MarkCopies(ctx context.Context, d *db.DB, source string) (n int64, err error) {
-	ours, err := texts(ctx, d, `source = $1 AND compared = 0`, source)
+	ours, err := texts(ctx, d, `source = $1 AND NOT compared`, source)
 	slices.SortFunc(ours, func(a, b text) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) })
 	for err == nil && len(ours) > 0 {
 		first, end := ours[0].at, 1
@@ -103,7 +103,7 @@ func texts(ctx context.Context, d *db.DB, where string, args ...any) (out []text
 func markLike(ctx context.Context, d *db.DB, ours []text) (n int64, err error) {
 	// What is like ours is up to copyTime away, and what that is like as much again.
 	from, until := ours[0].at-2*copyTime.Microseconds(), ours[len(ours)-1].at+2*copyTime.Microseconds()
-	all, err := texts(ctx, d, `simhash <> 0 AND (published_at BETWEEN $1 AND $2 OR published_at = 0 AND collected_at BETWEEN $1 AND $2) ORDER BY published_at DESC, id LIMIT $3`, from, until, maxCompared)
+	all, err := texts(ctx, d, `simhash <> 0 AND (published_at BETWEEN $1 AND $2 OR `+d.Never("published_at")+` AND collected_at BETWEEN $1 AND $2) ORDER BY published_at DESC NULLS LAST, id LIMIT $3`, from, until, maxCompared)
 	if err != nil {
 		return 0, err
 	}
@@ -155,7 +155,7 @@ func markLike(ctx context.Context, d *db.DB, ours []text) (n int64, err error) {
 	}
 	return n, d.Tx(ctx, func(tx *sql.Tx) error {
 		for _, o := range ours {
-			if _, err := tx.ExecContext(ctx, `UPDATE news_articles SET compared = 1 WHERE id = $1 AND simhash = $2`, o.id, int64(o.hash)); err != nil {
+			if _, err := tx.ExecContext(ctx, `UPDATE news_articles SET compared = TRUE WHERE id = $1 AND simhash = $2`, o.id, int64(o.hash)); err != nil {
 				return err
 			}
 		}

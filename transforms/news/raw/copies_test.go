@@ -110,7 +110,7 @@ func TestCopiesOverTime(t *testing.T) {
 		assert.EqualValues(t, 0, publish(t, d, first, now.Add(time.Hour)))
 		assert.Equal(t, map[string]string{"https://c/1": "https://b/1"}, copies(t, d))
 
-		_, err = d.ExecContext(t.Context(), `UPDATE news_articles SET expires_at = 1 WHERE source = 'b'`)
+		_, err = d.ExecContext(t.Context(), `UPDATE news_articles SET expires_at = $1 WHERE source = 'b'`, 1)
 		require.NoError(t, err)
 		_, err = raw.Purge(t.Context(), d, now)
 		require.NoError(t, err)

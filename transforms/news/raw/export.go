@@ -79,7 +79,7 @@ func Articles(ctx context.Context, d *db.DB, f Filter, now time.Time) iter.Seq2[
 		return a, nil
 	}, `SELECT id, source, press, url, canonical_url, external_id, title, raw_text, authors, language, published_at, collected_at, changed_at, expires_at, content_hash,
 		description, section, tags, images, modified_at, form, version, copy_of, paywall
-		FROM news_articles WHERE (CAST($1 AS BIGINT) = 0 OR source `+d.AnyOf(2)+`) AND changed_at >= $3 AND expires_at > $4`+and+` ORDER BY source, collected_at, id`+limit, args...)
+		FROM news_articles WHERE (CAST($1 AS BIGINT) = 0 OR source `+d.AnyOf(2)+`) AND (changed_at >= $3 OR `+d.Never("$3")+`) AND expires_at > $4`+and+` ORDER BY source, collected_at, id`+limit, args...)
 }
 
 // Versions yields the earlier versions of the articles that have not expired at a time, by
@@ -92,7 +92,7 @@ func Versions(ctx context.Context, d *db.DB, f Filter, now time.Time) iter.Seq2[
 		v.PublishedAt, v.UntilAt = db.OptionalTime(published), db.Time(until)
 		return v, err
 	}, `SELECT v.article_id, a.source, a.url, v.version, v.title, v.raw_text, v.published_at, v.until_at, v.content_hash FROM news_versions v JOIN news_articles a ON a.id = v.article_id
-		WHERE (CAST($1 AS BIGINT) = 0 OR source `+d.AnyOf(2)+`) AND until_at >= $3 AND expires_at > $4`+and+` ORDER BY source, article_id, v.version`+limit, args...)
+		WHERE (CAST($1 AS BIGINT) = 0 OR source `+d.AnyOf(2)+`) AND (until_at >= $3 OR `+d.Never("$3")+`) AND expires_at > $4`+and+` ORDER BY source, article_id, v.version`+limit, args...)
 }
 
 // sql returns what db.Look.SQL does, with the arguments $1 and $2 for the publishers, $3

@@ -165,7 +165,7 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			err = tx.QueryRowContext(ctx, `INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at, compared)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 0)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, FALSE)
 				ON CONFLICT `+conflicts[by]+` DO UPDATE SET content_hash = news_articles.content_hash RETURNING id`,
 				newID(), r.Source, a.Press, by, r.URL, r.Canonical, a.ExternalID, a.Title, titled, text, authors, a.Language, published, content,
 				db.Micros(r.FetchedAt), db.Micros(now), db.Micros(r.FetchedAt.Add(l.Retention))).Scan(&id)
@@ -178,7 +178,7 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 				return err
 			}
 			_, err = tx.ExecContext(ctx, `UPDATE news_articles SET press = $2, url = $3, canonical_url = $4, external_id = $5, title = $6, title_hash = $7, raw_text = $8,
-				authors = $9, language = $10, published_at = $11, content_hash = $12, changed_at = $13, unique_by = $14, compared = 0, version = version + 1 WHERE id = $1`,
+				authors = $9, language = $10, published_at = $11, content_hash = $12, changed_at = $13, unique_by = $14, compared = FALSE, version = version + 1 WHERE id = $1`,
 				id, a.Press, r.URL, r.Canonical, a.ExternalID, a.Title, titled, text, authors, a.Language, published, content, db.Micros(now), by)
 			out = Changed
 		}
@@ -210,7 +210,7 @@ func describe(ctx context.Context, tx *sql.Tx, id string, a provider.Article) er
 		paywall = "metered"
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE news_articles SET description = $2, section = $3, tags = $4, images = $5, modified_at = $6, form = $7, simhash = $8,
-		compared = CASE WHEN simhash = $8 THEN compared ELSE 0 END, paywall = $9 WHERE id = $1`,
+		compared = CASE WHEN simhash = $8 THEN compared ELSE FALSE END, paywall = $9 WHERE id = $1`,
 		id, a.Description, a.Section, list(a.Tags), list(a.Images), micros(a.Modified), form, int64(simhash.Of(a.Body)), paywall)
 	return err
 }
@@ -234,7 +234,7 @@ func newID() string { return strings.ToLower(rand.Text()) }
 func remember(ctx context.Context, tx *sql.Tx, r Row, state string) error {
 	at := micros(r.SitemapAt)
 	_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (source, url_hash) DO UPDATE SET state = excluded.state, refusals = 0, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END, fetched_at = excluded.fetched_at
+		ON CONFLICT (source, url_hash) DO UPDATE SET state = excluded.state, refusals = 0, sitemap_at = COALESCE(CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END, excluded.sitemap_at), fetched_at = excluded.fetched_at
 		WHERE news_urls.state <> 'purged'`, r.Source, Hash(r.Canonical), state, at, db.Micros(r.FetchedAt))
 	return err
 }
@@ -287,7 +287,7 @@ func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time, counts bool) er
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at, refusals) VALUES ($1, $2, 'refused', $3, $4, 1)
 			ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + CASE WHEN news_urls.refusals = 0 THEN 1 ELSE CAST($5 AS INTEGER) END,
-				sitemap_at = CASE WHEN CAST($5 AS INTEGER) = 1 AND excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END
+				sitemap_at = CASE WHEN CAST($5 AS INTEGER) = 1 AND (excluded.sitemap_at > news_urls.sitemap_at OR `+d.Never("news_urls.sitemap_at")+`) THEN excluded.sitemap_at ELSE news_urls.sitemap_at END
 			WHERE news_urls.state <> 'purged'`,
 			r.Source, Hash(r.Canonical), at, db.Micros(now), more)
 		return err
@@ -369,8 +369,8 @@ func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
 		}
 		for _, e := range gone {
 			for _, hash := range []string{e.address, e.key} {
-				if _, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, 'purged', 0, $3)
-					ON CONFLICT (source, url_hash) DO UPDATE SET state = 'purged'`, e.source, hash, db.Micros(now)); err != nil {
+				if _, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, 'purged', $4, $3)
+					ON CONFLICT (source, url_hash) DO UPDATE SET state = 'purged'`, e.source, hash, db.Micros(now), int64(0)); err != nil {
 					return err
 				}
 			}

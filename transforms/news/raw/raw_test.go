@@ -194,11 +194,11 @@ func TestTwoRunsAtOnce(t *testing.T) {
 func TestTheDatabaseEnforcesTheKeys(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		insert := `INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at)
-			VALUES ($1, 's', '', $2, '', 'u', 'e', '', 't', '', '[]', '', 1, '', 1, 1, 1)`
+			VALUES ($1, 's', '', $2, '', 'u', 'e', '', 't', '', '[]', '', $3, '', $3, $3, $3)`
 		for _, by := range []string{"url", "external_id", "title_published"} {
-			_, err := d.ExecContext(t.Context(), insert, by+"1", by)
+			_, err := d.ExecContext(t.Context(), insert, by+"1", by, 1)
 			require.NoError(t, err, "rows of other policies do not count")
-			_, err = d.ExecContext(t.Context(), insert, by+"2", by)
+			_, err = d.ExecContext(t.Context(), insert, by+"2", by, 1)
 			assert.Error(t, err, by)
 		}
 	})

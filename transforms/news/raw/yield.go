@@ -29,7 +29,7 @@ func NoteYield(
 		var newAt int64
 		err := tx.QueryRowContext(ctx, `SELECT run_id, barren, stale, new_at FROM news_yield WHERE source = $1`, source).Scan(&last, &y.Barren, &y.Stale, &newAt)
 		if errors.Is(err, sql.ErrNoRows) { // the articles may be older than the table
-			err = tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(collected_at), 0) FROM news_articles WHERE source = $1`, source).Scan(&newAt)
+			err = tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(collected_at), $2) FROM news_articles WHERE source = $1`, source, newAt).Scan(&newAt)
 		}
 		if err != nil {
 			return err
@@ -73,7 +73,7 @@ func Past(ctx context.Context, d *db.DB, source string) (stored, named int, err 
 // there is none. One whose page has a date after until does not count.
 func Newest(ctx context.Context, d *db.DB, source string, until time.Time) (time.Time, error) {
 	var at int64
-	if err := d.QueryRowContext(ctx, `SELECT COALESCE(MAX(published_at), 0) FROM news_articles WHERE source = $1 AND published_at <= $2`, source, db.Micros(until)).Scan(&at); err != nil {
+	if err := d.QueryRowContext(ctx, `SELECT COALESCE(MAX(published_at), $3) FROM news_articles WHERE source = $1 AND published_at <= $2`, source, db.Micros(until), at).Scan(&at); err != nil {
 		return time.Time{}, fmt.Errorf("looking for the newest article of %s: %w", source, err)
 	}
 	if at == 0 {

@@ -7,7 +7,7 @@
 //	v := answer.Classify(answer.Response{Status: r.Status, Header: r.Header, URL: u, Final: r.Final, Body: r.Body, Want: answer.Page})
 //	if v.Kind.Wall() { … v.Evidence, v.Vendor … }
 //
-// docs: a verdict of Soft404 replaces what its stub.go knows of such pages. catalog: an empty list page is the end of a list only if its
+// docs: Soft404 and Login are no pages. catalog: an empty list page is the end of a list only if its
 // verdict is Page or JSON. news: Challenge, Consent, Login and Soft404 are no articles; how free an article is, its provider decides. seed:
 // the kinds of robots.txt and of sitemap candidates. For an address that answers with a status over 399 the kind is a wall too: it tells
 // a challenge from a plain refusal, and the status tells 403 from 404.

@@ -109,7 +109,8 @@ func (o Option) Check(text string) error {
 		d, err = time.ParseDuration(text)
 		v = d.Seconds()
 	}
-	if bad || err != nil || math.IsNaN(v) || math.IsInf(v, 0) || o.Max != nil && v > *o.Max || o.Min != nil && (v < *o.Min || o.Open && v == *o.Min) {
+	bad = bad || err != nil || math.IsNaN(v) || math.IsInf(v, 0)
+	if bad || o.Max != nil && v > *o.Max || o.Min != nil && (v < *o.Min || o.Open && v == *o.Min) {
 		return errors.New(o.advice())
 	}
 	return nil

@@ -34,7 +34,8 @@ func TestValues(t *testing.T) {
 	s, _ := told()
 	for _, c := range []struct{ name, value, wrong string }{
 		{"country", "sg", ""}, {"country", "sgp", "a country is two letters"}, {"country", "", "a country is two letters"},
-		{"date", "2026-02-28", ""}, {"date", "2026-02-30", "that is no day; write YYYY-MM-DD"}, {"date", "20260228", "that is no day; write YYYY-MM-DD"},
+		{"date", "2026-02-28", ""}, {"date", "2026-02-30", "that is no day; write YYYY-MM-DD"},
+		{"date", "20260228", "that is no day; write YYYY-MM-DD"},
 		{"force", "true", ""}, {"force", "1", "write true or false"},
 		{"lanes", "9", ""}, {"lanes", "10", "use 1 to 9"}, {"lanes", "x", "use 1 to 9"},
 		{"delay", "1ms", ""}, {"delay", "0s", "use more than 0"}, {"ttl", "1s", ""}, {"ttl", "999ms", "use 1s or more"},

@@ -142,8 +142,8 @@ func TestYear(t *testing.T) {
 		require.NoError(t, err)
 		report := ledger.Report{RunID: e.RunID}
 		report.AddSites(sites)
-		switch {
-		case event == "refuses the feed":
+		switch event {
+		case "refuses the feed":
 			require.Len(t, r.Alerts, 1, day)
 			require.Contains(t, r.Alerts[0], "a source of its articles refuses the crawler (it answered 403 for https://daily.example/rss)")
 		default:

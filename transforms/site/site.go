@@ -112,7 +112,7 @@ type Judge struct {
 	answers map[string]judged // by role and URL; the newest of each
 	counts  map[Role]tally    // of answers
 	shown   [2]int            // of lists: now and before
-	bad     int               // refusals and failures since the last good answer
+	bad     int               // refusals and failures since the last good answer, or since a seed was requested once more
 	unsure  bool              // something bad came after the last good answer
 	again   bool              // a seed was requested once more
 	end     judged            // the answer that ended the job's part, if one did
@@ -152,6 +152,9 @@ func (j *Judge) Add(a Answer) {
 		j.bad++
 		j.unsure = true
 	}
+	if had && a.Role == Seed {
+		j.bad = 0
+	}
 }
 
 // Listed says how many things a list shows now and showed in the last complete run. A list
@@ -178,7 +181,7 @@ func (j *Judge) Doubtful() bool { return j.unsure && j.state() == Open }
 
 // Tired reports whether so many bad answers came in a row that the site may have changed
 // its mind. Ask a seed once more, before the next page.
-func (j *Judge) Tired() bool { return j.bad > 0 && j.bad%tail == 0 && j.state() == Open }
+func (j *Judge) Tired() bool { return j.bad >= tail && j.state() == Open }
 
 // Verdict judges the site by all answers so far.
 func (j *Judge) Verdict() Verdict {

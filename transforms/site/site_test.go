@@ -164,6 +164,10 @@ func TestDoubts(t *testing.T) {
 	require.Equal(t, Open, j.Verdict().State, "a part of it is forbidden")
 	require.False(t, j.Doubtful())
 	require.False(t, j.Tired())
+	j = begin()
+	j.Add(status(Seed, "/", 400))
+	require.False(t, j.Tired(), "the seed is not requested before each page")
+	require.True(t, j.Doubtful())
 }
 
 // TestThinIsBelieved has a site that stays thin.

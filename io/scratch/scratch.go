@@ -70,10 +70,17 @@ func Sweep(now time.Time) {
 		i, err := os.Stat(dir)
 		return !strings.HasPrefix(filepath.Base(dir), Records) || err == nil && now.Sub(i.ModTime()) > maxRecords || blank(dir)
 	})
-	made, _ := filepath.Glob(filepath.Join(os.TempDir(), unfinished+"*")) // an error: the temporary folder's name is no pattern
-	for _, dir := range made {
-		if i, err := os.Stat(dir); err == nil && now.Sub(i.ModTime()) > time.Hour {
-			_ = os.RemoveAll(dir) // what stays is tried again by the next process
+	for _, name := range []string{unfinished, "seed-run-", "beam-options-"} { // the files are unnamed as soon as they are open
+		SweepOld(os.TempDir(), name, now)
+	}
+}
+
+// SweepOld removes what nobody has written to for an hour of a folder's files and folders with the prefix.
+func SweepOld(dir, prefix string, now time.Time) {
+	made, _ := filepath.Glob(filepath.Join(dir, prefix+"*")) // an error: the folder's name is no pattern
+	for _, name := range made {
+		if i, err := os.Lstat(name); err == nil && now.Sub(i.ModTime()) > time.Hour {
+			_ = os.RemoveAll(name) // what stays is tried again by the next process
 		}
 	}
 }

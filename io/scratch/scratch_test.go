@@ -54,6 +54,7 @@ func TestSweep(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(tmp, Records+name, lockName), nil, 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(tmp, Records+name, "process"), []byte(line), 0o600))
 	}
+	require.NoError(t, os.WriteFile(filepath.Join(tmp, "beam-options-1"), nil, 0o600)) // the last Sweep removes it
 	living, remove, err := Dir("run-")
 	require.NoError(t, err)
 
@@ -61,14 +62,14 @@ func TestSweep(t *testing.T) {
 	killed.Env = append(os.Environ(), makeIn+"="+tmp)
 	out, err := killed.CombinedOutput()
 	require.EqualError(t, err, "signal: killed", "%s", out)
-	require.Len(t, names(t), 5)
+	require.Len(t, names(t), 6)
 
 	_, removeSecond, err := Dir("other-")
 	require.NoError(t, err)
 	require.NoError(t, removeSecond())
-	require.ElementsMatch(t, []string{filepath.Base(living), "run-unlocked", "other-1", Records + "said"}, names(t))
+	require.ElementsMatch(t, []string{filepath.Base(living), "run-unlocked", "other-1", "beam-options-1", Records + "said"}, names(t))
 	require.NoError(t, remove())
-	require.ElementsMatch(t, []string{"run-unlocked", "other-1", Records + "said"}, names(t))
+	require.ElementsMatch(t, []string{"run-unlocked", "other-1", "beam-options-1", Records + "said"}, names(t))
 	Sweep(time.Now().Add(maxRecords + time.Hour))
 	require.ElementsMatch(t, []string{"run-unlocked", "other-1"}, names(t))
 }

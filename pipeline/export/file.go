@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/scratch"
@@ -103,6 +104,9 @@ func (t Target) String() string {
 	return t.file
 }
 
+// temporary begins the names of the files that Write writes.
+const temporary = ".export-"
+
 // Write calls write with a temporary file, and puts that file in its place if write
 // succeeds: what has the target's name is always whole. (What goes to standard output is
 // whole if the program ends with exit code 0.)
@@ -113,7 +117,8 @@ func (t Target) Write(ctx context.Context, s store.Store, stdout io.Writer, writ
 	case t.key != "":
 		return t.writeObject(ctx, s, write)
 	}
-	f, err := os.CreateTemp(filepath.Dir(t.file), ".export-*.tmp")
+	scratch.SweepOld(filepath.Dir(t.file), temporary, time.Now())
+	f, err := os.CreateTemp(filepath.Dir(t.file), temporary+"*.tmp")
 	if err != nil {
 		return 0, usage.Errorf("--to=%s: %w", t.file, err)
 	}

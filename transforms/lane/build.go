@@ -55,14 +55,14 @@ func Build(same bool) string {
 }
 
 // checkBuild refuses a worker of another build than its launcher: their stages and configurations may differ.
-// A worker without a commit may have its launcher's.
 func (c Config) checkBuild() error {
 	if c.Build == "" {
 		return nil
 	}
 	own := ownBuild()
-	if c.Build == own || own == "" || strings.HasPrefix(own, unstamped) && !strings.HasPrefix(c.Build, unstamped) {
+	if c.Build == own || own == "" {
 		return nil
 	}
-	return fmt.Errorf("the launcher is build %s and this worker is build %s (commits, or hashes of programs without one): start both from the same build", c.Build, own)
+	return fmt.Errorf("the launcher is build %s and this worker is build %s (commits, or hashes of programs that were built without one): "+
+		"start both from the same build", c.Build, own)
 }

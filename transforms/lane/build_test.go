@@ -12,14 +12,15 @@ func TestWorkerOfAnotherBuild(t *testing.T) {
 	defer func(was func() string) { ownBuild = was }(ownBuild)
 	for _, c := range []struct{ launcher, worker, want string }{
 		{"aaa", "aaa", ""}, {"", "bbb", ""}, {"aaa", "", ""},
-		{"sha256:a", "sha256:a", ""}, {"aaa", "sha256:a", ""},
-		{"aaa", "bbb", "aaa and this worker is build bbb"}, {"sha256:a", "sha256:b", "sha256:a and this worker is build sha256:b"}, {"sha256:a", "aaa", "sha256:a and this worker is build aaa"},
+		{"sha256:a", "sha256:a", ""},
+		{"aaa", "bbb", "aaa and this worker is build bbb"}, {"aaa", "sha256:a", "aaa and this worker is build sha256:a"},
+		{"sha256:a", "sha256:b", "sha256:a and this worker is build sha256:b"}, {"sha256:a", "aaa", "sha256:a and this worker is build aaa"},
 	} {
 		ownBuild = func() string { return c.worker }
 		run := strings.ReplaceAll("build-"+c.launcher+"-"+c.worker, ":", "-")
 		_, err := Open(t.Context(), Config{Job: "seed", RunID: run, Store: "mem://" + run, Build: c.launcher})
 		if c.want != "" {
-			require.ErrorContains(t, err, "the launcher is build "+c.want+" (commits, or hashes of programs without one): start both from the same build")
+			require.ErrorContains(t, err, "the launcher is build "+c.want+" (commits, or hashes of programs that were built without one): start both from the same build")
 			continue
 		}
 		require.NoError(t, err)

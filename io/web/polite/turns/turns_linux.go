@@ -17,6 +17,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/newsfork/seed-engine/io/scratch"
 )
 
 const (
@@ -160,6 +162,7 @@ func create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
+	scratch.SweepOld(filepath.Dir(path), filepath.Base(path)+".new-", time.Now())
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
 	if err != nil {
 		return err

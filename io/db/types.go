@@ -69,10 +69,8 @@ func (r typedRows) Next(dest []driver.Value) error {
 				dest[i] = at.UnixMicro()
 			}
 		case "BOOL":
-			if v == true {
-				dest[i] = int64(1)
-			} else if v == false {
-				dest[i] = int64(0)
+			if yes, ok := v.(bool); ok {
+				dest[i] = map[bool]int64{true: 1}[yes]
 			}
 		case "JSONB":
 			if b, ok := v.([]byte); ok {

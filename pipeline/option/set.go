@@ -28,7 +28,7 @@ func New(name string) *Set {
 }
 
 func (s *Set) add(name string, kind Kind) *Option {
-	f := s.FlagSet.Lookup(name)
+	f := s.Lookup(name)
 	o := &Option{Name: name, Usage: f.Usage, Default: f.DefValue, Kind: kind}
 	if s.job != "" {
 		o.jobs = []string{s.job}
@@ -199,7 +199,7 @@ func (s *Set) Given() map[string]bool {
 }
 
 // Put sets an option. Its error says what to write.
-func (s *Set) Put(name, value string) error { return s.wanted(name, s.FlagSet.Set(name, value)) }
+func (s *Set) Put(name, value string) error { return s.wanted(name, s.Set(name, value)) }
 
 // wanted says what a value must look like, where package flag only says "parse error".
 func (s *Set) wanted(name string, err error) error {

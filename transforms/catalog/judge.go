@@ -118,7 +118,8 @@ func (v *visit) withoutRobots(ctx context.Context, why error) error {
 
 // conclude judges the site at the end of a crawl. Only if it is open, products may be gone, and what failed has failed.
 func (v *visit) conclude(ctx context.Context, complete bool) error {
-	c, err := comparison{}, error(nil)
+	var c comparison
+	var err error
 	if complete {
 		if v.judge.Doubtful() {
 			v.askSeed(ctx)

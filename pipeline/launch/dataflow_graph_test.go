@@ -41,7 +41,7 @@ func TestContents(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []graphStage{
 		{Name: "seed.List", Steps: []string{"impulse", "listFn"}},
-		{Name: "seed.Extract", From: []string{"seed.List"}, Steps: []string{"shuffle", "extractFn"}},
+		{Name: "seed.Extract", From: []string{"seed.List"}, Steps: []string{"shuffle", "extractFn", "withMetadata", "shuffle", "totalsFn"}},
 		{Name: "seed.Visit", From: []string{"seed.Extract"}, Steps: []string{"shuffle", "visitFn"}},
 		{Name: "seed.Complete", From: []string{"seed.Extract", "seed.Visit"}, Steps: []string{"addFixedKeyFn", "shuffle", "completeFn", "shuffle", "outageFn"}},
 		{Name: "lane.Total", From: []string{"seed.List", "seed.Extract", "seed.Visit", "seed.Complete"}, Steps: []string{"addFixedKeyFn", "addFixedKeyFn", "addFixedKeyFn", "addFixedKeyFn", "shuffle", "totalFn"}},

@@ -96,13 +96,13 @@ func TestDryRun(t *testing.T) {
 // What a dry run says on standard error: the stages of the pipeline that would be staged.
 const (
 	seedStages = `1. seed.List: impulse, listFn
-2. seed.Extract: shuffle, extractFn; reads seed.List
+2. seed.Extract: shuffle, extractFn, withMetadata, shuffle, totalsFn; reads seed.List
 3. seed.Visit: shuffle, visitFn; reads seed.Extract
 4. seed.Complete: addFixedKeyFn, shuffle, completeFn, shuffle, outageFn; reads seed.Extract, seed.Visit
 5. lane.Total: addFixedKeyFn, addFixedKeyFn, addFixedKeyFn, addFixedKeyFn, shuffle, totalFn; reads seed.List, seed.Extract, seed.Visit, seed.Complete
 `
 	streamStages = `1. seed.Stream: impulse, pollFn, window, window
-2. seed.Extract: shuffle, extractFn; reads seed.Stream
+2. seed.Extract: shuffle, extractFn, withMetadata, shuffle, totalsFn; reads seed.Stream
 3. seed.Visit: shuffle, visitFn; reads seed.Extract
 4. seed.Complete: addFixedKeyFn, shuffle, completeFn, shuffle, outageFn; reads seed.Extract, seed.Visit
 5. lane.Total: addFixedKeyFn, addFixedKeyFn, addFixedKeyFn, addFixedKeyFn, shuffle, totalFn; reads seed.Stream, seed.Extract, seed.Visit, seed.Complete

@@ -11,10 +11,7 @@ import (
 const demoKey = "demo"
 
 // IsDemo reports whether the results in a store are invented.
-func IsDemo(ctx context.Context, s store.Store) (is bool, err error) {
-	err = store.Retry(ctx, func() (err error) { is, err = store.Exists(ctx, s, demoKey); return err })
-	return is, err
-}
+func IsDemo(ctx context.Context, s store.Store) (bool, error) { return store.Has(ctx, s, demoKey) }
 
 // MarkDemo says for ever that the results in a store are invented.
 func MarkDemo(ctx context.Context, s store.Store) error {

@@ -448,15 +448,7 @@ func fileError(doing, key string, err error) error {
 // file is younger). It walks the whole store, past what it may not read, and
 // returns how many it removed, with the first error; other stores have none.
 func SweepTemp(ctx context.Context, s Store, before time.Time) (int, error) {
-	switch s := s.(type) {
-	case *counted:
-		return SweepTemp(ctx, s.Store, before)
-	case *guarded:
-		return SweepTemp(ctx, s.Store, before)
-	case *placed:
-		return SweepTemp(ctx, s.Store, before)
-	}
-	d, ok := s.(*dir)
+	d, ok := bare(s).(*dir)
 	if !ok {
 		return 0, nil
 	}

@@ -21,14 +21,9 @@ type probe struct {
 // condition. A bucket is probed once, by creating a key twice. A directory needs
 // no probe: it uses link(2).
 func Exclusive(ctx context.Context, s Store) error {
+	s = bare(s)
 	var done *probe
 	switch s := s.(type) {
-	case *counted:
-		return Exclusive(ctx, s.Store)
-	case *guarded:
-		return Exclusive(ctx, s.Store)
-	case *placed:
-		return Exclusive(ctx, s.Store)
 	case *dir:
 		return nil
 	case *cloud:

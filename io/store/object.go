@@ -69,6 +69,12 @@ func Remove(ctx context.Context, s Store, key string) error {
 	return nil
 }
 
+// Has is Exists, with retries.
+func Has(ctx context.Context, s Store, key string) (there bool, err error) {
+	err = Retry(ctx, func() (err error) { there, err = Exists(ctx, s, key); return err })
+	return there, err
+}
+
 // ReadJSON reads a JSON object of at most limit bytes into v, with retries.
 func ReadJSON(ctx context.Context, s Store, key string, limit int64, v any) error {
 	b, err := ReadAll(ctx, s, key, limit)

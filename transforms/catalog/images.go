@@ -163,8 +163,7 @@ func ImageKey(hash, kind string) string {
 // keepBytes writes an image to the store, once whatever the number of its addresses.
 func (v *visit) keepBytes(ctx context.Context, i image, body []byte) error {
 	key := ImageKey(i.hash, i.kind)
-	there := false
-	if err := store.Retry(ctx, func() (err error) { there, err = store.Exists(ctx, v.w.Store, key); return err }); err != nil || there {
+	if there, err := store.Has(ctx, v.w.Store, key); err != nil || there {
 		return err
 	}
 	return store.Write(ctx, v.w.Store, key, body, store.PutOptions{ContentType: i.kind})

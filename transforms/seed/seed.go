@@ -91,9 +91,7 @@ func (c Config) marked(ctx context.Context, s store.Store, key string) (bool, er
 	if c.ForceID != "" {
 		return marked(ctx, s, key+hive.Success, c.counts)
 	}
-	var there bool
-	err := store.Retry(ctx, func() (err error) { there, err = store.Exists(ctx, s, key+hive.Success); return err })
-	return there, err
+	return store.Has(ctx, s, key+hive.Success)
 }
 
 func tally(counts map[string]int64) ledger.Tally { return ledger.Tally{Counts: counts} }

@@ -82,8 +82,8 @@ func (fn *totalsFn) ProcessElement(ctx context.Context, key string, files func(*
 
 // readTotals returns the objects of a raw_metadata.json that can have totals: itself first.
 func readTotals(ctx context.Context, s store.Store, key string) (objects []map[string]any, err error) {
-	var text []byte
-	if err := store.Retry(ctx, func() (err error) { text, err = store.ReadAll(ctx, s, key, maxRawMetadata); return err }); err != nil {
+	text, err := store.ReadAll(ctx, s, key, maxRawMetadata)
+	if err != nil {
 		return nil, err
 	}
 	var top map[string]any

@@ -237,7 +237,7 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 	pool.SetMaxIdleConns(8)
 	// While SQLite switches a new file to WAL it does not wait for other processes,
 	// whatever the busy timeout is.
-	if err := retry(ctx, openTime, nil, nil, func() error { return pool.PingContext(ctx) }); err != nil {
+	if err := retry(ctx, openTime, nil, func() error { return pool.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening sqlite://%s: %w", rest, err), pool.Close())
 	}
 	d.DB = pool
@@ -280,7 +280,7 @@ func openPostgres(ctx context.Context, dsn string) (*DB, error) {
 	pool := sql.OpenDB(newTyped(*config))
 	pool.SetMaxOpenConns(maxPostgres)
 	pool.SetMaxIdleConns(maxPostgres)
-	if err := retry(ctx, openTime, nil, nil, func() error { return pool.PingContext(ctx) }); err != nil {
+	if err := retry(ctx, openTime, nil, func() error { return pool.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening PostgreSQL at %s: %w", u.Host, redact(err, config.Password)), pool.Close())
 	}
 	return &DB{DB: pool, Dialect: Postgres, Now: time.Now}, nil

@@ -56,7 +56,7 @@ func (d *DB) Migrate(ctx context.Context, name string, files fs.FS) error {
 			err = d.stepsOnce(ctx, provider, "goose_"+name)
 		}
 		if err == nil {
-			err = retry(ctx, retryTime, nil, nil, func() error { // each step and its version are one transaction
+			err = retry(ctx, retryTime, nil, func() error { // each step and its version are one transaction
 				_, err := provider.Up(ctx)
 				return err
 			})

@@ -50,32 +50,32 @@ func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 }
 
 func (d *DB) retry(ctx context.Context, do func() error) error {
-	return retry(ctx, retryTime, &d.Shortages, &d.answers, do)
+	return retry(ctx, retryTime, d, do)
 }
 
 // retry runs do, and again after growing waits while its error is Contended or ours. Only
 // Open has nobody to watch: what a person must mend is its error at once. A renewal of a
 // lease has less time than most, so an outage counts from the first call that met it.
-func retry(ctx context.Context, most time.Duration, watch *fault.Watch, answers *fault.Answers, do func() error) error {
+func retry(ctx context.Context, most time.Duration, watched *DB, do func() error) error {
 	start := time.Now()
 	waits := false
 	for wait := firstWait; ; wait = min(2*wait, maxWait) {
 		err := do()
 		lack := ours(err)
-		if answers != nil && ctx.Err() == nil && (err == nil || lack != nil) {
-			answers.Note(lack != nil)
+		if watched != nil && ctx.Err() == nil && (err == nil || lack != nil) {
+			watched.answers.Note(lack != nil)
 		}
-		if err == nil || ctx.Err() != nil || fault.Stops(err) || !Contended(err) && (lack == nil || lack.Lasts && watch == nil) {
+		if err == nil || ctx.Err() != nil || fault.Stops(err) || !Contended(err) && (lack == nil || lack.Lasts && watched == nil) {
 			return err
 		}
 		switch {
-		case lack != nil && watch != nil && (time.Since(start) > most || answers.Outage() > most):
-			return watch.GiveUp(lack)
+		case lack != nil && watched != nil && (time.Since(start) > most || watched.answers.Outage() > most):
+			return watched.Shortages.GiveUp(lack)
 		case time.Since(start) > most:
 			return fmt.Errorf("giving up after %v of conflicts with other users of the database or of no connection to it; try again later: %w", most, err)
-		case lack != nil && watch != nil && !waits:
+		case lack != nil && watched != nil && !waits:
 			waits = true
-			watch.Wait(lack)
+			watched.Shortages.Wait(lack)
 		}
 		timer := time.NewTimer(wait/2 + rand.N(wait))
 		select {

@@ -286,7 +286,7 @@ func (s *scheduler) continueBackfill(ctx context.Context, p plan, runs []*entry,
 		}
 		d = backfillDate{Date: date, RunID: ledger.NewRunID(now), ClaimedAt: now.UTC(), Token: rand.Text()}
 		err := store.CreateJSON(ctx, s.store, dateKey(p.Name, b.ID, date), d)
-		if errors.Is(err, store.ErrExist) { // by the leader before, or by ourselves if the answer was lost
+		if errors.Is(err, store.ErrExist) { // by the leader before
 			_, err = s.readDates(ctx, p.Name, b.ID)
 			return changed, err
 		}

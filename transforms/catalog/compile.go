@@ -26,8 +26,7 @@ type reader struct {
 	product *finder
 	last    *finder
 	visits  atomic.Pointer[map[string]bool] // parameters of products' links that are of one visit; nil: not known yet
-	stated  *finder                         // the number of products
-	total   *finder                         // the same, where it says how many pages there are
+	total   *finder                         // the number of products
 	next    *finder
 	cursor  *finder
 	lines   *finder       // of the product's page
@@ -203,7 +202,7 @@ func (r *reader) compileList() error {
 		to   **finder
 		link bool
 	}{{"rows", l.Rows, &r.rows, false}, {"product_link", l.ProductLink, &r.product, true}, {"last_page", l.LastPage, &r.last, false},
-		{"total", l.Total, &r.stated, false}, {"next_link", l.NextLink, &r.next, true}, {"next_cursor", l.NextCursor, &r.cursor, false}} {
+		{"total", l.Total, &r.total, false}, {"next_link", l.NextLink, &r.next, true}, {"next_cursor", l.NextCursor, &r.cursor, false}} {
 		if part.of == nil {
 			continue
 		}
@@ -220,9 +219,6 @@ func (r *reader) compileList() error {
 		}
 		f.apart = part.of == l.LastPage || part.of == l.Total
 		*part.to = &f
-	}
-	if r.numbered && sized {
-		r.total = r.stated
 	}
 	return nil
 }

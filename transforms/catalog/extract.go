@@ -114,12 +114,12 @@ func (r *reader) readEnd(address string, read *page, base *url.URL, p *listPage)
 			}
 		}
 	}
-	if total := cmp.Or(r.stated, r.total); total != nil {
-		if s, ok := total.first(read); ok {
-			if n, ok := total.largest(s, productNumbers); ok {
+	if r.total != nil {
+		if s, ok := r.total.first(read); ok {
+			if n, ok := r.total.largest(s, productNumbers); ok {
 				p.total = n
 			}
-			if size := r.site.List.PageSize; ok && r.total != nil {
+			if size := r.site.List.PageSize; ok && r.bounded() {
 				p.last = max(p.last, r.firstPage()-1+(p.total+size-1)/size)
 			}
 		}

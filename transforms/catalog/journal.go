@@ -199,10 +199,8 @@ func (j *rows) end(ctx context.Context, e entry) error {
 
 // endLists ends list pages and begins the tasks that follow from them: products at once,
 // and more list pages through feed. fresh are the products that are new to this crawl;
-// known are those that the database had before; skips chooses those whose pages are not fetched. loops are the
-// pages that lead only to what the crawl had before: it does not follow them.
-func (j *rows) endLists(ctx context.Context, pages []listResult, skips func(known) bool) (fresh map[string]bool, had map[string]known,
-	loops []string, err error) {
+// had is known of them; loops are the pages that lead only to what the crawl had before: it does not follow them.
+func (j *rows) endLists(ctx context.Context, pages []listResult, skips func(detail string) bool) (fresh, had map[string]bool, loops []string, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		fresh, loops = map[string]bool{}, nil
 		if err := j.tellApart(ctx, tx, pages); err != nil {
@@ -213,11 +211,11 @@ func (j *rows) endLists(ctx context.Context, pages []listResult, skips func(know
 			from = append(from, p.from)
 			found = append(found, ofKind(p.found, KindFetchProductDetailPage)...)
 		}
-		if had, err = j.known(ctx, tx, found); err != nil {
+		if had, err = j.known(ctx, tx, found, skips); err != nil {
 			return err
 		}
 		for i := range found {
-			found[i].Skip = skips != nil && skips(had[found[i].URL])
+			found[i].Skip = had[found[i].URL]
 		}
 		added, err := j.insert(ctx, tx, found)
 		if err != nil {
@@ -311,30 +309,27 @@ func (j *rows) insertLists(ctx context.Context, tx *sql.Tx, p listResult) (loop 
 	return p.inOrder && len(added) == 0, err
 }
 
-// known is a stored product at an address.
-type known struct {
-	detail string // its fields, as JSON; "": there is no such product
-	sure   bool   // it is not gone, and no crawl has missed it
-}
-
-// known returns the products that the database has, by their addresses.
-func (j *rows) known(ctx context.Context, tx *sql.Tx, found []entry) (map[string]known, error) {
-	got, err := tx.QueryContext(ctx, `SELECT url, detail, state <> 'gone' AND missing_in = 0 FROM catalog_products
+// known returns the addresses at which the database has products, and whether their pages are not fetched: skips, if any,
+// judges that for products that are not gone and that no crawl has missed, by their fields as JSON.
+func (j *rows) known(ctx context.Context, tx *sql.Tx, found []entry, skips func(detail string) bool) (map[string]bool, error) {
+	detail := "''"
+	if skips != nil {
+		detail = "detail"
+	}
+	got, err := tx.QueryContext(ctx, `SELECT url, `+detail+`, state <> 'gone' AND missing_in = 0 FROM catalog_products
 		WHERE site = $1 AND url `+j.db.AnyOf(2), j.site, j.db.List(urlsOf(found)))
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]known{}
+	all := map[string]bool{}
 	for got.Next() {
-		var url string
-		var k known
-		if err := got.Scan(&url, &k.detail, &k.sure); err != nil {
+		var url, detail string
+		var sure bool
+		if err := got.Scan(&url, &detail, &sure); err != nil {
 			return nil, joinClose(err, got)
 		}
-		if before, had := all[url]; had { // two products at an address: one of them may be anywhere
-			k.sure = k.sure && before.sure
-		}
-		all[url] = k
+		skipped, two := all[url] // then one of the products may be anywhere
+		all[url] = skips != nil && sure && (skipped || !two) && skips(detail)
 	}
 	return all, joinClose(got.Err(), got)
 }

@@ -189,18 +189,23 @@ const (
 	DetailsIncomplete = "incomplete"
 )
 
-// skips reports whether the page of a listed product is not fetched.
-func (v *visit) skips(k known) bool {
-	d := v.cfg.Details
-	if d != DetailsNew && d != DetailsIncomplete || !k.sure || v.reader.site.Detail.Format == formatNone {
-		return false
+// skips returns how to judge by a stored product's fields, as JSON, that its page is not fetched; nil: all are fetched.
+func (v *visit) skips() func(detail string) bool {
+	switch {
+	case v.reader.site.Detail.Format == formatNone:
+	case v.cfg.Details == DetailsNew:
+		return func(string) bool { return true }
+	case v.cfg.Details == DetailsIncomplete:
+		return v.reader.complete
 	}
-	if d == DetailsNew {
-		return true
-	}
+	return nil
+}
+
+// complete reports whether a product's fields, as JSON, have all that are required.
+func (r *reader) complete(detail string) bool {
 	var has map[string]json.RawMessage
-	if json.Unmarshal([]byte(k.detail), &has) != nil {
+	if json.Unmarshal([]byte(detail), &has) != nil {
 		return false
 	}
-	return !slices.ContainsFunc(v.reader.fields, func(f fieldReader) bool { return f.required && has[f.name] == nil })
+	return !slices.ContainsFunc(r.fields, func(f fieldReader) bool { return f.required && has[f.name] == nil })
 }

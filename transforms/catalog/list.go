@@ -167,9 +167,9 @@ func (v *visit) leavesOut(page int, p listPage) bool {
 	case page == first:
 		short := p.count > 0 && 4*p.count <= 3*l.PageSize
 		v.short.Store(short)
-		return short && v.reader.total != nil && p.last > first
+		return short && v.reader.bounded() && p.last > first
 	}
-	return len(p.products) > 0 && v.reader.total == nil && v.reader.offset && v.short.Load()
+	return len(p.products) > 0 && !v.reader.bounded() && v.reader.offset && v.short.Load()
 }
 
 // observeRows watches for rows without the key, where the rows are all that there is.
@@ -281,7 +281,7 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			return err
 		}
 	}
-	fresh, known, loops, err := v.journal.endLists(ctx, pages, v.skips)
+	fresh, known, loops, err := v.journal.endLists(ctx, pages, v.skips())
 	if err != nil {
 		return err
 	}
@@ -300,11 +300,11 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 				kept = append(kept, t) // makes the engine read the journal
 				continue
 			}
-			was, had := known[e.URL]
+			skip, had := known[e.URL]
 			if e.Known = had; !had {
 				news++
 			}
-			if fresh[e.URL] && !v.skips(was) {
+			if fresh[e.URL] && !skip {
 				delete(fresh, e.URL) // two pages of this batch may have it
 				kept = append(kept, e.task())
 				v.state.Stats.productURLsFound.Add(1)

@@ -25,9 +25,12 @@ func (r *reader) firstPage() int {
 	return 1
 }
 
+// bounded reports whether the number of products says how many pages the list has.
+func (r *reader) bounded() bool { return r.total != nil && r.numbered && r.site.List.PageSize > 0 }
+
 // saysEnd reports whether the site's pages say where the list ends.
 func (r *reader) saysEnd() bool {
-	return r.last != nil || r.total != nil || r.next != nil || r.cursor != nil || r.site.List.UntilEmpty
+	return r.last != nil || r.bounded() || r.next != nil || r.cursor != nil || r.site.List.UntilEmpty
 }
 
 // pages returns the maximum number of list pages of a crawl.
@@ -202,8 +205,8 @@ func (r *reader) leavesMore(page int, p listPage) bool {
 		return len(p.children) > 0 && page != r.firstPage()
 	case r.site.List.UntilEmpty:
 		return false
-	case r.last != nil || r.total != nil:
-		return empty || p.last < page && (p.last > 0 || r.total != nil)
+	case r.last != nil || r.bounded():
+		return empty || p.last < page && (p.last > 0 || r.bounded())
 	case r.next != nil || r.cursor != nil:
 		return empty && (more || !p.none)
 	}
@@ -218,7 +221,7 @@ func (r *reader) pastLimit(page int, p listPage) bool {
 		return page == r.firstPage() && len(p.children) >= r.pages()
 	case r.site.List.UntilEmpty:
 		return !empty && page >= r.end() && (more || r.numbered)
-	case r.last != nil || r.total != nil:
+	case r.last != nil || r.bounded():
 		return p.last > r.end()
 	case r.next != nil || r.cursor != nil:
 		return more && page >= r.end()

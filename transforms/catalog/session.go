@@ -135,8 +135,9 @@ func changed(first, again []string, doubtful map[string]bool) map[string]bool {
 // requested once more: a parameter with another value then is dropped from all products' links.
 func (v *visit) readList(ctx context.Context, t ParseListPageHtml) (listPage, error) {
 	at := redirected(t.from.URL, t.at)
+	known := v.reader.visits.Load() != nil
 	p, err := v.reader.readList(at, t.HTMLContent)
-	if err != nil || len(p.products) == 0 || v.reader.site.Detail.Format == formatNone {
+	if err != nil || known || len(p.products) == 0 || v.reader.site.Detail.Format == formatNone {
 		return p, err
 	}
 	v.learning.Lock()

@@ -81,7 +81,7 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 		return nil, fmt.Errorf("tagging: %w", err)
 	}
 	v.state, v.client = &SharedState{Control: v.control, Stats: stats}, v.newClient()
-	if r.last == nil && r.total == nil {
+	if r.last == nil && !r.bounded() {
 		v.lastPage.raise(r.firstPage() + r.pages() - 1)
 	}
 	return v, nil
@@ -180,7 +180,7 @@ func (v *visit) askMissing(ctx context.Context, seeds []entry) (complete bool, e
 	v.stale.Store(0)
 	v.ended.reset()
 	clear(v.listed)
-	if v.reader.last != nil || v.reader.total != nil {
+	if v.reader.last != nil || v.reader.bounded() {
 		v.lastPage.reset()
 	}
 	if complete, err = v.work(ctx); err != nil || !complete {

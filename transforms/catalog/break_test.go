@@ -239,12 +239,13 @@ func TestSaverDoesNotGatherDoubtfulPages(t *testing.T) {
 	assert.True(t, v.enough(batch(5, minBreak)))
 }
 
-// Of two pages with one key the first is saved, and the second has a dead letter. If most
-// pages share keys, the site's crawl stops.
+// Of two pages with one key the first that arrives is saved, and the second has a dead
+// letter. If most pages share keys, the site's crawl stops.
 func TestKeysThatCollide(t *testing.T) {
 	t.Parallel()
 	eachDB(t, func(t *testing.T, dsn string) {
 		s := newShop(t, dsn, shopFile)
+		s.cfg.DetailParsers, s.cfg.Savers = 1, 1 // in the order of the pages
 		s.lay(8, func(i int) string {
 			switch i {
 			case 5:

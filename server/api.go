@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -20,7 +19,7 @@ const (
 	tooLargeText      = "the body is larger than 64 KiB"
 )
 
-var errNoRun = errors.New("there is no such run; GET /api/v1/runs lists them")
+var errNoRun = &answerError{http.StatusNotFound, "there is no such run; GET /api/v1/runs lists them"}
 
 // route is a route of the API or of the pages. openapi.json describes the API's.
 type route struct {
@@ -30,19 +29,6 @@ type route struct {
 
 func (s *Server) api() []route {
 	all := []route{
-		{"GET /api/v1/runs", s.listRuns},
-		{"GET /api/v1/runs/{id}", s.showRun},
-		{"GET /api/v1/runs/{id}/log", s.runLog},
-		{"POST /api/v1/runs/{id}/cancel", s.control(ledger.ActionCancel)},
-		{"POST /api/v1/runs/{id}/pause", s.control(ledger.ActionPause)},
-		{"POST /api/v1/runs/{id}/resume", s.control(ledger.ActionRun)},
-		{"GET /api/v1/runs/{id}/dead-letters", s.deadLetters},
-		{"POST /api/v1/runs/{id}/dead-letters/replay", s.replayDeadLetters},
-		{"GET /api/v1/dead-letters", s.listDeadLetters},
-		{"POST /api/v1/dead-letters/replay", s.replayDeadLettersFound},
-		{"GET /api/v1/dead-letters/{job}/{id}", s.showDeadLetter},
-		{"POST /api/v1/dead-letters/{job}/{id}/dismiss", s.dismissDeadLetter},
-		{"POST /api/v1/dead-letters/{job}/{id}/reopen", s.reopenDeadLetter},
 		{"GET /api/v1/search", s.searchAPI},
 		{"GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, http.StatusOK, status{"ok"}) }},
 		{"GET /readyz", s.ready},
@@ -52,10 +38,12 @@ func (s *Server) api() []route {
 			_, _ = w.Write(s.openAPI) // a client that is gone needs no answer
 		}},
 	}
-	for _, j := range s.jobs.started() {
-		all = append(all, route{"POST " + j.Path, s.trigger(j)})
+	for _, a := range s.actions() {
+		if a.At != "" {
+			all = append(all, route{a.At, a.api(s)})
+		}
 	}
-	return slices.Concat(all, s.scheduleRoutes(), s.alertRoutes(), s.providerRoutes(), s.removalRoutes(), s.explorer.routes(s))
+	return slices.Concat(all, s.removalRoutes(), s.explorer.routes(s))
 }
 
 func (s *Server) routes() http.Handler {
@@ -152,23 +140,17 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.refuse(w, r, code, message)
 		return
 	}
-	var active *activeError
-	var over *overError
+	var of interface {
+		error
+		run() (id string)
+	}
 	var large *http.MaxBytesError
 	var body *bodyError
 	switch {
-	case errors.As(err, &active):
-		if wantsPage(r) {
-			s.refuse(w, r, http.StatusConflict, active.Error())
-			return
-		}
-		s.answer(w, r, http.StatusConflict, failure{active.Error(), active.RunID})
-	case errors.As(err, &over):
-		if wantsPage(r) {
-			s.refuse(w, r, http.StatusConflict, over.Error())
-			return
-		}
-		s.answer(w, r, http.StatusConflict, failure{over.Error(), over.runID})
+	case errors.As(err, &of) && wantsPage(r):
+		s.refuse(w, r, http.StatusConflict, of.Error())
+	case errors.As(err, &of):
+		s.answer(w, r, http.StatusConflict, failure{of.Error(), of.run()})
 	case errors.As(err, &large):
 		w.Header().Set("Connection", "close")
 		s.refuse(w, r, http.StatusRequestEntityTooLarge, tooLargeText)
@@ -181,21 +163,13 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case r.Context().Err() != nil: // the client has closed the connection
 		s.log.Debug("client_gone", "method", r.Method, "path", r.URL.Path)
 		s.refuse(w, r, http.StatusRequestTimeout, "the connection was closed")
-	case errors.Is(err, errNotJSON):
-		s.refuse(w, r, http.StatusUnsupportedMediaType, errNotJSON.Error())
-	case errors.Is(err, errNoDeadLetter):
-		s.refuse(w, r, http.StatusNotFound, errNoDeadLetter.Error())
-	case errors.Is(err, errNoRun):
-		s.refuse(w, r, http.StatusNotFound, errNoRun.Error())
-	case errors.Is(err, errNoLog):
-		s.refuse(w, r, http.StatusNotFound, errNoLog.Error())
 	default:
 		s.log.Error("request_failed", "method", r.Method, "path", r.URL.Path, "error", ledger.Redact(err.Error()))
 		s.refuse(w, r, http.StatusInternalServerError, internalErrorText)
 	}
 }
 
-var errNotJSON = errors.New("send the body as JSON, with the header Content-Type: application/json")
+var errNotJSON = &answerError{http.StatusUnsupportedMediaType, "send the body as JSON, with the header Content-Type: application/json"}
 
 // jsonBody reads a request's body, which must be JSON or empty. A program may omit
 // Content-Type, or send the one that curl -d sends. A browser adds Origin or
@@ -214,26 +188,25 @@ func jsonBody(r *http.Request) ([]byte, error) {
 	return nil, errNotJSON
 }
 
-func (s *Server) trigger(j job) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := jsonBody(r)
-		if err != nil {
-			s.fail(w, r, err)
-			return
-		}
-		flags, err := j.flags(body)
-		if err != nil {
-			s.fail(w, r, err)
-			return
-		}
-		id, err := s.startNow(context.WithoutCancel(r.Context()), j.Name, flags, "http")
-		if err != nil {
-			s.fail(w, r, err)
-			return
-		}
-		w.Header().Set("Location", "/api/v1/runs/"+id)
-		s.answer(w, r, http.StatusAccepted, startResponse{id})
+// decodeBody reads a request's JSON body into v, without unknown fields.
+func decodeBody(r *http.Request, v any, example string) error {
+	body, err := jsonBody(r)
+	if err != nil {
+		return err
 	}
+	var fields map[string]json.RawMessage
+	err = json.Unmarshal(body, &fields)
+	for _, text := range fields { // encoding/json takes null for any value
+		if string(text) == "null" {
+			fields = nil
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err != nil || fields == nil || d.Decode(v) != nil {
+		return refuse("the body is not what is needed here; write %s", example)
+	}
+	return nil
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {

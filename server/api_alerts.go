@@ -9,6 +9,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // firingRow is an alert that fires, in the API.
@@ -76,91 +77,84 @@ func (s *Server) alerts(ctx context.Context) (alertList, error) {
 	return list, nil
 }
 
-func (s *Server) listAlerts(w http.ResponseWriter, r *http.Request) {
-	list, err := s.alerts(r.Context())
-	s.reply(w, r, list, err)
+// alertActions are what can be asked about alerts.
+func (s *Server) alertActions() []action {
+	silence := []option.Option{
+		{Name: "job", Kind: option.Text, Choices: s.jobs.started().names(), Usage: "All jobs if it is left out."},
+		{Name: "rule", Kind: option.Text, Choices: alert.Names(), Usage: "All alerts if it is left out."},
+		{Name: "provider", Kind: option.Text}, {Name: "note", Kind: option.Text},
+		{Name: "for", Kind: option.Text, Usage: "How long, from 1m to 720h.", Pattern: "(([1-9]|[1-9][0-9]|[1-6][0-9][0-9])h([1-5]?[0-9]m)?|[1-9][0-9]?m)"},
+	}
+	return grouped("alerts", "alerts",
+		action{At: "GET /api/v1/alerts", ID: "listAlerts", About: "What fires, what is silent, and where alerts are sent", Out: "200 Alerts The alerts.", Do: s.listAlerts},
+		action{At: "POST /api/v1/alerts/silences", ID: "silenceAlerts", About: "Keep alerts from being sent for a while", Out: "200 Silence The silence.",
+			Body: "SilenceRequest", In: silence, Needs: []string{"for"}, Example: `{"job": "docs", "provider": "stripe", "for": "2h", "note": "they move their site"}`,
+			Do: s.silence, Form: "/alerts/silences", Next: "/alerts"},
+		action{At: "DELETE /api/v1/alerts/silences/{id}", ID: "endSilence", About: "End a silence before its time", Out: "200 Silence The silence that was ended.",
+			Fails: "404 NoSilence", Do: s.endSilence, Form: "/alerts/silences/{id}/end", Next: "/alerts"},
+	)
 }
 
+func (s *Server) listAlerts(c *call) (any, error) { return s.alerts(c.Context()) }
+
 // silence silences alerts for a while.
-func (s *Server) silence(ctx context.Context, sil alert.Silence, lasts string) (alert.Silence, error) {
-	d, err := time.ParseDuration(lasts)
+func (s *Server) silence(c *call) (any, error) {
+	get := c.in.Get
+	sil := alert.Silence{Job: get("job"), Rule: get("rule"), Provider: get("provider"), Note: get("note"), By: s.who(c.Request)}
+	d, err := time.ParseDuration(get("for"))
 	if err != nil || d < alert.MinSilence || d > alert.MaxSilence {
-		return sil, refuse("for: write a time from 1m to 720h, such as 2h")
+		return nil, refuse("for: write a time from 1m to 720h, such as 2h")
 	}
 	if _, ok := s.jobs.started().named(sil.Job); sil.Job != "" && !ok {
-		return sil, refuse("job: use %s", s.jobs.started().or())
+		return nil, refuse("job: use %s", s.jobs.started().or())
 	}
 	if err := sil.CheckRule(); err != nil {
-		return sil, refuse("rule: %s", err)
+		return nil, refuse("rule: %s", err)
 	}
-	ctx, now := context.WithoutCancel(ctx), s.now()
-	line := auditLine{At: now, Who: sil.By, Action: "alerts_silence", Target: sil.Text(), Detail: "for " + lasts}
+	ctx, now := context.WithoutCancel(c.Context()), s.now()
+	line := auditLine{At: now, Who: sil.By, Action: "alerts_silence", Target: sil.Text(), Detail: "for " + get("for")}
 	if sil.Note != "" {
 		line.Detail += ": " + sil.Note
 	}
 	if err := s.audit.write(ctx, line); err != nil {
-		return sil, err
+		return nil, err
 	}
 	sil, err = alert.AddSilence(ctx, s.store, sil, d, now)
-	s.alarm.rereadSilences()
-	s.board.change()
+	s.silencesChanged()
 	return sil, err
 }
 
-func (s *Server) addSilence(w http.ResponseWriter, r *http.Request) {
-	var given struct {
-		Job      string `json:"job"`
-		Rule     string `json:"rule"`
-		Provider string `json:"provider"`
-		For      string `json:"for"`
-		Note     string `json:"note"`
-	}
-	err := decodeBody(r, &given, `{"job": "docs", "provider": "stripe", "for": "2h", "note": "they move their site"}`)
-	var sil alert.Silence
-	if err == nil {
-		sil, err = s.silence(r.Context(), alert.Silence{Job: given.Job, Rule: given.Rule, Provider: given.Provider, Note: given.Note, By: s.who(r)}, given.For)
-	}
-	s.reply(w, r, sil, err)
+// silencesChanged shows the silences as they are now.
+func (s *Server) silencesChanged() {
+	s.alarm.rereadSilences()
+	s.board.change()
 }
 
 // endSilence ends a silence before its time.
-func (s *Server) endSilence(ctx context.Context, id, who string) (alert.Silence, error) {
+func (s *Server) endSilence(c *call) (any, error) {
 	none := &answerError{http.StatusNotFound, "there is no such silence; GET /api/v1/alerts lists them"}
+	id := c.PathValue("id")
 	if !ledger.IsName(id) {
-		return alert.Silence{}, none
+		return nil, none
 	}
-	ctx = context.WithoutCancel(ctx)
+	ctx := context.WithoutCancel(c.Context())
 	all, err := alert.Silences(ctx, s.store, s.now())
 	i := slices.IndexFunc(all, func(x alert.Silence) bool { return x.ID == id })
 	if err == nil && i < 0 {
 		err = none
 	}
 	if err == nil {
-		err = s.audit.write(ctx, auditLine{At: s.now(), Who: who, Action: "alerts_silence_end", Target: all[i].Text()})
+		err = s.audit.write(ctx, auditLine{At: s.now(), Who: s.who(c.Request), Action: "alerts_silence_end", Target: all[i].Text()})
 	}
 	if err != nil {
-		return alert.Silence{}, err
+		return nil, err
 	}
 	sil, err := alert.EndSilence(ctx, s.store, id)
 	if errors.Is(err, alert.ErrNoSilence) {
 		err = none
 	}
-	s.alarm.rereadSilences()
-	s.board.change()
+	s.silencesChanged()
 	return sil, err
-}
-
-func (s *Server) removeSilence(w http.ResponseWriter, r *http.Request) {
-	sil, err := s.endSilence(r.Context(), r.PathValue("id"), s.who(r))
-	s.reply(w, r, sil, err)
-}
-
-func (s *Server) alertRoutes() []route {
-	return []route{
-		{"GET /api/v1/alerts", s.listAlerts},
-		{"POST /api/v1/alerts/silences", s.addSilence},
-		{"DELETE /api/v1/alerts/silences/{id}", s.removeSilence},
-	}
 }
 
 // alertsPage is the data of the page of alerts.
@@ -169,37 +163,10 @@ type alertsPage struct {
 	Jobs, Rules []string
 }
 
-func (p *pages) alerts(w http.ResponseWriter, r *http.Request) {
-	list, err := p.server.alerts(r.Context())
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	v := p.view(r, "Alerts", "alerts", alertsPage{list, p.server.jobs.started().names(), alert.Names()})
-	v.Alerts = nil // the page has them below
-	b, err := p.render("alerts", v)
-	p.send(w, r, b, err)
-}
-
-func (p *pages) addSilence(w http.ResponseWriter, r *http.Request) {
-	if err := r.ParseForm(); err != nil {
-		p.server.fail(w, r, formError(err))
-		return
-	}
-	get := r.PostForm.Get
-	_, err := p.server.silence(r.Context(), alert.Silence{Job: get("job"), Rule: get("rule"), Provider: get("provider"), Note: get("note"), By: p.server.who(r)}, get("for"))
-	p.done(w, r, "/alerts", err)
-}
-
-func (p *pages) endSilence(w http.ResponseWriter, r *http.Request) {
-	_, err := p.server.endSilence(r.Context(), r.PathValue("id"), p.server.who(r))
-	p.done(w, r, "/alerts", err)
-}
-
-func (p *pages) alertRoutes() []route {
-	return []route{
-		{"GET /alerts", p.alerts},
-		{"POST /alerts/silences", p.addSilence},
-		{"POST /alerts/silences/{id}/end", p.endSilence},
-	}
+func (p *pages) alertViews() []view {
+	return []view{{At: "GET /alerts", Template: "alerts", Section: "alerts", Title: "Alerts", Data: func(c *call) (any, error) {
+		list, err := p.server.alerts(c.Context())
+		c.Alerts = nil // the page has them below
+		return alertsPage{list, p.server.jobs.started().names(), alert.Names()}, err
+	}}}
 }

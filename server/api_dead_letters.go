@@ -5,13 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 type deadLetter struct {
@@ -43,7 +44,7 @@ func (s *Server) findDeadLetters(ctx context.Context, q ledger.DeadLetterQuery) 
 	list := deadLetterList{DeadLetters: []deadLetter{}}
 	page, err := ledger.SearchDeadLetters(ctx, s.store, q)
 	if errors.Is(err, ledger.ErrPlace) {
-		return list, refuse("after: take next of the page before")
+		return list, refuse("after: " + badPlace)
 	}
 	if err != nil {
 		return list, err
@@ -70,28 +71,27 @@ type deadLetterFilter struct {
 // letterStates are the states that a filter chooses.
 var letterStates = []string{ledger.OpenLetters, ledger.DismissedLetters, "all"}
 
-// kindPattern matches the kinds of dead letters.
-var kindPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+func deadLetterFields(known jobList) []option.Option {
+	return append([]option.Option{
+		{Name: "job", Kind: option.Text, Choices: known.names(), Usage: "Only of this job.", Wrong: "use " + strings.Join(known.names(), ", ")},
+		{Name: "kind", Kind: option.Text, Pattern: "[a-z][a-z0-9_]{0,63}", Wrong: "write a kind like bad_file"},
+		nameField("run", "Only with failures in this run.", "that is not a run's id"),
+	}, filterFields("Only with a last failure", "the id, the stage, the input, the error or the note")...)
+}
+
+// listFields are the parameters of a list: which dead letters, and from which place.
+func listFields(known jobList) []option.Option {
+	return append(deadLetterFields(known),
+		option.Option{Name: "state", Kind: option.Text, Choices: letterStates, Usage: "Open ones by default."},
+		option.Option{Name: "after", Kind: option.Text, Pattern: `[0-8]?[0-9]{1,18}[.].+`, Usage: "next of the page before.", Wrong: badPlace})
+}
+
+const badPlace = "take next of the page before"
 
 func readDeadLetterFilter(q url.Values, known jobList) (f deadLetterFilter, err error) {
-	f = deadLetterFilter{Job: q.Get("job"), Kind: q.Get("kind"), Run: q.Get("run"), State: cmp.Or(q.Get("state"), ledger.OpenLetters), After: q.Get("after")}
-	if !slices.Contains(letterStates, f.State) {
-		return f, refuse("state: use open, dismissed or all")
-	}
-	if f.Job != "" && !slices.Contains(known.names(), f.Job) {
-		return f, refuse("job: use %s", strings.Join(known.names(), ", "))
-	}
-	if f.Kind != "" && !kindPattern.MatchString(f.Kind) {
-		return f, refuse("kind: write a kind like bad_file")
-	}
-	if f.Run != "" && !ledger.IsName(f.Run) {
-		return f, refuse("run: that is not a run's id")
-	}
-	if f.dayRange, err = readDays(q); err != nil {
-		return f, err
-	}
-	f.Text, err = searchText(q)
-	return f, err
+	f = deadLetterFilter{Job: q.Get("job"), Kind: q.Get("kind"), Run: q.Get("run"), Text: filterText(q), State: cmp.Or(q.Get("state"), ledger.OpenLetters), After: q.Get("after")}
+	f.read(q)
+	return f, checked(q, listFields(known), false)
 }
 
 func (f deadLetterFilter) query(limit int) ledger.DeadLetterQuery {
@@ -133,25 +133,47 @@ func (f deadLetterFilter) values() url.Values {
 	return q
 }
 
-func (s *Server) listDeadLetters(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	f, err := readDeadLetterFilter(q, s.jobs)
-	if err = cmp.Or(refuseEmpty(q, "job", "kind", "run", "from", "to", "text", "state", "after"), err); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	list, err := s.findDeadLetters(r.Context(), f.query(maxDeadLetters))
-	s.reply(w, r, list, err)
+// deadLetterActions are what can be asked about dead letters.
+func (s *Server) deadLetterActions() []action {
+	const ofRun, one, form = "/api/v1/runs/{id}/dead-letters", "/api/v1/dead-letters/{job}/{id}", "/dead-letters/{job}/{id}"
+	const noRun, none, now = "404 NoRun", "404 NoDeadLetter", "200 DeadLetter The dead letter as it is now."
+	note := option.Option{Name: "note", Kind: option.Text, Usage: "Why nothing will be done about it."}
+	return grouped("runs", "dead-letters",
+		action{At: "GET " + ofRun, ID: "listDeadLetters", About: "The open dead letters of a run, 500 at most",
+			Out: "200 DeadLetters The dead letters.", Fails: noRun, Do: s.deadLetters},
+		action{At: "POST " + ofRun + "/replay", ID: "replayDeadLetters", About: "Let the job's next run try the inputs of dead letters again, all or those named",
+			Body: "ReplayRequest", Raw: true, Example: "{}", Out: "200 Replayed The next run will try their inputs again.", Fails: noRun, Do: s.replayDeadLetters,
+			Form: "/runs/{id}/dead-letters/replay", Confirm: s.confirmReplay},
+		action{At: "GET /api/v1/dead-letters", ID: "listOpenDeadLetters", In: listFields(s.jobs), Out: "200 DeadLetters The dead letters.", Do: s.listDeadLetters,
+			About: "Dead letters, open ones unless state says so, those written last first, 500 at most; next leads to the others"},
+		action{At: "POST /api/v1/dead-letters/replay", ID: "replayDeadLettersFound", Out: "200 ReplayedFound The next runs will try their inputs again.",
+			About: "Let the next runs try the inputs of all open dead letters that a filter chooses again, 10,000 at most",
+			Body:  "DeadLetterFilter", In: deadLetterFields(s.jobs), Loose: true, Example: `{"job": "seed", "kind": "store_failed"}`, Fails: "409 Conflict", Do: s.replayDeadLettersFound,
+			Form: "/dead-letters/replay", Confirm: s.confirmReplayFound},
+		action{At: "GET " + one, ID: "showDeadLetter", About: "One dead letter", Out: "200 DeadLetter The dead letter.", Fails: none, Do: s.showDeadLetter},
+		action{At: "POST " + one + "/dismiss", ID: "dismissDeadLetter", About: "Record that nothing will be done about a dead letter; a new failure of the same input opens it again",
+			Body: "DismissRequest", In: []option.Option{*note.Range(1, ledger.MaxNote)}, Needs: []string{"note"}, Loose: true, Example: `{"note": "The page is a picture."}`,
+			Out: now, Fails: none, Do: s.dismissDeadLetter, Form: form + "/dismiss", Next: form},
+		action{At: "POST " + one + "/reopen", ID: "reopenDeadLetter", About: "Take a dismissal back", Out: now, Fails: none + ", 409 Conflict", Do: s.reopenDeadLetter,
+			Form: form + "/reopen", Next: form},
+		action{Form: form + "/replay", Do: s.replayLetter},
+	)
 }
 
-func (s *Server) deadLetters(w http.ResponseWriter, r *http.Request) {
-	e, err := s.run(r)
+func (s *Server) listDeadLetters(c *call) (any, error) {
+	f, err := readDeadLetterFilter(c.in, s.jobs)
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
-	list, err := s.deadLettersOf(r.Context(), e.Run)
-	s.reply(w, r, list, err)
+	return s.findDeadLetters(c.Context(), f.query(maxDeadLetters))
+}
+
+func (s *Server) deadLetters(c *call) (any, error) {
+	e, err := s.run(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	return s.deadLettersOf(c.Context(), e.Run)
 }
 
 type replayResponse struct {
@@ -160,24 +182,26 @@ type replayResponse struct {
 	Todo     string `json:"todo"`
 }
 
-func (s *Server) replayDeadLetters(w http.ResponseWriter, r *http.Request) {
-	e, err := s.run(r)
+func (s *Server) replayDeadLetters(c *call) (any, error) {
+	e, err := s.run(c.Request)
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
-	body, err := jsonBody(r)
+	ids := c.in["id"]
+	switch {
+	case !c.form:
+		ids, err = replayIDs(c.body)
+	case slices.ContainsFunc(ids, func(id string) bool { return !ledger.IsName(id) }):
+		err = refuse("that is not a dead letter's id")
+	case len(ids) == 0 && c.in.Get("all") == "":
+		err = refuse("choose one dead letter or more, or replay all")
+	}
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
-	ids, err := replayIDs(body)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	n, err := s.replay(r.Context(), e, ids)
-	s.reply(w, r, replayResponse{e.Run.RunID, n, "start a run of job " + e.Run.Job + ": it tries them again"}, err)
+	n, err := s.replay(c.Context(), e, ids)
+	c.next = fmt.Sprintf("/runs/%s?replayed=%d#dead-letters", e.Run.RunID, n)
+	return replayResponse{e.Run.RunID, n, "start a run of job " + e.Run.Job + ": it tries them again"}, err
 }
 
 // replayIDs are the ids that a body names; none means all of the run.
@@ -208,7 +232,7 @@ func replayIDs(body []byte) ([]string, error) {
 	return *given["ids"], nil
 }
 
-var errNoDeadLetter = errors.New("this run has no such dead letter that is open; GET its dead-letters lists them")
+var errNoDeadLetter = &answerError{http.StatusNotFound, "this run has no such dead letter that is open; GET its dead-letters lists them"}
 
 // replay lets the next run try the inputs of a run's dead letters again: of those
 // named, or of all.

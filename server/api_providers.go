@@ -1,10 +1,10 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
@@ -58,47 +59,74 @@ func (v providerView) row() (providerRow, error) {
 	return r, err
 }
 
-func (s *Server) listProviders(w http.ResponseWriter, r *http.Request) {
-	views, _, err := s.providers.all(r.Context())
+// providerActions are what can be asked about the providers of documentation.
+func (s *Server) providerActions() []action {
+	const all, one, form = "/api/v1/docs/providers", "/api/v1/docs/providers/{id}", "/providers/{id}"
+	const now, none, fails = "200 OneProvider The provider as it is now.", "404 NoProvider", "404 NoProvider, 409 Conflict, 412 Changed"
+	why := option.Option{Name: "why", Kind: option.Text}
+	reason := []option.Option{*why.Range(0, maxWhy)}
+	page := option.Option{Name: "url", Kind: option.Text, Usage: "A page; without it, all pages of the provider."}
+	return grouped("providers", "providers",
+		action{At: "GET " + all, ID: "listProviders", About: "The providers of documentation, with their policies", Out: "200 Providers The providers, by id.", Do: s.listProviders},
+		action{At: "GET " + one, ID: "showProvider", About: "A provider with the versions of what was kept of it", Out: "200 OneProvider The provider.", Fails: none, Do: s.showProvider},
+		action{At: "PUT " + one, ID: "defineProvider", About: "Add a provider, or change its policy", Out: now, Fails: "409 Conflict, 412 Changed, 428 Unread", Match: true,
+			Body: "Policy", Needs: []string{"provider_id", "seed_urls", "allowed_path_patterns"}, Raw: true, Do: s.defineProvider, Answer: s.showProvider,
+			Example: `{"provider_id": "acme", "seed_urls": ["https://docs.acme.example/"], "allowed_path_patterns": ["/guide/**"], "max_pages": 100}`},
+		action{At: "DELETE " + one, ID: "removeProvider", About: "Remove a provider that was added, or go back to the policy of its file",
+			Out: "200 OneProvider|Status The provider of the file, or that it is removed.", Fails: fails, Match: true, Answer: s.removedProvider,
+			Form: form + "/remove", Next: form, Confirm: s.confirmRemoveProvider,
+			Do: s.changesProvider(func(c *call, id string, read int) error { return s.providers.remove(c.Context(), id, read) })},
+		action{At: "POST " + one + "/disable", ID: "disableProvider", About: "Do not crawl a provider any more", Out: now, Fails: fails, Match: true,
+			Body: "DisableRequest", In: reason, Example: `{"why": "they asked us to stop"}`, Answer: s.showProvider, Form: form + "/disable", Next: form,
+			Do: s.changesProvider(func(c *call, id string, read int) error {
+				return s.providers.disable(c.Context(), id, c.in.Get("why"), true, read)
+			})},
+		action{At: "POST " + one + "/enable", ID: "enableProvider", About: "Crawl a disabled provider again", Out: now, Fails: fails, Match: true,
+			Body: "DisableRequest", In: reason, Example: `{"why": "they asked us to stop"}`, Answer: s.showProvider, Form: form + "/enable", Next: form,
+			Do: s.changesProvider(func(c *call, id string, read int) error { return s.providers.disable(c.Context(), id, "", false, read) })},
+		action{At: "POST " + one + "/unblock", ID: "unblockProvider", About: "Request pages again that answered 403", Out: now, Fails: none + ", 409 Conflict",
+			Body: "UnblockRequest", In: []option.Option{page}, Example: `{"url": "https://docs.acme.example/guide"}`, Do: s.unblockProvider, Answer: s.showProvider},
+	)
+}
+
+func (s *Server) listProviders(c *call) (any, error) {
+	views, _, err := s.providers.all(c.Context())
 	list := providerList{[]providerRow{}}
 	for _, v := range views {
-		var row providerRow
-		if row, err = v.row(); err != nil {
-			break
+		row, err := v.row()
+		if err != nil {
+			return nil, err
 		}
 		list.Providers = append(list.Providers, row)
 	}
-	s.reply(w, r, list, err)
+	return list, err
 }
 
-func (s *Server) showProvider(w http.ResponseWriter, r *http.Request) {
-	s.answerProvider(w, r, nil)
-}
-
-// answerProvider answers with the provider as it is now, or with what went wrong.
-func (s *Server) answerProvider(w http.ResponseWriter, r *http.Request, err error) {
-	id := r.PathValue("id")
-	var v providerView
-	if err == nil {
-		v, err = s.providers.named(r.Context(), id)
+// showProvider answers with the provider as it is now.
+func (s *Server) showProvider(c *call) (any, error) {
+	v, err := s.providers.named(c.Context(), c.PathValue("id"))
+	if err != nil {
+		return nil, err
 	}
 	var one oneProvider
-	if err == nil {
-		one.providerRow, err = v.row()
+	if one.providerRow, err = v.row(); err == nil {
+		one.Versions, err = s.providerVersions(c.Context(), v.ProviderID)
 	}
-	if err == nil {
-		one.Versions, err = s.providerVersions(r, id)
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	w.Header().Set("ETag", strconv.Quote(strconv.Itoa(v.Version.Number)))
-	s.answer(w, r, http.StatusOK, one)
+	c.head.Set("ETag", strconv.Quote(strconv.Itoa(v.Version.Number)))
+	return one, err
 }
 
-func (s *Server) providerVersions(r *http.Request, id string) ([]providerVersion, error) {
-	history, err := s.providers.shelf.History(r.Context(), id, historyShown)
+// removedProvider answers with the provider of the file, or that there is none any more.
+func (s *Server) removedProvider(c *call) (any, error) {
+	v, err := s.showProvider(c)
+	if errors.Is(err, errNoProvider) {
+		return status{"removed"}, nil
+	}
+	return v, err
+}
+
+func (s *Server) providerVersions(ctx context.Context, id string) ([]providerVersion, error) {
+	history, err := s.providers.shelf.History(ctx, id, historyShown)
 	out := []providerVersion{}
 	for _, v := range history {
 		var c policy.Change
@@ -110,13 +138,19 @@ func (s *Server) providerVersions(r *http.Request, id string) ([]providerVersion
 	return out, err
 }
 
-// versionRead is the version that the sender has read, by If-Match or If-None-Match.
-func versionRead(r *http.Request) int {
-	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
-	if match == "" && none == "*" {
+// versionRead is the version that the sender has read, by If-Match or If-None-Match. The form for a new provider shows none: it may be one
+// that was removed, whose versions continue.
+func (c *call) versionRead() int {
+	match := c.Header.Get("If-Match")
+	switch {
+	case c.form:
+		match = c.in.Get("version")
+	case match == "" && c.Header.Get("If-None-Match") == "*":
 		return 0
+	case match == "*": // any version, as RFC 9110 has it
+		return unread
 	}
-	if match == "" || match == "*" { // any version, as RFC 9110 has it
+	if match == "" {
 		return unread
 	}
 	n, err := strconv.Atoi(strings.Trim(match, `"`))
@@ -149,21 +183,16 @@ func byField(message, text string) string {
 }
 
 // defineProvider takes a policy as JSON, with the fields of a file.
-func (s *Server) defineProvider(w http.ResponseWriter, r *http.Request) {
-	id := r.PathValue("id")
-	body, err := jsonBody(r)
-	var text string
+func (s *Server) defineProvider(c *call) (any, error) {
+	text, err := policyText(c.body)
 	if err == nil {
-		text, err = policyText(body)
-	}
-	if err == nil {
-		err = s.providers.define(r.Context(), id, text, versionRead(r))
+		err = s.providers.define(c.Context(), c.PathValue("id"), text, c.versionRead())
 	}
 	var bad *badRequest
 	if errors.As(err, &bad) {
 		bad.message = byField(bad.message, text)
 	}
-	s.answerProvider(w, r, err)
+	return nil, err
 }
 
 // policyText writes a policy in JSON as the text of a file.
@@ -175,74 +204,42 @@ func policyText(body []byte) (string, error) {
 	return text, nil
 }
 
-// changeProvider is a request that changes a provider and has at most a reason.
-func (s *Server) changeProvider(change func(r *http.Request, id, why string, read int) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var given struct {
-			Why string `json:"why"`
+// changesProvider is a request that changes a provider and has at most a reason.
+func (s *Server) changesProvider(change func(c *call, id string, read int) error) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		if utf8.RuneCountInString(c.in.Get("why")) > maxWhy {
+			return nil, refuse("why: write at most %d characters", maxWhy)
 		}
-		var err error
-		if r.ContentLength != 0 && r.Method == http.MethodPost {
-			err = decodeBody(r, &given, `{"why": "they asked us to stop"}`)
-		}
-		if err == nil && utf8.RuneCountInString(given.Why) > maxWhy {
-			err = refuse("why: write at most %d characters", maxWhy)
-		}
-		if err == nil {
-			err = change(r, r.PathValue("id"), given.Why, versionRead(r))
-		}
-		if err == nil && r.Method == http.MethodDelete {
-			if _, gone := s.providers.named(r.Context(), r.PathValue("id")); errors.Is(gone, errNoProvider) {
-				s.answer(w, r, http.StatusOK, status{"removed"})
-				return
+		id := c.PathValue("id")
+		err := change(c, id, c.versionRead())
+		if c.form && err == nil {
+			if _, gone := s.providers.named(c.Context(), id); gone != nil {
+				c.next = "/providers"
 			}
 		}
-		s.answerProvider(w, r, err)
+		return nil, err
 	}
 }
 
 // unblockProvider lets runs request pages of a provider again that answered 403: one, or all.
-func (s *Server) unblockProvider(w http.ResponseWriter, r *http.Request) {
-	var given struct {
-		URL string `json:"url"`
-	}
+func (s *Server) unblockProvider(c *call) (any, error) {
+	id, page := c.PathValue("id"), c.in.Get("url")
 	var err error
-	id := r.PathValue("id")
-	if r.ContentLength != 0 {
-		err = decodeBody(r, &given, `{"url": "https://docs.acme.example/guide"}`)
-	}
-	if err == nil && given.URL != "" && !strings.HasPrefix(given.URL, "http") {
+	if page != "" && !strings.HasPrefix(page, "http") {
 		err = refuse("url: write the URL of a page, or leave it out for all pages of the provider")
 	}
 	if err == nil {
-		_, err = s.providers.named(r.Context(), id)
+		_, err = s.providers.named(c.Context(), id)
 	}
 	if err == nil {
-		err = s.audited(r.Context(), "provider_unblock", id, given.URL)
+		err = s.audited(c.Context(), "provider_unblock", id, page)
 	}
 	if err == nil {
-		err = runCommand(r.Context(), s.runner.command("docs", "unblock", id, given.URL))
+		err = runCommand(c.Context(), s.runner.command("docs", "unblock", id, page))
 	}
 	var ended *exec.ExitError
 	if errors.As(err, &ended) && ended.ExitCode() == 2 {
 		err = conflict("no such page is blocked by a 403")
 	}
-	s.answerProvider(w, r, err)
-}
-
-func (s *Server) providerRoutes() []route {
-	const one = "/api/v1/docs/providers/{id}"
-	return []route{
-		{"GET /api/v1/docs/providers", s.listProviders},
-		{"GET " + one, s.showProvider},
-		{"PUT " + one, s.defineProvider},
-		{"DELETE " + one, s.changeProvider(func(r *http.Request, id, _ string, read int) error { return s.providers.remove(r.Context(), id, read) })},
-		{"POST " + one + "/disable", s.changeProvider(func(r *http.Request, id, why string, read int) error {
-			return s.providers.disable(r.Context(), id, why, true, read)
-		})},
-		{"POST " + one + "/enable", s.changeProvider(func(r *http.Request, id, _ string, read int) error {
-			return s.providers.disable(r.Context(), id, "", false, read)
-		})},
-		{"POST " + one + "/unblock", s.unblockProvider},
-	}
+	return nil, err
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // runRow is a run in the list.
@@ -49,22 +51,55 @@ type runList struct {
 
 const defaultLimit, maxLimit = 50, 1000
 
-func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	limit := defaultLimit
-	if q.Has("limit") {
-		n, err := strconv.Atoi(q.Get("limit"))
-		if err != nil || n < 1 || n > maxLimit {
-			s.fail(w, r, refuse("limit: use 1 to %d", maxLimit))
-			return
-		}
-		limit = n
+// runActions are what can be asked about runs.
+func (s *Server) runActions() []action {
+	const one, noRun, over = "/api/v1/runs/{id}", "404 NoRun", "404 NoRun, 409 Over"
+	const stored = "202 Controlled The request is stored; the run's workers read it every two seconds."
+	limit := option.Option{Name: "limit", Kind: option.Number, Default: strconv.Itoa(defaultLimit)}
+	rows := []action{
+		{At: "GET /api/v1/runs", ID: "listRuns", About: "The newest 1,000 runs, newest first, by pages",
+			In: append(runFields(s.jobs.started()), *limit.Range(1, maxLimit)), Out: "200 Runs The runs.", Do: s.listRuns},
+		{At: "GET " + one, ID: "showRun", About: "One run: live counters, lanes and, after its end, its report", Out: "200 Report The run.", Fails: noRun, Do: s.showRun},
+		{At: "GET " + one + "/log", Do: s.runLog},
+		{At: "POST " + one + "/cancel", ID: "cancelRun", About: "Cancel a run: it begins nothing new, finishes what is in flight, and writes its report",
+			Out: stored, Fails: over, Do: s.control(ledger.ActionCancel), Form: "/runs/{id}/cancel", Next: "/runs/{id}", Confirm: s.confirmCancel},
+		{At: "POST " + one + "/pause", ID: "pauseRun", About: "Pause a run: it begins nothing new until it is resumed",
+			Out: stored, Fails: over, Do: s.control(ledger.ActionPause), Form: "/runs/{id}/pause", Next: "/runs/{id}"},
+		{At: "POST " + one + "/resume", ID: "resumeRun", About: "Resume a paused run",
+			Out: stored, Fails: over, Do: s.control(ledger.ActionRun), Form: "/runs/{id}/resume", Next: "/runs/{id}"},
+		{Form: "/runs", Do: s.startForm},
+		{Form: "/runs/{id}/again", Do: s.runAgain},
 	}
-	f, err := readRunFilter(q, s.jobs.started())
-	if err = cmp.Or(refuseEmpty(q, "job", "state", "from", "to", "text", "before"), err); err != nil {
-		s.fail(w, r, err)
-		return
+	for _, j := range s.jobs.started() {
+		rows = append(rows, action{At: "POST " + j.Path, ID: cmp.Or(j.Operation, "start"+strings.TrimSuffix(j.request(), "Request")), tag: "trigger",
+			About: "Start a run of the " + j.Name + " job", Body: j.request(), In: j.Fields(), Raw: true, Example: j.exampleBody(), Out: "202 Started The run is being started.", Fails: "409 Active",
+			Do: func(c *call) (any, error) {
+				flags, err := j.flags(c.body)
+				if err != nil {
+					return nil, err
+				}
+				return s.startFor(c, j, flags, "http")
+			}})
 	}
+	return grouped("runs", "runs", rows...)
+}
+
+// startFor starts a run for the sender of a request.
+func (s *Server) startFor(c *call, j job, flags []string, by string) (startResponse, error) {
+	id, err := s.startNow(c.Context(), j.Name, flags, by)
+	return c.started(id), err
+}
+
+// started is the answer about a run that is being started.
+func (c *call) started(id string) startResponse {
+	c.next = "/runs/" + id
+	c.head.Set("Location", "/api/v1/runs/"+id)
+	return startResponse{id}
+}
+
+func (s *Server) listRuns(c *call) (any, error) {
+	f, err := readRunFilter(c.in, s.jobs.started())
+	limit, _ := strconv.Atoi(cmp.Or(c.in.Get("limit"), strconv.Itoa(defaultLimit))) // it is checked
 	list := runList{Runs: []runRow{}}
 	found, more := f.page(s.board.runs(), limit)
 	for _, e := range found {
@@ -73,7 +108,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 	if more {
 		list.Next = found[limit-1].Run.RunID
 	}
-	s.answer(w, r, http.StatusOK, list)
+	return list, err
 }
 
 // run finds the run that the path names.
@@ -89,43 +124,33 @@ func (s *Server) run(r *http.Request) (*entry, error) {
 	return e, err
 }
 
-func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
-	e, err := s.run(r)
+func (s *Server) showRun(c *call) (any, error) {
+	e, err := s.run(c.Request)
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
 	page := runDetail{e.Report, e.State()}
 	page.Error = e.Error()
-	if page.Workers, err = ledger.ReadWorkers(r.Context(), s.store, e.Run.RunID); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, page)
+	page.Workers, err = ledger.ReadWorkers(c.Context(), s.store, e.Run.RunID)
+	return page, err
 }
 
 // Error is why the run failed or was interrupted. Either the run or its report may
 // lack it.
 func (e *entry) Error() string { return cmp.Or(e.Run.Error, e.Report.Error) }
 
-var errNoLog = errors.New("this run has no log: it ended before it logged anything, or its log was removed because of its age")
+var errNoLog = &answerError{http.StatusNotFound, "this run has no log: it ended before it logged anything, or its log was removed because of its age"}
 
-func (s *Server) runLog(w http.ResponseWriter, r *http.Request) {
-	e, err := s.run(r)
+func (s *Server) runLog(c *call) (any, error) {
+	e, err := s.run(c.Request)
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
-	b, err := ledger.ReadLog(r.Context(), s.store, e.Run.RunID)
+	b, err := ledger.ReadLog(c.Context(), s.store, e.Run.RunID)
 	if errors.Is(err, store.ErrNotExist) {
 		err = errNoLog
 	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8") // so that a browser shows it
-	_, _ = w.Write(b)                                           // a client that is gone needs no answer
+	return b, err
 }
 
 type controlResponse struct {
@@ -135,24 +160,23 @@ type controlResponse struct {
 
 // control pauses, resumes or cancels a run. Its workers read the control object
 // every two seconds.
-func (s *Server) control(action ledger.Action) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		e, err := s.run(r)
+func (s *Server) control(action ledger.Action) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		e, err := s.run(c.Request)
+		if err == nil {
+			err = s.setControl(c.Context(), e, action)
+		}
 		if err != nil {
-			s.fail(w, r, err)
-			return
+			return nil, err
 		}
-		if err := s.setControl(r.Context(), e, action); err != nil {
-			s.fail(w, r, err)
-			return
-		}
-		s.answer(w, r, http.StatusAccepted, controlResponse{e.Run.RunID, string(action)})
+		return controlResponse{e.Run.RunID, string(action)}, nil
 	}
 }
 
 // overError says that a run is over and cannot be controlled.
 type overError struct{ runID, state string }
 
+func (e *overError) run() string   { return e.runID }
 func (e *overError) Error() string { return "run " + e.runID + " is over (" + e.state + ")" }
 
 func (s *Server) setControl(ctx context.Context, e *entry, action ledger.Action) error {
@@ -172,4 +196,43 @@ func (s *Server) setControl(ctx context.Context, e *entry, action ledger.Action)
 	}
 	s.log.Info("run_asked", "run_id", e.Run.RunID, "action", action)
 	return s.board.refreshRun(ctx, e, s.now())
+}
+
+// confirmCancel asks before a run is cancelled.
+func (s *Server) confirmCancel(c *call) (confirmation, error) {
+	e, err := s.run(c.Request)
+	if err == nil && !e.Active() {
+		err = &overError{e.Run.RunID, e.State()}
+	}
+	if err != nil {
+		return confirmation{}, err
+	}
+	return confirmation{Title: "Cancel run " + e.Run.RunID + "?", Button: "Cancel the run", Danger: true, Back: "/runs/" + e.Run.RunID,
+		Text: "A cancelled run cannot be resumed. What it has stored stays, and the next run of " + e.Run.Job + " does the rest. To continue it later, pause it instead."}, nil
+}
+
+// startForm starts a run from the form of a job.
+func (s *Server) startForm(c *call) (any, error) {
+	j, ok := s.jobs.started().named(c.in.Get("job"))
+	if !ok {
+		return nil, refuse("there is no such job")
+	}
+	flags, err := j.flagsOf(formValues(c.in, j))
+	if err != nil {
+		return nil, err
+	}
+	return s.startFor(c, j, flags, "dashboard")
+}
+
+// runAgain starts a run with the options of another one.
+func (s *Server) runAgain(c *call) (any, error) {
+	e, err := s.run(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	a := s.againOf(e)
+	if a == nil {
+		return nil, refuse("only the command line starts a run of this job")
+	}
+	return s.startFor(c, e.job, a.Flags, "dashboard")
 }

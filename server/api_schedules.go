@@ -6,10 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // scheduleRow is a schedule in the API.
@@ -86,143 +89,100 @@ func (s *Server) scheduleViews(ctx context.Context) ([]scheduleView, error) {
 	return views, nil
 }
 
-func (s *Server) listSchedules(w http.ResponseWriter, r *http.Request) {
-	views, err := s.scheduleViews(r.Context())
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
+// scheduleActions are what can be asked about schedules.
+func (s *Server) scheduleActions() []action {
+	const one, form, page = "/api/v1/schedules/{name}", "/schedules/{name}", "/schedules"
+	const now, fails = "200 Schedule The schedule as it is now.", "404 NoSchedule, 409 Conflict"
+	return grouped("schedules", "schedules",
+		action{At: "GET /api/v1/schedules", ID: "listSchedules", About: "The schedules, with their next five times", Out: "200 Schedules The schedules.", Do: s.listSchedules},
+		action{At: "PUT " + one, ID: "defineSchedule", About: "Add a schedule, or change one", Out: now, Fails: fails,
+			Body: "ScheduleRequest", In: []option.Option{{Name: "job", Kind: option.Text}, {Name: "cron", Kind: option.Text}, {Name: "timezone", Kind: option.Text}, {Name: "options"}},
+			Needs: []string{"job", "cron"}, Example: `{"job": "seed", "cron": "15 3 * * *", "timezone": "Asia/Seoul", "options": {}}`,
+			Do: s.defineSchedule, Answer: s.scheduleNow, Form: "/schedules", Next: page},
+		action{At: "DELETE " + one, ID: "removeSchedule", About: "Remove a schedule that was added, or go back to the definition of the server's --config file",
+			Out: "200 Schedule|Status The schedule of the file, or that it is removed.", Fails: fails,
+			Do: s.changes(s.scheduler.remove), Answer: s.scheduleNow, Form: form + "/remove", Next: page, Confirm: s.confirmRemove},
+		action{At: "POST " + one + "/pause", ID: "pauseSchedule", About: "Pause a schedule: it has no ticks until it is resumed", Out: now, Fails: fails,
+			Do: s.changes(s.scheduler.pause), Answer: s.scheduleNow, Form: form + "/pause", Next: page},
+		action{At: "POST " + one + "/resume", ID: "resumeSchedule", About: "Resume a schedule; what it would have started meanwhile is not made up for", Out: now, Fails: fails,
+			Do: s.changes(s.scheduler.resume), Answer: s.scheduleNow, Form: form + "/resume", Next: page},
+		action{At: "POST " + one + "/run", ID: "runSchedule", About: "Start a schedule's run now", Out: "202 Started The run is being started.",
+			Fails: "404 NoSchedule, 409 Active", Do: s.runSchedule, Form: form + "/run"},
+		action{At: "POST " + one + "/backfill", ID: "backfillSchedule", About: "Start one run for each date of a range, one after another", Out: now, Fails: fails,
+			Body: "BackfillRequest", In: []option.Option{{Name: "from", Kind: option.Day}, {Name: "to", Kind: option.Day, Usage: "Not before from; at most 366 dates."}},
+			Needs: []string{"from", "to"}, Example: `{"from": "2026-01-01", "to": "2026-01-31"}`, Answer: s.scheduleNow, Form: form + "/backfill", Next: page,
+			Do: func(c *call) (any, error) {
+				return nil, s.scheduler.backfill(c.Context(), c.PathValue("name"), c.in.Get("from"), c.in.Get("to"), s.who(c.Request), s.now())
+			}},
+		action{At: "DELETE " + one + "/backfill", ID: "cancelBackfill", About: "Start no more runs of a backfill; the one at work continues", Out: now, Fails: fails,
+			Do: s.changes(s.scheduler.cancelBackfill), Answer: s.scheduleNow, Form: form + "/backfill/cancel", Next: page},
+	)
+}
+
+func (s *Server) listSchedules(c *call) (any, error) {
+	views, err := s.scheduleViews(c.Context())
 	list := scheduleList{[]scheduleRow{}}
 	for _, v := range views {
 		list.Schedules = append(list.Schedules, v.row())
 	}
-	s.answer(w, r, http.StatusOK, list)
+	return list, err
 }
 
-// answerSchedule answers a change with the schedule as it is now.
-func (s *Server) answerSchedule(w http.ResponseWriter, r *http.Request, name string, err error) {
-	var views []scheduleView
-	if err == nil {
-		views, err = s.scheduleViews(r.Context())
+// scheduleNow answers a change with the schedule as it is now.
+func (s *Server) scheduleNow(c *call) (any, error) {
+	views, err := s.scheduleViews(c.Context())
+	if i := slices.IndexFunc(views, func(v scheduleView) bool { return v.Name == c.PathValue("name") }); i >= 0 {
+		return views[i].row(), err
+	}
+	return status{"removed"}, err
+}
+
+func (s *Server) changes(do func(ctx context.Context, name, who string, now time.Time) error) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		return nil, do(c.Context(), c.PathValue("name"), s.who(c.Request), s.now())
+	}
+}
+
+// defineSchedule adds a schedule or changes one. A form has the name and the options as text.
+func (s *Server) defineSchedule(c *call) (any, error) {
+	get := func(name string) string {
+		if c.form {
+			return strings.TrimSpace(c.in.Get(name))
+		}
+		return c.in.Get(name)
+	}
+	def := Schedule{Name: cmp.Or(c.PathValue("name"), get("name")), Job: get("job"), Cron: get("cron"), TimeZone: get("timezone")}
+	options := []byte(c.in.Get("options"))
+	j, ok := s.jobs.started().named(def.Job)
+	var err error
+	switch {
+	case c.form && len(bytes.TrimSpace(options)) > 0 && yamltext.Strict(options, &def.Options) != nil:
+		err = refuse("options: write one in each line, such as country: sg")
+	case c.form && get("new") != "" && slices.ContainsFunc(s.scheduler.all(), func(there plan) bool { return there.Name == def.Name }):
+		err = conflict("there is a schedule %s already; edit that one, or choose another name", def.Name)
+	case !c.form && ok && len(options) > 0:
+		if _, err = j.flags(options); err == nil { // their types are those of a request that starts a run
+			err = json.Unmarshal(options, &def.Options)
+		}
 	}
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
-	for _, v := range views {
-		if v.Name == name {
-			s.answer(w, r, http.StatusOK, v.row())
-			return
-		}
-	}
-	s.answer(w, r, http.StatusOK, status{"removed"})
-}
-
-// changeSchedule is a request without a body that changes a schedule.
-func (s *Server) changeSchedule(change func(ctx context.Context, name, who string, now time.Time) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		name := r.PathValue("name")
-		s.answerSchedule(w, r, name, change(r.Context(), name, s.who(r), s.now()))
-	}
-}
-
-func (s *Server) pauseSchedule(yes bool) func(ctx context.Context, name, who string, now time.Time) error {
-	return func(ctx context.Context, name, who string, now time.Time) error {
-		return s.scheduler.pause(ctx, name, who, yes, now)
-	}
-}
-
-// decodeBody reads a request's JSON body into v, without unknown fields.
-func decodeBody(r *http.Request, v any, example string) error {
-	body, err := jsonBody(r)
-	if err != nil {
-		return err
-	}
-	var fields map[string]json.RawMessage
-	err = json.Unmarshal(body, &fields)
-	for _, text := range fields { // encoding/json takes null for any value
-		if string(text) == "null" {
-			fields = nil
-		}
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err != nil || fields == nil || d.Decode(v) != nil {
-		return refuse("the body is not what is needed here; write %s", example)
-	}
-	return nil
-}
-
-func (s *Server) defineSchedule(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	var given struct {
-		Job      string          `json:"job"`
-		Cron     string          `json:"cron"`
-		TimeZone string          `json:"timezone"`
-		Options  json.RawMessage `json:"options"`
-	}
-	err := decodeBody(r, &given, `{"job": "seed", "cron": "15 3 * * *", "timezone": "Asia/Seoul", "options": {}}`)
-	def := Schedule{Name: name, Job: given.Job, Cron: given.Cron, TimeZone: given.TimeZone}
-	if j, ok := s.jobs.started().named(given.Job); err == nil && ok && given.Options != nil {
-		if _, err = j.flags(given.Options); err == nil { // their types are those of a request that starts a run
-			err = json.Unmarshal(given.Options, &def.Options)
-		}
-	}
-	if err == nil {
-		err = s.scheduler.define(r.Context(), def, s.who(r), s.now())
-	}
-	s.answerSchedule(w, r, name, err)
-}
-
-func (s *Server) backfillSchedule(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	var given struct {
-		From string `json:"from"`
-		To   string `json:"to"`
-	}
-	err := decodeBody(r, &given, `{"from": "2026-01-01", "to": "2026-01-31"}`)
-	if err == nil {
-		err = s.scheduler.backfill(r.Context(), name, given.From, given.To, s.who(r), s.now())
-	}
-	s.answerSchedule(w, r, name, err)
+	return nil, s.scheduler.define(c.Context(), def, s.who(c.Request), s.now())
 }
 
 // runSchedule starts a schedule's run now, whether it is paused or not.
-func (s *Server) runSchedule(ctx context.Context, name string) (string, error) {
-	if _, err := s.scheduler.refresh(ctx, s.now()); err != nil {
-		return "", err
+func (s *Server) runSchedule(c *call) (any, error) {
+	if _, err := s.scheduler.refresh(c.Context(), s.now()); err != nil {
+		return nil, err
 	}
-	p, err := s.scheduler.named(name)
+	p, err := s.scheduler.named(c.PathValue("name"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if p.Wrong != "" {
-		return "", conflict("this schedule cannot run: %s", p.Wrong)
+		return nil, conflict("this schedule cannot run: %s", p.Wrong)
 	}
-	return s.startNow(context.WithoutCancel(ctx), p.Job, p.flags, "schedule "+name+", now")
-}
-
-func (s *Server) startSchedule(w http.ResponseWriter, r *http.Request) {
-	id, err := s.runSchedule(r.Context(), r.PathValue("name"))
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	w.Header().Set("Location", "/api/v1/runs/"+id)
-	s.answer(w, r, http.StatusAccepted, startResponse{id})
-}
-
-func (s *Server) scheduleRoutes() []route {
-	const one = "/api/v1/schedules/{name}"
-	return []route{
-		{"GET /api/v1/schedules", s.listSchedules},
-		{"PUT " + one, s.defineSchedule},
-		{"DELETE " + one, s.changeSchedule(s.scheduler.remove)},
-		{"POST " + one + "/pause", s.changeSchedule(s.pauseSchedule(true))},
-		{"POST " + one + "/resume", s.changeSchedule(s.pauseSchedule(false))},
-		{"POST " + one + "/run", s.startSchedule},
-		{"POST " + one + "/backfill", s.backfillSchedule},
-		{"DELETE " + one + "/backfill", s.changeSchedule(s.scheduler.cancelBackfill)},
-		{"GET /api/v1/audit", s.listAudit},
-	}
+	j, _ := s.jobs.named(p.Job)
+	return s.startFor(c, j, p.flags, "schedule "+p.Name+", now")
 }

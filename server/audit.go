@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -106,19 +105,11 @@ type auditList struct {
 	Lines []auditLine `json:"lines"`
 }
 
-func (s *Server) listAudit(w http.ResponseWriter, r *http.Request) {
-	lines, err := s.audit.newest(r.Context(), auditShown)
-	s.reply(w, r, auditList{lines}, err)
-}
-
-func (p *pages) auditLines(w http.ResponseWriter, r *http.Request) {
-	lines, err := p.server.audit.newest(r.Context(), auditShown)
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	v := p.view(r, "Audit", "audit", lines)
-	v.Live = false // each load of the page lists all lines in the store
-	b, err := p.render("audit", v)
-	p.send(w, r, b, err)
+// ownActions are what can be asked about the server itself.
+func (s *Server) ownActions() []action {
+	return grouped("server", "audit", action{At: "GET /api/v1/audit", ID: "listAudit", About: "Who asked the server for what: the newest 200 lines",
+		Out: "200 Audit The lines, newest first.", Do: func(c *call) (any, error) {
+			lines, err := s.audit.newest(c.Context(), auditShown)
+			return auditList{lines}, err
+		}})
 }

@@ -14,8 +14,6 @@ import (
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
-
-	"github.com/newsfork/seed-engine/io/ledger"
 )
 
 //go:embed page
@@ -38,8 +36,8 @@ type sharedPage struct {
 	err  error
 }
 
-// view is the data of every page.
-type view struct {
+// layout is the data of every page.
+type layout struct {
 	Title   string
 	Section string // of the navigation
 	Message string
@@ -88,30 +86,36 @@ func newPages(s *Server) *pages {
 	return p
 }
 
+// view is a page that shows something.
+type view struct {
+	At, Template, Section, Title string
+	Still                        bool // it is not loaded again at each event: its Data reads the store, or a person fills in its form
+	// Data is what the template shows. A func() (any, error) is called in its place once for all who look at the page of call.key.
+	Data func(*call) (any, error)
+}
+
+func (p *pages) views() []view {
+	all := slices.Concat(p.runViews(), p.deadLetterViews(), p.scheduleViews(), p.alertViews(), p.providerViews())
+	for _, a := range p.server.actions() {
+		if a.Confirm != nil {
+			all = append(all, asks("GET "+a.Form, a.section, a.Confirm))
+		}
+	}
+	return all
+}
+
 func (p *pages) routes() []route {
 	s := p.server
-	return slices.Concat(p.scheduleRoutes(), p.providerRoutes(), p.alertRoutes(), p.exploreRoutes(), []route{
-		{"GET /{$}", p.front},
-		{"GET /start", p.startForms},
-		{"GET /runs", p.runs},
-		{"POST /runs", p.start},
-		{"GET /runs/{id}", p.run},
-		{"GET /runs/{id}/cancel", p.confirmCancel},
-		{"GET /runs/{id}/log", p.log},
-		{"POST /runs/{id}/again", p.runAgain},
-		{"POST /runs/{id}/cancel", p.setControl(ledger.ActionCancel)},
-		{"POST /runs/{id}/pause", p.setControl(ledger.ActionPause)},
-		{"POST /runs/{id}/resume", p.setControl(ledger.ActionRun)},
-		{"GET /runs/{id}/dead-letters/replay", p.confirmReplay},
-		{"POST /runs/{id}/dead-letters/replay", p.replay},
-		{"GET /dead-letters", p.deadLetters},
-		{"GET /dead-letters/replay", p.confirmReplayFound},
-		{"POST /dead-letters/replay", p.replayFound},
-		{"GET /dead-letters/{job}/{id}", p.letter},
-		{"POST /dead-letters/{job}/{id}/dismiss", p.dismissLetter},
-		{"POST /dead-letters/{job}/{id}/reopen", p.reopenLetter},
-		{"POST /dead-letters/{job}/{id}/replay", p.replayLetter},
-		{"GET /reports", p.reports},
+	var all []route
+	for _, v := range p.views() {
+		all = append(all, route{v.At, p.show(v, http.StatusOK)})
+	}
+	for _, a := range s.actions() {
+		if a.Form != "" {
+			all = append(all, route{"POST " + a.Form, a.sent(s)})
+		}
+	}
+	return slices.Concat(all, p.policyRoutes(), p.exploreRoutes(), []route{
 		{"GET /search", p.search},
 		{"GET /login", func(w http.ResponseWriter, r *http.Request) { p.write(w, r, http.StatusOK, "login", "") }},
 		{"POST /login", s.signIn},
@@ -122,6 +126,41 @@ func (p *pages) routes() []route {
 		{"GET /favicon.svg", asset("favicon.svg", "image/svg+xml")},
 		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},
 	})
+}
+
+// show answers with the page of a view.
+func (p *pages) show(v view, code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := &call{Request: r, head: w.Header(), in: r.URL.Query(), layout: p.view(r, v.Title, v.Section, nil)}
+		c.Live = !v.Still
+		b, err := p.page(c, v)
+		if err != nil {
+			p.server.fail(w, r, err)
+			return
+		}
+		p.sendAs(w, r, code, b, nil)
+	}
+}
+
+func (p *pages) page(c *call, v view) ([]byte, error) {
+	data, err := v.Data(c)
+	if err != nil {
+		return nil, err
+	}
+	render := func() ([]byte, error) {
+		f := c.layout
+		f.Data = data
+		if later, ok := data.(func() (any, error)); ok {
+			if f.Data, err = later(); err != nil {
+				return nil, err
+			}
+		}
+		return p.render(v.Template, f)
+	}
+	if c.key != "" {
+		return p.renderShared(c.Request, c.key, render)
+	}
+	return render()
 }
 
 func asset(name, kind string) http.HandlerFunc {
@@ -137,7 +176,7 @@ func asset(name, kind string) http.HandlerFunc {
 }
 
 // render renders a page completely, so that an error can still change the answer.
-func (p *pages) render(name string, v view) ([]byte, error) {
+func (p *pages) render(name string, v layout) ([]byte, error) {
 	var b bytes.Buffer
 	v.Demo = p.server.demo.Load()
 	if err := p.templates[name].ExecuteTemplate(&b, "layout", v); err != nil {
@@ -159,16 +198,21 @@ func (p *pages) send(w http.ResponseWriter, r *http.Request, b []byte, err error
 // write sends a page with a message.
 func (p *pages) write(w http.ResponseWriter, r *http.Request, code int, name, message string) {
 	titles := map[string]string{"error": "That did not work", "login": "Sign in"}
-	b, err := p.render(name, view{Title: titles[name], Message: message})
-	if err == nil {
+	b, err := p.render(name, layout{Title: titles[name], Message: message})
+	p.sendAs(w, r, code, b, err)
+}
+
+// sendAs sends a page with a status.
+func (p *pages) sendAs(w http.ResponseWriter, r *http.Request, code int, b []byte, err error) {
+	if err == nil && code != http.StatusOK {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(code)
 	}
 	p.send(w, r, b, err)
 }
 
-func (p *pages) view(r *http.Request, title, section string, data any) view {
-	return view{Title: title, Section: section, Live: true, Token: p.server.token != "", May: mayAct(r), Alerts: p.server.alarm.firing(), Data: data}
+func (p *pages) view(r *http.Request, title, section string, data any) layout {
+	return layout{Title: title, Section: section, Live: true, Token: p.server.token != "", May: mayAct(r), Alerts: p.server.alarm.firing(), Data: data}
 }
 
 // maxSharedPages is how many rendered pages are kept in memory.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 
@@ -19,21 +18,20 @@ type deadLettersPage struct {
 	Replayed     string
 }
 
-func (p *pages) deadLetters(w http.ResponseWriter, r *http.Request) {
-	f, err := readDeadLetterFilter(r.URL.Query(), p.server.jobs)
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
+func (p *pages) deadLetterViews() []view {
+	return []view{
+		{At: "GET /dead-letters", Template: "dead-letters", Section: "dead-letters", Title: "Dead letters", Still: true, Data: p.deadLetters},
+		{At: "GET /dead-letters/{job}/{id}", Template: "dead-letter", Section: "dead-letters", Still: true, Data: p.letter},
 	}
-	list, err := p.server.findDeadLetters(r.Context(), f.query(perPage))
+}
+
+func (p *pages) deadLetters(c *call) (any, error) {
+	f, err := readDeadLetterFilter(c.in, p.server.jobs)
 	if err != nil {
-		p.server.fail(w, r, err)
-		return
+		return nil, err
 	}
-	v := p.view(r, "Dead letters", "dead-letters", deadLettersPage{f, list, p.server.jobs.names(), letterStates, r.URL.Query().Get("replayed")})
-	v.Live = false // each load of the page reads dead letters from the store
-	b, err := p.render("dead-letters", v)
-	p.send(w, r, b, err)
+	list, err := p.server.findDeadLetters(c.Context(), f.query(perPage))
+	return deadLettersPage{f, list, p.server.jobs.names(), letterStates, c.in.Get("replayed")}, err
 }
 
 // letterPage is the data of the page of one dead letter.
@@ -58,16 +56,12 @@ type storeObject struct {
 // maxObjects is how many objects of an input are shown.
 const maxObjects = 20
 
-func (p *pages) letter(w http.ResponseWriter, r *http.Request) {
-	d, err := p.server.letter(r)
-	v := letterPage{deadLetter: d}
-	if err == nil {
-		v.Objects, v.More, err = p.server.objectsOf(r.Context(), d.Input)
-	}
+func (p *pages) letter(c *call) (any, error) {
+	d, err := p.server.letter(c.Request)
 	if err != nil {
-		p.server.fail(w, r, err)
-		return
+		return nil, err
 	}
+	v := letterPage{deadLetter: d}
 	runs := append(slices.Clone(d.Earlier), d.RunID)
 	slices.Reverse(runs)
 	for _, id := range runs {
@@ -77,10 +71,9 @@ func (p *pages) letter(w http.ResponseWriter, r *http.Request) {
 		}
 		v.Runs = append(v.Runs, at)
 	}
-	page := p.view(r, "Dead letter: "+words(d.Kind), "dead-letters", v)
-	page.Live = false // each load of the page reads the store
-	b, err := p.render("dead-letter", page)
-	p.send(w, r, b, err)
+	c.Title = "Dead letter: " + words(d.Kind)
+	v.Objects, v.More, err = p.server.objectsOf(c.Context(), d.Input)
+	return v, err
 }
 
 // searchFor is what the lines of a log that are about an input have.
@@ -114,113 +107,46 @@ func (s *Server) objectsOf(ctx context.Context, in ledger.Input) (all []storeObj
 	return all, false, nil
 }
 
-func (p *pages) dismissLetter(w http.ResponseWriter, r *http.Request) {
-	d, err := p.server.letter(r)
-	if err == nil {
-		if err = r.ParseForm(); err != nil {
-			err = formError(err)
-		} else {
-			_, err = p.server.dismiss(r.Context(), d, r.PostForm.Get("note"))
-		}
-	}
-	p.done(w, r, "/dead-letters/"+d.Job+"/"+d.ID, err)
-}
-
-func (p *pages) reopenLetter(w http.ResponseWriter, r *http.Request) {
-	d, err := p.server.letter(r)
-	if err == nil {
-		_, err = p.server.reopen(r.Context(), d)
-	}
-	p.done(w, r, "/dead-letters/"+d.Job+"/"+d.ID, err)
-}
-
-func (p *pages) replayLetter(w http.ResponseWriter, r *http.Request) {
-	d, err := p.server.letter(r)
+func (s *Server) replayLetter(c *call) (any, error) {
+	d, err := s.letter(c.Request)
 	if err == nil && !d.Open() {
 		err = conflict("a dismissed dead letter is not replayed; reopen it first")
 	}
 	if err == nil {
-		if err = p.server.audited(r.Context(), "dead_letters_replay", d.RunID, d.ID); err == nil {
-			err = p.server.runner.replay(r.Context(), d.Job, "", []string{d.ID})
-		}
+		err = s.audited(c.Context(), "dead_letters_replay", d.RunID, d.ID)
 	}
-	p.done(w, r, "/dead-letters?replayed=1&job="+d.Job, err)
+	if err == nil {
+		err = s.runner.replay(c.Context(), d.Job, "", []string{d.ID})
+	}
+	c.next = "/dead-letters?replayed=1&job=" + d.Job
+	return nil, err
 }
 
 // confirmReplayFound asks before the dead letters that a filter chooses are replayed.
-func (p *pages) confirmReplayFound(w http.ResponseWriter, r *http.Request) {
-	f, err := readDeadLetterFilter(r.URL.Query(), p.server.jobs)
+func (s *Server) confirmReplayFound(c *call) (confirmation, error) {
+	f, err := readDeadLetterFilter(c.in, s.jobs)
 	n := 0
 	if err == nil {
-		_, n, err = p.server.toReplay(r.Context(), f)
+		_, n, err = s.toReplay(c.Context(), f)
 	}
 	if err == nil && n == 0 {
 		err = conflict("the filter chooses no open dead letter")
 	}
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	c := confirmation{Title: fmt.Sprintf("Replay %s dead letters?", formatCount(int64(n))), Action: "/dead-letters/replay", Button: "Replay them", Back: f.URL(""),
+	ask := confirmation{Title: fmt.Sprintf("Replay %s dead letters?", formatCount(int64(n))), Button: "Replay them", Back: f.URL(""),
 		Text: "The next run of each of their jobs tries their inputs again. Dismissed ones are left out."}
 	for name, v := range f.values() {
-		c.Hidden = append(c.Hidden, hidden{name, v[0]})
+		ask.Hidden = append(ask.Hidden, hidden{name, v[0]})
 	}
-	slices.SortFunc(c.Hidden, func(a, b hidden) int { return cmp.Compare(a.Name, b.Name) })
-	p.confirm(w, r, "dead-letters", c)
-}
-
-func (p *pages) replayFound(w http.ResponseWriter, r *http.Request) {
-	if err := r.ParseForm(); err != nil {
-		p.server.fail(w, r, formError(err))
-		return
-	}
-	f, err := readDeadLetterFilter(r.PostForm, p.server.jobs)
-	var done replayed
-	if err == nil {
-		done, err = p.server.replayFound(r.Context(), f)
-	}
-	p.done(w, r, fmt.Sprintf("%s&replayed=%d", f.URL(""), done.Replayed), err)
+	slices.SortFunc(ask.Hidden, func(a, b hidden) int { return cmp.Compare(a.Name, b.Name) })
+	return ask, err
 }
 
 // confirmReplay asks before all dead letters of a run are replayed.
-func (p *pages) confirmReplay(w http.ResponseWriter, r *http.Request) {
-	e, err := p.server.run(r)
+func (s *Server) confirmReplay(c *call) (confirmation, error) {
+	e, err := s.run(c.Request)
 	if err != nil {
-		p.server.fail(w, r, err)
-		return
+		return confirmation{}, err
 	}
-	at := "/runs/" + e.Run.RunID
-	p.confirm(w, r, "runs", confirmation{Title: "Replay all dead letters of run " + e.Run.RunID + "?", Action: at + "/dead-letters/replay", Button: "Replay all", Back: at + "#dead-letters",
-		Hidden: []hidden{{"all", "true"}},
-		Text:   "The next run of " + e.Run.Job + " tries the inputs of all open dead letters of this run again."})
-}
-
-func (p *pages) replay(w http.ResponseWriter, r *http.Request) {
-	e, err := p.server.run(r)
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	if err := r.ParseForm(); err != nil {
-		p.server.fail(w, r, formError(err))
-		return
-	}
-	ids := r.PostForm["id"]
-	for _, id := range ids {
-		if !ledger.IsName(id) {
-			p.server.fail(w, r, refuse("that is not a dead letter's id"))
-			return
-		}
-	}
-	if len(ids) == 0 && r.PostForm.Get("all") == "" {
-		p.server.fail(w, r, refuse("choose one dead letter or more, or replay all"))
-		return
-	}
-	n, err := p.server.replay(r.Context(), e, ids)
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	http.Redirect(w, r, fmt.Sprintf("/runs/%s?replayed=%d#dead-letters", e.Run.RunID, n), http.StatusSeeOther)
+	return confirmation{Title: "Replay all dead letters of run " + e.Run.RunID + "?", Button: "Replay all", Back: "/runs/" + e.Run.RunID + "#dead-letters", Section: "runs",
+		Hidden: []hidden{{"all", "true"}}, Text: "The next run of " + e.Run.Job + " tries the inputs of all open dead letters of this run again."}, nil
 }

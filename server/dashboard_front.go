@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -67,13 +66,10 @@ const (
 )
 
 // front is the first page.
-func (p *pages) front(w http.ResponseWriter, r *http.Request) {
+func (p *pages) front(c *call) (any, error) {
 	now := p.server.now()
-	key := "front " + now.UTC().Format("2006-01-02 15:04") // what is next, and what is late, depends on the time
-	b, err := p.renderShared(r, key, func() ([]byte, error) {
-		return p.render("front", p.view(r, "Overview", "front", p.frontPage(now)))
-	})
-	p.send(w, r, b, err)
+	c.key = "front " + now.UTC().Format("2006-01-02 15:04") // what is next, and what is late, depends on the time
+	return func() (any, error) { return p.frontPage(now), nil }, nil
 }
 
 func (p *pages) frontPage(now time.Time) frontPage {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"net/url"
@@ -134,84 +135,53 @@ func (v providerView) Why() string {
 // Kept reports whether something of the provider is kept in the store.
 func (v providerView) Kept() bool { return v.Change != policy.Change{} }
 
-func (p *pages) providerRoutes() []route {
-	s := p.server
-	return []route{
-		{"GET /providers", p.providers},
-		{"POST /providers", p.defineProvider},
-		{"GET /providers/{id}", p.provider},
-		{"POST /providers/{id}", p.defineProvider},
-		{"POST /providers/{id}/disable", p.changeProvider(func(r *http.Request, id string, read int) error {
-			return s.providers.disable(r.Context(), id, r.PostForm.Get("why"), true, read)
-		})},
-		{"POST /providers/{id}/enable", p.changeProvider(func(r *http.Request, id string, read int) error {
-			return s.providers.disable(r.Context(), id, "", false, read)
-		})},
-		{"GET /providers/{id}/remove", p.confirmRemoveProvider},
-		{"POST /providers/{id}/remove", p.changeProvider(func(r *http.Request, id string, read int) error {
-			return s.providers.remove(r.Context(), id, read)
-		})},
-		{"GET /removals", p.removals},
-		{"GET /removals/ask", p.confirmRemoval},
-		{"POST /removals", p.askRemoval},
+func (p *pages) providerViews() []view {
+	return []view{p.providersView(nil), p.providerView(nil),
+		{At: "GET /removals", Template: "removals", Section: "providers", Title: "Removals", Data: p.removals},
+		asks("GET /removals/ask", "providers", p.confirmRemoval),
 	}
 }
 
-func (p *pages) providers(w http.ResponseWriter, r *http.Request) {
-	p.sendProviders(w, r, http.StatusOK, policyForm{Text: newPolicy})
+// policyRoutes are the forms for a policy. One with faults comes back.
+func (p *pages) policyRoutes() []route {
+	return []route{{"POST /providers", p.definePolicy}, {"POST /providers/{id}", p.definePolicy}, {"POST /removals", p.askRemoval}}
 }
 
-func (p *pages) sendProviders(w http.ResponseWriter, r *http.Request, code int, form policyForm) {
-	views, removed, err := p.server.providers.all(r.Context())
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	v := p.view(r, "Providers", "providers", providersPage{views, slices.Sorted(maps.Keys(removed)), form, p.server.providers.dir != ""})
-	p.sendForm(w, r, code, "providers", v, form)
+// providersView is the page of all providers. form replaces the form for a new one.
+func (p *pages) providersView(form *policyForm) view {
+	return view{At: "GET /providers", Template: "providers", Section: "providers", Title: "Providers", Still: form != nil, Data: func(c *call) (any, error) {
+		views, removed, err := p.server.providers.all(c.Context())
+		page := providersPage{views, slices.Sorted(maps.Keys(removed)), policyForm{Text: newPolicy}, p.server.providers.dir != ""}
+		if form != nil {
+			page.Form = *form
+		}
+		return page, err
+	}}
 }
 
-// sendForm sends a page with a form. One with faults is not loaded again at an event: what
-// was written would stay, and what is wrong with it would go.
-func (p *pages) sendForm(w http.ResponseWriter, r *http.Request, code int, name string, v view, form policyForm) {
-	v.Live = v.Live && form.Faults == nil
-	b, err := p.render(name, v)
-	if err == nil && code != http.StatusOK {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.WriteHeader(code)
-	}
-	p.send(w, r, b, err)
-}
-
-func (p *pages) provider(w http.ResponseWriter, r *http.Request) {
-	p.sendProvider(w, r, http.StatusOK, nil)
-}
-
-// sendProvider sends the page of one provider; form replaces the form that shows its policy.
-func (p *pages) sendProvider(w http.ResponseWriter, r *http.Request, code int, form *policyForm) {
-	s, id := p.server, r.PathValue("id")
-	one, err := s.providers.named(r.Context(), id)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	page := providerPage{providerView: one, Crawl: s.lastCrawl(id), TermsOld: one.TermsOld(s.now()), Fixed: s.providers.dir != ""}
-	if page.Form.Text, err = one.text(); err == nil {
-		page.Versions, err = s.versionViews(r, one)
-	}
-	if err == nil {
-		page.Removals, err = removal.All(r.Context(), s.store)
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	page.Removals = slices.DeleteFunc(page.Removals, func(e removal.Entry) bool { return e.Provider != id })
-	page.Form.ID, page.Form.Version = id, one.Version.Number
-	if form != nil {
-		page.Form = *form
-	}
-	p.sendForm(w, r, code, "provider", p.view(r, "Provider "+id, "providers", page), page.Form)
+// providerView is the page of one provider. form replaces the form that shows its policy.
+func (p *pages) providerView(form *policyForm) view {
+	return view{At: "GET /providers/{id}", Template: "provider", Section: "providers", Still: form != nil, Data: func(c *call) (any, error) {
+		s, id := p.server, c.PathValue("id")
+		one, err := s.providers.named(c.Context(), id)
+		if err != nil {
+			return nil, err
+		}
+		c.Title = "Provider " + id
+		page := providerPage{providerView: one, Crawl: s.lastCrawl(id), TermsOld: one.TermsOld(s.now()), Fixed: s.providers.dir != ""}
+		if page.Form.Text, err = one.text(); err == nil {
+			page.Versions, err = s.versionViews(c.Context(), one)
+		}
+		if err == nil {
+			page.Removals, err = removal.All(c.Context(), s.store)
+		}
+		page.Removals = slices.DeleteFunc(page.Removals, func(e removal.Entry) bool { return e.Provider != id })
+		page.Form.ID, page.Form.Version = id, one.Version.Number
+		if form != nil {
+			page.Form = *form
+		}
+		return page, err
+	}}
 }
 
 // text is the policy as the text of a file.
@@ -228,8 +198,8 @@ func (v providerView) text() (string, error) {
 
 // versionViews are the versions of a provider, each with its differences from the one
 // before.
-func (s *Server) versionViews(r *http.Request, v providerView) ([]versionView, error) {
-	versions, err := s.providerVersions(r, v.ProviderID)
+func (s *Server) versionViews(ctx context.Context, v providerView) ([]versionView, error) {
+	versions, err := s.providerVersions(ctx, v.ProviderID)
 	if err != nil {
 		return nil, err
 	}
@@ -294,97 +264,58 @@ func policyFaults(text string, now time.Time) (faults []policyFault) {
 	return faults
 }
 
-// defineProvider adds a provider or changes its policy. A text with faults comes back with
-// them.
-func (p *pages) defineProvider(w http.ResponseWriter, r *http.Request) {
-	if err := r.ParseForm(); err != nil {
-		p.server.fail(w, r, formError(err))
+// definePolicy adds a provider or changes its policy. A text with faults comes back with them, and what was written stays: no event loads the
+// page again.
+func (p *pages) definePolicy(w http.ResponseWriter, r *http.Request) {
+	s := p.server
+	c, err := action{}.take(w, r, true)
+	if err != nil {
+		s.fail(w, r, err)
 		return
 	}
-	id := r.PathValue("id")
-	form := policyForm{ID: id, Text: strings.ReplaceAll(r.PostForm.Get("policy"), "\r\n", "\n"), Version: formVersion(r)}
-	code := http.StatusBadRequest
-	form.Faults = policyFaults(form.Text, p.server.now())
+	id, code := c.PathValue("id"), http.StatusBadRequest
+	form := &policyForm{ID: id, Text: strings.ReplaceAll(c.in.Get("policy"), "\r\n", "\n"), Version: c.versionRead()}
+	form.Faults = policyFaults(form.Text, s.now())
+	if form.Faults == nil && id == "" {
+		def, _ := policy.Parse("policy", []byte(form.Text), s.now()) // it has no faults
+		id = def.ProviderID
+		if _, err := s.providers.named(c.Context(), id); err == nil {
+			form.Faults = []policyFault{{Message: "provider_id: there is a provider " + id + " already; write another id, or change that one"}}
+		}
+	}
 	if form.Faults == nil {
-		if id == "" {
-			def, _ := policy.Parse("policy", []byte(form.Text), p.server.now()) // it has no faults
-			id = def.ProviderID
-			if _, err := p.server.providers.named(r.Context(), id); err == nil {
-				form.Faults = []policyFault{{Message: "provider_id: there is a provider " + id + " already; write another id, or change that one"}}
-			}
+		err := s.providers.define(c.Context(), id, form.Text, form.Version)
+		message, status, ok := told(err)
+		switch {
+		case err == nil:
+			http.Redirect(w, r, "/providers/"+id, http.StatusSeeOther)
+			return
+		case !ok:
+			s.fail(w, r, err)
+			return
 		}
-		if form.Faults == nil {
-			err := p.server.providers.define(r.Context(), id, form.Text, form.Version)
-			if err == nil {
-				http.Redirect(w, r, "/providers/"+id, http.StatusSeeOther)
-				return
-			}
-			message, status, ok := told(err)
-			if !ok {
-				p.server.fail(w, r, err)
-				return
-			}
-			code, form.Faults = status, []policyFault{{Message: message}}
-		}
+		code, form.Faults = status, []policyFault{{Message: message}}
 	}
 	if form.ID == "" {
-		p.sendProviders(w, r, code, form)
+		p.show(p.providersView(form), code)(w, r)
 		return
 	}
-	p.sendProvider(w, r, code, &form)
-}
-
-// formVersion is the version that a form shows. The form for a new provider shows none: it
-// may be one that was removed, whose versions continue.
-func formVersion(r *http.Request) int {
-	text := r.PostForm.Get("version")
-	if text == "" {
-		return unread
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return noVersion
-	}
-	return n
-}
-
-// changeProvider is a form that changes a provider, and shows its version.
-func (p *pages) changeProvider(change func(r *http.Request, id string, read int) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		id := r.PathValue("id")
-		err := r.ParseForm()
-		if err != nil {
-			err = formError(err)
-		} else if why := r.PostForm.Get("why"); len([]rune(why)) > maxWhy {
-			err = refuse("why: write at most %d characters", maxWhy)
-		} else {
-			err = change(r, id, formVersion(r))
-		}
-		to := "/providers/" + id
-		if _, gone := p.server.providers.named(r.Context(), id); gone != nil {
-			to = "/providers"
-		}
-		p.done(w, r, to, err)
-	}
+	p.show(p.providerView(form), code)(w, r)
 }
 
 // confirmRemoveProvider asks before a provider, or what was changed of it, is removed.
-func (p *pages) confirmRemoveProvider(w http.ResponseWriter, r *http.Request) {
-	v, err := p.server.providers.named(r.Context(), r.PathValue("id"))
+func (s *Server) confirmRemoveProvider(c *call) (confirmation, error) {
+	v, err := s.providers.named(c.Context(), c.PathValue("id"))
 	if err == nil && !v.Kept() {
 		err = errProviderInFile
 	}
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
 	id := v.ProviderID
-	c := confirmation{Title: "Remove provider " + id + "?", Button: "Remove the provider", Danger: true, Action: "/providers/" + id + "/remove", Back: "/providers/" + id,
+	ask := confirmation{Title: "Remove provider " + id + "?", Button: "Remove the provider", Danger: true, Back: "/providers/" + id,
 		Text: "It is not crawled any more. Its versions stay, and so does what was crawled of it.", Hidden: []hidden{{"version", strconv.Itoa(v.Version.Number)}}}
 	if v.File {
-		c.Title, c.Button, c.Text = "Back to the file’s "+id+"?", "Use the file’s policy", "What was changed here, and that it is disabled, is dropped. Its versions stay."
+		ask.Title, ask.Button, ask.Text = "Back to the file’s "+id+"?", "Use the file’s policy", "What was changed here, and that it is disabled, is dropped. Its versions stay."
 	}
-	p.confirm(w, r, "providers", c)
+	return ask, err
 }
 
 // removalsPage is the data of the page of requests to remove a provider.
@@ -393,32 +324,22 @@ type removalsPage struct {
 	Provider string // of the form
 }
 
-func (p *pages) removals(w http.ResponseWriter, r *http.Request) {
-	all, err := removal.All(r.Context(), p.server.store)
-	provider := r.URL.Query().Get("provider")
-	if err == nil && provider != "" && !providerForm.MatchString(provider) {
-		err = errNotAProvider
+func (p *pages) removals(c *call) (any, error) {
+	provider := c.in.Get("provider")
+	if provider != "" && !providerForm.MatchString(provider) {
+		return nil, errNotAProvider
 	}
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	b, err := p.render("removals", p.view(r, "Removals", "providers", removalsPage{all, provider}))
-	p.send(w, r, b, err)
+	all, err := removal.All(c.Context(), p.server.store)
+	return removalsPage{all, provider}, err
 }
 
 // confirmRemoval asks before a request to remove a provider is recorded: minutes later
 // everything of it is gone.
-func (p *pages) confirmRemoval(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	id, err := p.removalAsked(r, q)
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	p.confirm(w, r, "providers", confirmation{Title: "Remove everything of " + id + "?", Button: "Remove everything", Danger: true, Action: "/removals", Back: "/removals",
+func (p *pages) confirmRemoval(c *call) (confirmation, error) {
+	id, err := p.removalAsked(c.Request, c.in)
+	return confirmation{Title: "Remove everything of " + id + "?", Button: "Remove everything", Danger: true, Action: "/removals", Back: "/removals",
 		Text:   "Its pages, chunks, hand-off and dead letters are removed within minutes, and it is not crawled again. This cannot be undone.",
-		Hidden: []hidden{{"provider", id}, {"from", q.Get("from")}, {"note", q.Get("note")}}})
+		Hidden: []hidden{{"provider", id}, {"from", c.in.Get("from")}, {"note", c.in.Get("note")}}}, err
 }
 
 // removalAsked checks the values of the form for a removal, and returns the provider.
@@ -436,12 +357,11 @@ func (p *pages) removalAsked(r *http.Request, form url.Values) (string, error) {
 }
 
 func (p *pages) askRemoval(w http.ResponseWriter, r *http.Request) {
-	err := r.ParseForm()
-	var id string
-	if err != nil {
-		err = formError(err)
-	} else if id, err = p.removalAsked(r, r.PostForm); err == nil {
-		_, err = p.server.recordRemoval(r.Context(), id, r.PostForm.Get("from"), r.PostForm.Get("note"))
-	}
-	p.done(w, r, "/removals", err)
+	action{Next: "/removals", Do: func(c *call) (any, error) {
+		id, err := p.removalAsked(c.Request, c.in)
+		if err != nil {
+			return nil, err
+		}
+		return p.server.recordRemoval(c.Context(), id, c.in.Get("from"), c.in.Get("note"))
+	}}.sent(p.server)(w, r)
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 )
@@ -21,7 +20,7 @@ type reportView struct {
 	Rows []reportRow
 }
 
-func (p *pages) reports(w http.ResponseWriter, r *http.Request) {
+func (p *pages) reports(*call) (any, error) {
 	var all []reportView
 	for _, s := range p.server.reports.all() {
 		v := reportView{Summary: s}
@@ -31,8 +30,7 @@ func (p *pages) reports(w http.ResponseWriter, r *http.Request) {
 		}
 		all = append(all, v)
 	}
-	b, err := p.render("reports", p.view(r, "Reports", "reports", all))
-	p.send(w, r, b, err)
+	return all, nil
 }
 
 // Good is the job's main count, with its name.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
-	"net/http"
 	"slices"
 
 	"golang.org/x/text/number"
@@ -109,41 +108,24 @@ func (e *entry) Done() string {
 	return formatCount(e.Report.Counts[e.job.Done]) + " " + words(e.job.Done)
 }
 
-func (p *pages) run(w http.ResponseWriter, r *http.Request) {
-	e, err := p.server.run(r)
+func (p *pages) run(c *call) (any, error) {
+	e, err := p.server.run(c.Request)
 	if err != nil {
-		p.server.fail(w, r, err)
-		return
+		return nil, err
 	}
-	ctx := context.WithoutCancel(r.Context()) // other requests may wait for the same page
-	with := r.URL.Query().Get("with")
+	with := c.in.Get("with")
 	if with != "" && !ledger.IsName(with) {
-		p.server.fail(w, r, refuse("with: that is not a run's id"))
-		return
+		return nil, refuse("with: that is not a run's id")
 	}
-	render := func() ([]byte, error) {
-		v, err := p.runView(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		v.Compare = p.server.compare(e, with)
-		v.May = mayAct(r)
-		v.Replayed = r.URL.Query().Get("replayed")
-		page := p.view(r, "Run "+e.Run.RunID, "runs", v)
-		page.Live = e.Active()
-		return p.render("run", page)
+	c.Title, c.Live = "Run "+e.Run.RunID, e.Active()
+	if e.Active() && c.URL.RawQuery == "" { // pages that reload
+		c.key = "run " + e.Run.RunID
 	}
-	var b []byte
-	if e.Active() && r.URL.RawQuery == "" { // pages that reload
-		b, err = p.renderShared(r, "run "+e.Run.RunID, render)
-	} else {
-		b, err = render()
-	}
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	p.send(w, r, b, nil)
+	return func() (any, error) {
+		v, err := p.runView(context.WithoutCancel(c.Context()), e) // other requests may wait for the same page
+		v.Compare, v.May, v.Replayed = p.server.compare(e, with), c.May, c.in.Get("replayed")
+		return v, err
+	}, nil
 }
 
 func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
@@ -185,18 +167,4 @@ func (v runView) DeadLettersText() string {
 		return fmt.Sprintf("It left %s; none of them is open any more.", formatCount(left))
 	}
 	return "It left none."
-}
-
-func (p *pages) setControl(action ledger.Action) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		e, err := p.server.run(r)
-		if err == nil {
-			err = p.server.setControl(r.Context(), e, action)
-		}
-		if err != nil {
-			p.server.fail(w, r, err)
-			return
-		}
-		http.Redirect(w, r, "/runs/"+e.Run.RunID, http.StatusSeeOther)
-	}
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"html/template"
-	"net/http"
 	"slices"
 )
 
@@ -24,17 +23,22 @@ const (
 	maxCharted = 30
 )
 
-// runs is the list of runs.
-func (p *pages) runs(w http.ResponseWriter, r *http.Request) {
-	f, err := readRunFilter(r.URL.Query(), p.server.jobs.started())
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
+func (p *pages) runViews() []view {
+	return []view{
+		{At: "GET /{$}", Template: "front", Section: "front", Title: "Overview", Data: p.front},
+		{At: "GET /start", Template: "start", Section: "front", Title: "Start a run", Still: true, Data: p.startForms},
+		{At: "GET /runs", Template: "runs", Section: "runs", Title: "Runs", Data: p.runs},
+		{At: "GET /runs/{id}", Template: "run", Section: "runs", Data: p.run},
+		{At: "GET /runs/{id}/log", Template: "log", Section: "runs", Data: p.log},
+		{At: "GET /reports", Template: "reports", Section: "reports", Title: "Reports", Data: p.reports},
 	}
-	b, err := p.renderShared(r, f.URL(f.Before), func() ([]byte, error) {
-		return p.render("runs", p.view(r, "Runs", "runs", p.runsPage(f)))
-	})
-	p.send(w, r, b, err)
+}
+
+// runs is the list of runs.
+func (p *pages) runs(c *call) (any, error) {
+	f, err := readRunFilter(c.in, p.server.jobs.started())
+	c.key = f.URL(f.Before)
+	return func() (any, error) { return p.runsPage(f), nil }, err
 }
 
 func (p *pages) runsPage(f runFilter) runsPage {

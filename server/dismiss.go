@@ -1,8 +1,8 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,51 +29,22 @@ func (s *Server) letter(r *http.Request) (deadLetter, error) {
 	return deadLetter{id, d}, err
 }
 
-// showDeadLetter answers with one dead letter.
-func (s *Server) showDeadLetter(w http.ResponseWriter, r *http.Request) {
-	d, err := s.letter(r)
-	s.reply(w, r, d, err)
+func (s *Server) showDeadLetter(c *call) (any, error) { return s.letter(c.Request) }
+
+func (s *Server) dismissDeadLetter(c *call) (any, error) {
+	d, err := s.letter(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	return s.dismiss(c.Context(), d, c.in.Get("note"))
 }
 
-func (s *Server) dismissDeadLetter(w http.ResponseWriter, r *http.Request) {
-	d, err := s.letter(r)
-	var body []byte
-	if err == nil {
-		body, err = jsonBody(r)
+func (s *Server) reopenDeadLetter(c *call) (any, error) {
+	d, err := s.letter(c.Request)
+	if err != nil {
+		return nil, err
 	}
-	var fields map[string]string
-	if err == nil {
-		fields, err = textFields(body, "note")
-	}
-	if err == nil {
-		d, err = s.dismiss(r.Context(), d, fields["note"])
-	}
-	s.reply(w, r, d, err)
-}
-
-func (s *Server) reopenDeadLetter(w http.ResponseWriter, r *http.Request) {
-	d, err := s.letter(r)
-	if err == nil {
-		d, err = s.reopen(r.Context(), d)
-	}
-	s.reply(w, r, d, err)
-}
-
-// textFields reads a JSON object whose values are texts. It may have only these fields.
-func textFields(body []byte, names ...string) (map[string]string, error) {
-	fields := map[string]string{}
-	if len(body) == 0 {
-		return fields, nil
-	}
-	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
-		return nil, refuse("the body is not a JSON object of texts; its fields are %s", strings.Join(names, ", "))
-	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if !slices.Contains(names, name) {
-			return nil, refuse("unknown field %q; the fields are %s", clip(name), strings.Join(names, ", "))
-		}
-	}
-	return fields, nil
+	return s.reopen(c.Context(), d)
 }
 
 // dismiss counts a dead letter out of the open ones.
@@ -165,27 +136,12 @@ type replayed struct {
 	Todo     string   `json:"todo,omitempty"`
 }
 
-func (s *Server) replayDeadLettersFound(w http.ResponseWriter, r *http.Request) {
-	body, err := jsonBody(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
+func (s *Server) replayDeadLettersFound(c *call) (any, error) {
+	f, err := readDeadLetterFilter(c.in, s.jobs)
+	if err = cmp.Or(checked(c.in, deadLetterFields(s.jobs), !c.form), err); err != nil {
+		return nil, err
 	}
-	fields, err := textFields(body, "job", "kind", "run", "from", "to", "text")
-	q := map[string][]string{}
-	for name, v := range fields {
-		q[name] = []string{v}
-	}
-	if err == nil {
-		err = refuseEmpty(q, slices.Sorted(maps.Keys(q))...)
-	}
-	f, ferr := readDeadLetterFilter(q, s.jobs)
-	if err == nil {
-		err = ferr
-	}
-	var done replayed
-	if err == nil {
-		done, err = s.replayFound(r.Context(), f)
-	}
-	s.reply(w, r, done, err)
+	done, err := s.replayFound(c.Context(), f)
+	c.next = fmt.Sprintf("%s&replayed=%d", f.URL(""), done.Replayed)
+	return done, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	prose "github.com/newsfork/seed-engine/pipeline/usage"
 )
 
 // job is one of the jobs that the server knows.
@@ -49,14 +50,7 @@ func (l jobList) names() []string {
 }
 
 // or is the list as text: "a, b or c".
-func (l jobList) or() string {
-	names := l.names()
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
-}
+func (l jobList) or() string { return prose.Or(l.names()) }
 
 // failures is how many of a run's items failed, and how many items there were.
 func (j job) failures(r ledger.Report) (failed, of int64) {
@@ -145,6 +139,21 @@ func (j job) flagsOf(values map[string]string) ([]string, error) {
 	}
 	return out, nil
 }
+
+// exampleBody is an example of a request that starts a run.
+func (j job) exampleBody() string {
+	example := map[string]any{}
+	for _, f := range j.Fields() {
+		if f.Example != nil {
+			example[f.Field()] = f.Example
+		}
+	}
+	b, _ := json.Marshal(example) // what an option names has no value that JSON lacks
+	return string(b)
+}
+
+// request is the schema of a request that starts a run.
+func (j job) request() string { return strings.ToUpper(j.Name[:1]) + j.Name[1:] + "Request" }
 
 func (j job) fieldNames() string {
 	var names []string

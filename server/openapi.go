@@ -1,75 +1,165 @@
 package server
 
 import (
-	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 
-	"github.com/newsfork/seed-engine/io/ledger/alert"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
-// apiBase is the API's description without the jobs: components.pathItems.StartRun
-// is what the requests that start a run have in common.
+// apiBase is the API's description without the actions.
 //
 //go:embed openapi.json
 var apiBase []byte
 
-// describe is the API's description with every job that the server starts.
+type object = map[string]any
+
+// describe is the API's description for these jobs.
 func describe(known jobList) ([]byte, error) {
-	var doc map[string]any
+	var doc struct {
+		OpenAPI  string            `json:"openapi"`
+		Info     object            `json:"info"`
+		Servers  any               `json:"servers"`
+		Security any               `json:"security"`
+		Tags     any               `json:"tags"`
+		Paths    map[string]any    `json:"paths"`
+		Parts    map[string]object `json:"components"`
+	}
 	if err := json.Unmarshal(apiBase, &doc); err != nil {
 		return nil, fmt.Errorf("reading openapi.json: %w", err)
 	}
-	paths, components := doc["paths"].(map[string]any), doc["components"].(map[string]any)
-	schemas, starting := components["schemas"].(map[string]any), components["pathItems"].(map[string]any)["StartRun"].(map[string]any)["post"].(map[string]any)
-	delete(components, "pathItems")
-	for _, j := range known.started() {
-		name := strings.ToUpper(j.Name[:1]) + j.Name[1:]
-		properties, example := map[string]any{}, map[string]any{}
-		for _, f := range j.Fields() {
-			properties[f.Field()] = f.Schema()
-			if f.Example != nil {
-				example[f.Field()] = f.Example
-			}
+	schemas := doc.Parts["schemas"]
+	for _, a := range (&Server{jobs: known}).actions() {
+		if a.ID == "" {
+			continue
 		}
-		schemas[name+"Request"] = map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
-		post := maps.Clone(starting)
-		post["operationId"], post["summary"] = cmp.Or(j.Operation, "start"+name), "Start a run of the "+j.Name+" job"
-		post["requestBody"] = map[string]any{"required": false, "content": map[string]any{"application/json": map[string]any{
-			"schema": map[string]any{"$ref": "#/components/schemas/" + name + "Request"}, "example": example}}}
-		paths[j.Path] = map[string]any{"post": post}
+		method, path, _ := strings.Cut(a.At, " ")
+		at, ok := doc.Paths[path].(object)
+		if !ok {
+			at = object{}
+			doc.Paths[path] = at
+		}
+		at[strings.ToLower(method)] = a.describe(path)
+		if _, own := schemas[a.Body]; a.Body != "" && !own {
+			schemas[a.Body] = bodySchema(a.In, a.Needs)
+		}
 	}
-	describeFinds(paths, known)
-	oneOf := func(schema, property string, names []string) {
-		schemas[schema].(map[string]any)["properties"].(map[string]any)[property].(map[string]any)["enum"] = names
-	}
-	oneOf("SilenceRequest", "job", known.started().names())
-	oneOf("SilenceRequest", "rule", alert.Names())
-	oneOf("DeadLetterFilter", "job", known.names())
+	describeFinds(doc.Paths, known)
 	schemas["ScheduleRequest"] = scheduleSchema(known.started())
-	for path, names := range map[string][]string{"/api/v1/runs": known.started().names(), "/api/v1/dead-letters": known.names()} {
-		for _, p := range paths[path].(map[string]any)["get"].(map[string]any)["parameters"].([]any) {
-			if p, ok := p.(map[string]any); ok && p["name"] == "job" {
-				p["schema"].(map[string]any)["enum"] = names
-			}
-		}
-	}
 	return json.MarshalIndent(doc, "", " ")
 }
 
+func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
+
+func bodySchema(fields []option.Option, needs []string) object {
+	properties := object{}
+	for _, f := range fields {
+		properties[f.Field()] = f.Schema()
+	}
+	s := object{"type": "object", "properties": properties, "additionalProperties": false}
+	if needs != nil {
+		s["required"] = needs
+	}
+	return s
+}
+
+// everyAnswer are failures of any request.
+const everyAnswer = "401 Unauthorized, 403 Forbidden, 413 TooLarge, 421 Misdirected, 500 Trouble, 503 Busy"
+
+// pathParts are the parameters in paths, by what is before them.
+var pathParts = map[string]option.Option{
+	"runs": nameField("", "The run's id.", ""), "dead-letters": {Usage: "The job that failed."}, "{job}": nameField("", "The dead letter's id.", ""),
+	"schedules": {Usage: "The schedule's name.", Pattern: "[a-z0-9][a-z0-9_-]{0,63}"}, "silences": nameField("", "The silence's id.", ""),
+	"providers": {Usage: "The provider's id.", Pattern: "[a-z0-9][a-z0-9-]{0,63}"}, "removals": {},
+}
+
+// describe is the action's part of the description.
+func (a action) describe(path string) object {
+	code, rest, _ := strings.Cut(a.Out, " ")
+	names, meaning, _ := strings.Cut(rest, " ")
+	var schema object
+	for name := range strings.SplitSeq(names, "|") {
+		if schema == nil {
+			schema = ref("schemas", name)
+		} else {
+			schema = object{"oneOf": []any{schema, ref("schemas", name)}}
+		}
+	}
+	out := object{"description": meaning, "content": object{"application/json": object{"schema": schema}}}
+	head := func(name, about string) {
+		out["headers"] = object{name: object{"description": about, "schema": object{"type": "string"}}}
+	}
+	switch {
+	case names == "Started":
+		head("Location", "The URL of the run.")
+	case strings.HasPrefix(names, "OneProvider"):
+		head("ETag", "The version.")
+	}
+	answers := object{code: out}
+	fails := everyAnswer + ", " + a.Fails
+	op := object{"operationId": a.ID, "summary": a.About, "tags": []string{a.tag}, "responses": answers}
+	var parameters []any
+	before := ""
+	for at := range strings.SplitSeq(path, "/") {
+		if name := strings.Trim(at, "{}"); name != at {
+			parameters = append(parameters, parameterOf(pathParts[before], name, "path"))
+		}
+		before = at
+	}
+	switch {
+	case a.Body != "":
+		fails += ", 400 Bad, 415 NotJSON"
+		content := object{"schema": ref("schemas", a.Body), "example": json.RawMessage(a.Example)}
+		op["requestBody"] = object{"required": len(a.Needs) > 0, "content": object{"application/json": content}}
+	case a.In != nil:
+		fails += ", 400 Bad"
+		for _, f := range a.In {
+			parameters = append(parameters, parameterOf(f, f.Field(), "query"))
+		}
+	}
+	if a.Match {
+		fails += ", 400 Bad"
+		parameters = append(parameters, ref("parameters", "If-Match"))
+	}
+	if a.Match && a.Raw {
+		parameters = append(parameters, ref("parameters", "If-None-Match"))
+	}
+	if parameters != nil {
+		op["parameters"] = parameters
+	}
+	for one := range strings.SplitSeq(fails, ", ") {
+		if code, name, ok := strings.Cut(one, " "); ok {
+			answers[code] = ref("responses", name)
+		}
+	}
+	return op
+}
+
+func parameterOf(o option.Option, name, in string) object {
+	schema := o.Schema()
+	delete(schema, "description")
+	if o.Default != "" {
+		schema["default"] = json.RawMessage(o.Default)
+	}
+	p := object{"name": name, "in": in, "required": in == "path", "schema": schema}
+	if o.Usage != "" {
+		p["description"] = o.Usage
+	}
+	return p
+}
+
 // scheduleSchema describes a schedule's definition: each job has its own options.
-func scheduleSchema(known jobList) map[string]any {
+func scheduleSchema(known jobList) object {
 	var each []any
 	for _, j := range known {
-		name := strings.ToUpper(j.Name[:1]) + j.Name[1:]
-		each = append(each, map[string]any{"type": "object", "required": []string{"job", "cron"}, "additionalProperties": false, "properties": map[string]any{
-			"job":      map[string]any{"const": j.Name},
-			"cron":     map[string]any{"type": "string", "description": "minute hour day month weekday"},
-			"timezone": map[string]any{"type": "string", "description": "IANA name; UTC if it is left out"},
-			"options":  map[string]any{"$ref": "#/components/schemas/" + name + "Request"}}})
+		s := bodySchema([]option.Option{
+			{Name: "cron", Usage: "minute hour day month weekday"}, {Name: "timezone", Usage: "IANA name; UTC if it is left out"},
+		}, []string{"job", "cron"})
+		properties := s["properties"].(object)
+		properties["job"], properties["options"] = object{"const": j.Name}, ref("schemas", j.request())
+		each = append(each, s)
 	}
-	return map[string]any{"oneOf": each}
+	return object{"oneOf": each}
 }

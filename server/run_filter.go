@@ -3,12 +3,11 @@ package server
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // dayRange is a range of days in UTC, both included. An empty one has no limit.
@@ -17,25 +16,29 @@ type dayRange struct {
 	from, to time.Time
 }
 
-func readDays(q url.Values) (dayRange, error) {
-	d := dayRange{From: q.Get("from"), To: q.Get("to")}
-	for _, day := range []struct {
-		name, text string
-		at         *time.Time
-	}{{"from", d.From, &d.from}, {"to", d.To, &d.to}} {
-		if day.text == "" {
-			continue
-		}
-		at, err := time.Parse(time.DateOnly, day.text)
-		if err != nil {
-			return d, refuse("%s: write a day like 2026-11-20", day.name)
-		}
-		*day.at = at
+// read reads the two days, which are checked.
+func (d *dayRange) read(q url.Values) {
+	d.From, d.To = q.Get("from"), q.Get("to")
+	d.from, _ = time.Parse(time.DateOnly, d.From)
+	if to, err := time.Parse(time.DateOnly, d.To); err == nil {
+		d.to = to.AddDate(0, 0, 1)
 	}
-	if !d.to.IsZero() {
-		d.to = d.to.AddDate(0, 0, 1)
+}
+
+// filterFields are the parameters that all filters have. what is that of which the days are.
+func filterFields(what, in string) []option.Option {
+	text := option.Option{Name: "text", Kind: option.Text, Usage: "Only with this text in " + in + ". Case does not matter.", Wrong: "use at most 200 letters"}
+	const day = "write a day like 2026-11-20"
+	return []option.Option{
+		{Name: "from", Kind: option.Day, Usage: what + " on this day (UTC) or later.", Wrong: day},
+		{Name: "to", Kind: option.Day, Usage: what + " on this day (UTC) or earlier.", Wrong: day},
+		*text.Range(1, maxFilterText),
 	}
-	return d, nil
+}
+
+// nameField is a parameter whose values are ids.
+func nameField(name, about, wrong string) option.Option {
+	return option.Option{Name: name, Kind: option.Text, Pattern: "[A-Za-z0-9][A-Za-z0-9_-]{0,127}", Usage: about, Wrong: wrong}
 }
 
 func (d dayRange) has(t time.Time) bool {
@@ -45,14 +48,8 @@ func (d dayRange) has(t time.Time) bool {
 // maxFilterText is how many letters a text to search for may have.
 const maxFilterText = 200
 
-// searchText is the text that a query searches for, in lower case.
-func searchText(q url.Values) (string, error) {
-	text := strings.TrimSpace(q.Get("text"))
-	if utf8.RuneCountInString(text) > maxFilterText {
-		return "", refuse("text: use at most %d letters", maxFilterText)
-	}
-	return strings.ToLower(text), nil
-}
+// filterText is the text that a query searches for, in lower case.
+func filterText(q url.Values) string { return strings.ToLower(strings.TrimSpace(q.Get("text"))) }
 
 // refuseEmpty refuses parameters without a value. A form sends its empty fields; a
 // program that does so has made a mistake.
@@ -77,22 +74,18 @@ type runFilter struct {
 	Before string // only runs whose id sorts before this one
 }
 
+func runFields(known jobList) []option.Option {
+	return append([]option.Option{
+		{Name: "job", Kind: option.Text, Choices: known.names()},
+		{Name: "state", Kind: option.Text, Choices: runStates, Usage: "Only runs in this state.", Wrong: "use one of " + strings.Join(runStates, ", ")},
+		nameField("before", "Only runs whose id sorts before this one.", "that is not a run's id"),
+	}, filterFields("Only runs that started", "the id, the job, the runner, the error or an option")...)
+}
+
 func readRunFilter(q url.Values, known jobList) (f runFilter, err error) {
-	f = runFilter{Job: q.Get("job"), State: q.Get("state"), Before: q.Get("before")}
-	if _, ok := known.named(f.Job); f.Job != "" && !ok {
-		return f, refuse("job: use %s", known.or())
-	}
-	if f.State != "" && !slices.Contains(runStates, f.State) {
-		return f, refuse("state: use one of %s", strings.Join(runStates, ", "))
-	}
-	if f.Before != "" && !ledger.IsName(f.Before) {
-		return f, refuse("before: that is not a run's id")
-	}
-	if f.dayRange, err = readDays(q); err != nil {
-		return f, err
-	}
-	f.Text, err = searchText(q)
-	return f, err
+	f = runFilter{Job: q.Get("job"), State: q.Get("state"), Before: q.Get("before"), Text: filterText(q)}
+	f.read(q)
+	return f, checked(q, runFields(known), false)
 }
 
 // page returns the filter's runs, at most limit, and whether there are more.

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // logLine is a line of the log of one of a run's processes.
@@ -89,23 +90,15 @@ const (
 	tailLines    = 12 // on the page of the run
 )
 
-func readLogQuery(r *http.Request) (logQuery, error) {
-	v := r.URL.Query()
+func readLogQuery(v url.Values) (logQuery, error) {
+	text, level, most := option.Option{Name: "q", Kind: option.Text, Wrong: "search for at most 200 letters"}, option.Option{Name: "level", Choices: logLevels},
+		option.Option{Name: "lines", Kind: option.Number}
+	err := checked(v, []option.Option{*text.Range(0, maxQueryText), level, *most.Range(1, maxLines)}, false)
 	q := logQuery{Text: strings.TrimSpace(v.Get("q")), Level: v.Get("level"), Most: defaultLines}
-	if len(q.Text) > maxQueryText {
-		return q, refuse("q: search for at most %d letters", maxQueryText)
-	}
-	if q.Level != "" && !slices.Contains(logLevels, q.Level) {
-		return q, refuse("level: use debug, info, warn or error")
-	}
-	if v.Get("lines") != "" {
-		n, err := strconv.Atoi(v.Get("lines"))
-		if err != nil || n < 1 || n > maxLines {
-			return q, refuse("lines: use 1 to %d", maxLines)
-		}
+	if n, err := strconv.Atoi(v.Get("lines")); err == nil {
 		q.Most = n
 	}
-	return q, nil
+	return q, err
 }
 
 // logView is the part of a run's log that somebody looks at.
@@ -161,35 +154,17 @@ func (s *Server) logOf(ctx context.Context, e *entry, q logQuery) (logView, erro
 }
 
 // log is the page of a run's log.
-func (p *pages) log(w http.ResponseWriter, r *http.Request) {
-	e, err := p.server.run(r)
-	var q logQuery
-	if err == nil {
-		q, err = readLogQuery(r)
-	}
+func (p *pages) log(c *call) (any, error) {
+	e, err := p.server.run(c.Request)
 	if err != nil {
-		p.server.fail(w, r, err)
-		return
+		return nil, err
 	}
-	ctx := context.WithoutCancel(r.Context()) // other requests may wait for the same page
-	render := func() ([]byte, error) {
-		v, err := p.server.logOf(ctx, e, q)
-		if err != nil {
-			return nil, err
-		}
-		page := p.view(r, "Log of run "+e.Run.RunID, "runs", v)
-		page.Live = e.Active()
-		return p.render("log", page)
-	}
-	var b []byte
+	q, err := readLogQuery(c.in)
+	c.Title, c.Live = "Log of run "+e.Run.RunID, e.Active()
 	if e.Active() {
-		b, err = p.renderShared(r, fmt.Sprintf("log %s %+v", e.Run.RunID, q), render)
-	} else {
-		b, err = render()
+		c.key = fmt.Sprintf("log %s %+v", e.Run.RunID, q)
 	}
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	p.send(w, r, b, nil)
+	return func() (any, error) {
+		return p.server.logOf(context.WithoutCancel(c.Context()), e, q) // other requests may wait for the same page
+	}, err
 }

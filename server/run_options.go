@@ -1,10 +1,8 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -93,24 +91,4 @@ func quoted(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// runAgain starts a run with the options of another one.
-func (p *pages) runAgain(w http.ResponseWriter, r *http.Request) {
-	e, err := p.server.run(r)
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	a := p.server.againOf(e)
-	if a == nil {
-		p.server.fail(w, r, refuse("only the command line starts a run of this job"))
-		return
-	}
-	id, err := p.server.startNow(context.WithoutCancel(r.Context()), e.Run.Job, a.Flags, "dashboard")
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	http.Redirect(w, r, "/runs/"+id, http.StatusSeeOther)
 }

@@ -251,10 +251,18 @@ func (s *scheduler) edit(ctx context.Context, name string, now time.Time, change
 	return err
 }
 
-// pause stops the ticks of a schedule, or lets them come again.
-func (s *scheduler) pause(ctx context.Context, name, who string, yes bool, now time.Time) error {
+// pause stops the ticks of a schedule.
+func (s *scheduler) pause(ctx context.Context, name, who string, now time.Time) error {
+	return s.setPaused(ctx, name, auditLine{Who: who, Action: "schedule_pause"}, true, now)
+}
+
+// resume lets the ticks of a schedule come again.
+func (s *scheduler) resume(ctx context.Context, name, who string, now time.Time) error {
+	return s.setPaused(ctx, name, auditLine{Who: who, Action: "schedule_resume"}, false, now)
+}
+
+func (s *scheduler) setPaused(ctx context.Context, name string, line auditLine, yes bool, now time.Time) error {
 	return s.edit(ctx, name, now, func(p plan, exists bool) (*keptSchedule, auditLine, error) {
-		line := auditLine{Who: who, Action: map[bool]string{true: "schedule_pause", false: "schedule_resume"}[yes]}
 		switch {
 		case !exists:
 			return nil, line, errNoSchedule

@@ -191,8 +191,9 @@ func (s *Server) check(ctx context.Context, job string, flags []string) error {
 	return nil
 }
 
-// startNow starts a run with a new id and returns the id.
+// startNow starts a run with a new id and returns the id. It does not end with the request.
 func (s *Server) startNow(ctx context.Context, job string, flags []string, by string) (string, error) {
+	ctx = context.WithoutCancel(ctx)
 	if err := s.check(ctx, job, flags); err != nil {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -49,7 +50,7 @@ type Option struct {
 	Marks                Mark     `json:",omitempty"`
 	Choices              []string `json:",omitempty"` // the only values
 	Pattern              string   `json:",omitempty"` // of the whole of a text, as a regular expression
-	Min, Max             *float64 `json:",omitempty"` // of a pause in seconds; nil: no limit
+	Min, Max             *float64 `json:",omitempty"` // of a pause in seconds, of a text in characters; nil: no limit
 	Open                 bool     `json:",omitempty"` // Min itself is too little
 	Wrong                string   `json:",omitempty"` // what to do about a bad value; "": by the limits
 	Empty                string   `json:",omitempty"` // what to do about an empty value on the command line; "": it may be empty
@@ -95,6 +96,8 @@ func (o Option) Check(text string) error {
 		o.Pattern != "" && !regexp.MustCompile("^(?:"+o.Pattern+")$").MatchString(text)
 	v, err := 0.0, error(nil)
 	switch o.Kind {
+	case Text:
+		v = float64(utf8.RuneCountInString(text))
 	case Day:
 		_, err = time.Parse(time.DateOnly, text)
 	case Yes:
@@ -188,7 +191,10 @@ func (o Option) Decode(raw json.RawMessage) (string, error) {
 
 // Schema describes the option's values as JSON Schema.
 func (o Option) Schema() map[string]any {
-	s := map[string]any{"description": o.Usage, "type": "string"}
+	s := map[string]any{"type": "string"}
+	if o.Usage != "" {
+		s["description"] = o.Usage
+	}
 	switch o.Kind {
 	case Day:
 		s["format"] = "date"
@@ -205,11 +211,15 @@ func (o Option) Schema() map[string]any {
 	if o.Choices != nil {
 		s["enum"] = o.Choices
 	}
+	least, most := "minimum", "maximum"
+	if o.Kind == Text {
+		least, most = "minLength", "maxLength"
+	}
 	if o.Min != nil {
-		s["minimum"] = *o.Min
+		s[least] = *o.Min
 	}
 	if o.Max != nil {
-		s["maximum"] = *o.Max
+		s[most] = *o.Max
 	}
 	return s
 }

@@ -56,7 +56,11 @@ func ref(kind, name string) object { return object{"$ref": "#/components/" + kin
 func bodySchema(fields []option.Option, needs []string) object {
 	properties := object{}
 	for _, f := range fields {
-		properties[f.Field()] = f.Schema()
+		schema := f.Schema()
+		if f.Usage == "" {
+			delete(schema, "description")
+		}
+		properties[f.Field()] = schema
 	}
 	s := object{"type": "object", "properties": properties, "additionalProperties": false}
 	if needs != nil {

@@ -191,10 +191,7 @@ func (o Option) Decode(raw json.RawMessage) (string, error) {
 
 // Schema describes the option's values as JSON Schema.
 func (o Option) Schema() map[string]any {
-	s := map[string]any{"type": "string"}
-	if o.Usage != "" {
-		s["description"] = o.Usage
-	}
+	s := map[string]any{"description": o.Usage, "type": "string"}
 	switch o.Kind {
 	case Day:
 		s["format"] = "date"

@@ -30,6 +30,7 @@ type UndecidedFile struct {
 	Whole    bool // the file was read to its end
 	Summary  FileSummary
 	Finished int64
+	Held     int64
 	Unmarked []UnmarkedDomain
 }
 
@@ -58,6 +59,7 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 	var o FileOutcome
 	for outcomes(&o) {
 		f.Finished += o.Finished
+		f.Held += o.Held
 		f.Unmarked = append(f.Unmarked, o.Unmarked...)
 	}
 	if len(f.Unmarked) > 0 {
@@ -72,7 +74,13 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]int64 {
 	defer workEnded(fn.Config.Lane.RunID, f.Key)
 	if !f.Whole || f.Finished != f.Summary.Domains {
-		fn.Worker.Log.Warn("file_left_open", "file_path", f.Key, "domains", f.Summary.Domains, "finished", f.Finished, "held", len(f.Unmarked))
+		fn.Worker.Log.Warn("file_left_open", "file_path", f.Key, "domains", f.Summary.Domains, "finished", f.Finished, "held", len(f.Unmarked)+int(f.Held))
+		if f.Held > 0 { // of a run before
+			if err := store.Remove(ctx, fn.Worker.Store, f.Key+hive.Success); err != nil {
+				fn.Worker.Log.Error("success_remove_failed", "key", f.Key+hive.Success, "error", ledger.Redact(err.Error()))
+				fn.Worker.NotStored(err)
+			}
+		}
 		return map[string]int64{"files_open": 1}
 	}
 	done, err := fn.finish(ctx, f.Key, f.Summary)

@@ -121,6 +121,7 @@ type request struct {
 	source   string
 	mark     mark
 	state    state
+	notOpen  bool       // its row says that the site is not open
 	unmarked bool       // stored, but the outage guard has not decided whether its mark may be written
 	row      *table.Row // that is not in a segment yet
 }
@@ -133,6 +134,7 @@ const (
 	alreadyDone  state = iota // by an earlier run or try
 	collected                 // by this run
 	deadLettered              // it has a dead letter
+	held                      // the row of an earlier visit stays, because the site is not open
 	unfinished                // the files that request it stay open
 )
 

@@ -102,6 +102,7 @@ func packedFor(ctx context.Context, s store.Store, f Filter) (commits []segment.
 			commits, rows = append(commits, c), rows+file.Count
 		}
 	}
+	slices.SortStableFunc(commits, func(a, b segment.Commit) int { return b.At.Compare(a.At) }) // of two rows of one visit the later counts
 	return commits, rows, nil
 }
 

@@ -21,7 +21,7 @@ const Job = "seed"
 // reads them.
 func Counts() []string {
 	return []string{"files_listed", "files_ignored", "files_skipped", "files_read", "files_bad", "records", "records_bad",
-		"domains_unique", "domains_already_done", "domains_collected", "domains_failed", "robots_found", "sitemaps_found", "dead_letters"}
+		"domains_unique", "domains_already_done", "domains_collected", "domains_held", "domains_failed", "robots_found", "sitemaps_found", "dead_letters"}
 }
 
 // Config is the configuration that the job's DoFns bring to the workers.

@@ -32,6 +32,7 @@ func init() {
 // FileOutcome is what a lane did for one raw file.
 type FileOutcome struct {
 	Finished int64            // distinct domain ids that are done or have a dead letter
+	Held     int64            // whose rows stay, so that the next run requests them again
 	Unmarked []UnmarkedDomain // one for each domain id that the lane could not decide about
 }
 
@@ -91,7 +92,11 @@ func (fn *visitFn) runLane(ctx context.Context, n int, batches func(*lane.Batch)
 	table.deadLast()
 	// If the run is stopped before the lane begins, its files stay open.
 	return fn.bundle.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), func(t ledger.Tally) { fn.out.tally(t) }, func(within context.Context, at *lane.Lane) error {
-		l := laneRun{ctx: ctx, within: within, fn: fn, lane: at, past: newPast(fn.Config, fn.Worker, table, at.Again || table.again), files: make([]FileOutcome, len(table.files))}
+		l := laneRun{ctx: ctx, within: within, fn: fn, n: n, lane: at, past: newPast(fn.Config, fn.Worker, table, at.Again || table.again), files: make([]FileOutcome, len(table.files))}
+		var err error
+		if l.sites, err = sitesOf(within, fn.Config, fn.Worker); err != nil {
+			return err
+		}
 		if at.Again && !fn.Config.Layout.Packs() {
 			table.doubtAbsent()
 		}
@@ -125,8 +130,11 @@ type laneRun struct {
 	ctx    context.Context // of the ProcessElement call
 	within context.Context // under the lane's lease
 	fn     *visitFn
+	n      int // of the lane
 	lane   *lane.Lane
 	past
+	sites    *sites
+	packed   packedRows
 	files    []FileOutcome
 	network  Network
 	window   window
@@ -146,6 +154,7 @@ type result struct {
 	elapsed  time.Duration
 	sum      ledger.Tally
 	evidence evidence // if results are packed
+	kept     []keptRow
 }
 
 // end emits what the lane did.
@@ -178,7 +187,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 			return r
 		case err != nil:
 			l.storeFailed(ctx, &r, q, fmt.Errorf("looking for the mark: %w", err))
-		case done:
+		case done && !l.sites.held[h.name]:
 			q.state = alreadyDone
 			w.Log.Info("domain_already_processed", "domain_id", q.id, "category", q.in.Category, "date", q.in.Date)
 		default:
@@ -208,6 +217,9 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 			l.keep(ctx, &r, q, got)
 		}
 	}
+	if err := l.openAgain(ctx, &r); err != nil {
+		w.Log.Error("store_failed", "registrable_domain", h.name, "error", ledger.Redact(err.Error()))
+	}
 	if cfg.Layout.Packs() {
 		l.pack(&r, got)
 	}
@@ -225,6 +237,15 @@ func (l past) fresh(ctx context.Context, p hive.Partition) bool {
 // keep writes the findings to one partition, the mark last.
 func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings) {
 	w, cfg := l.fn.Worker, l.fn.Config
+	stays, err := l.hold(ctx, r, q, &got)
+	switch {
+	case err != nil:
+		l.storeFailed(ctx, r, q, fmt.Errorf("comparing with the row before: %w", err))
+		return
+	case stays:
+		q.state = held
+		return
+	}
 	d := requestDeadLetter(cfg, *q, r.host.name)
 	row, doc, err := rowOf(cfg, *q, got)
 	if err == nil && cfg.Layout.objects() {
@@ -341,6 +362,7 @@ func (l *laneRun) merge(r result) {
 		l.count(r)
 		return
 	}
+	l.addKept(&r)
 	cfg := l.fn.Config
 	one := networkOf(cmp.Or(r.answered, r.host.name), r.doubt)
 	l.network.add(one)
@@ -438,6 +460,8 @@ func (l *laneRun) count(r result) {
 			part.Counts["domains_already_done"]++
 		case s == collected:
 			part.Counts["domains_collected"]++
+		case s == held:
+			part.Counts["domains_held"]++
 		case s == unfinished && r.cut:
 		default:
 			part.Counts["domains_failed"]++
@@ -447,6 +471,9 @@ func (l *laneRun) count(r result) {
 	for _, q := range r.requests {
 		if q.state == collected {
 			part.Counts["metadata_written"]++
+		}
+		if q.notOpen {
+			part.Counts["results_not_open"]++
 		}
 	}
 	if r.fetched {
@@ -474,6 +501,8 @@ func (l *laneRun) fileOutcomes(r result) map[string]state {
 		switch o := &l.files[rec.file]; {
 		case q.unmarked:
 			o.Unmarked = append(o.Unmarked, UnmarkedDomain{Key: metadataKey(f.in, r.host.name), ID: q.id, Host: r.host.name, Row: q.rowJSON()})
+		case q.state == held:
+			o.Held++
 		case q.state != unfinished:
 			o.Finished++
 		}

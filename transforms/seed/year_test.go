@@ -26,8 +26,9 @@ type state struct {
 	status, last int    // of the sitemap
 	sitemap      string // kind
 	parsed       bool
-	exists       bool // of the sitemap
-	requests     int  // handshakes that fail among them
+	exists       bool   // of the sitemap
+	requests     int    // handshakes that fail among them
+	site, lost   string // of the metadata, where the site showed more before
 }
 
 // A phase is a state until a day of the year.
@@ -95,18 +96,23 @@ func yearOf() (phases map[string][]phase, other map[string]string) {
 	during := func(host string, from, until int, s state) []phase {
 		return []phase{{from, well(host)}, {until, s}, {1000, well(host)}}
 	}
+	// not says what a row says of a site that was well before.
+	not := func(state, lost string, s state) state {
+		s.site, s.lost = state, lost
+		return s
+	}
 	return map[string][]phase{
 		"steady.com": {{1000, well("steady.com")}},
 		"none.com":   {{1000, noSitemap}},
 		"soft.com":   {{1000, soft}},
-		"blocks.com": during("blocks.com", 60, 67, walled("blocks.com", wall(403, "cf-mitigated: challenge", captcha), "challenge", 404, 403, 4)),
-		"waits.com":  during("waits.com", 120, 127, later),
-		"robots.com": during("robots.com", 240, 268, guarded),
-		"parks.com":  during("parks.com", 200, 300, walled("parks.com", wall(200, "", forSale), "parked", 200, 200, 4)),
+		"blocks.com": during("blocks.com", 60, 67, not("blocked", "robots sitemap", walled("blocks.com", wall(403, "cf-mitigated: challenge", captcha), "challenge", 404, 403, 4))),
+		"waits.com":  during("waits.com", 120, 127, not("down", "robots sitemap", later)),
+		"robots.com": during("robots.com", 240, 268, not("blocked", "robots", guarded)),
+		"parks.com":  during("parks.com", 200, 300, not("closed", "robots sitemap", walled("parks.com", wall(200, "", forSale), "parked", 200, 200, 4))),
 		"cert.com":   during("cert.com", 100, 160, on("www.cert.com", webtest.KindTLSWrongName, 3)),
 		"moves.com":  during("moves.com", 150, 999, on("www.moves.com", webtest.KindNoSuchHost, 2)),
 		"manual.com": during("manual.com", 30, 90, on("docs.manual.com", webtest.KindRefused, 2)),
-		"dies.com":   during("dies.com", 180, 250, gone),
+		"dies.com":   during("dies.com", 180, 250, not("down", "robots sitemap", gone)),
 	}, map[string]string{"cert.com": "www.cert.com", "moves.com": "www.moves.com", "manual.com": "docs.manual.com", "dies.com": "www.dies.com"}
 }
 
@@ -129,6 +135,12 @@ func (s state) check(t *testing.T, when string, m metadata.Domain) {
 		t.Errorf("%s: host_used %q, robots %+v, want %q, %q", when, m.HostUsed, m.Robots, s.host, s.robots)
 	}
 	got := m.Sitemap
+	if m.Site == nil {
+		m.Site = &metadata.Site{}
+	}
+	if m.Site.State != s.site || strings.Join(m.Site.Lost, " ") != s.lost {
+		t.Errorf("%s: site %+v, want %s, %s", when, m.Site, s.site, s.lost)
+	}
 	if got.StatusCode != s.status || got.LastStatus != s.last || got.Kind != s.sitemap ||
 		got.Parsed != s.parsed || got.Exists != s.exists || (got.URLCount != nil) != s.parsed {
 		t.Errorf("%s: sitemap %+v, want %+v", when, got, s)
@@ -143,10 +155,14 @@ type calendar struct {
 	visits, requests, walls, content int
 }
 
-// now is the state of a site on a day.
+// now is the state of a site on a day. What the site was before is told for less than four weeks.
 func (c *calendar) now(name string, day int) state {
 	i := slices.IndexFunc(c.phases[name], func(p phase) bool { return day < p.until })
-	return c.phases[name][i].state
+	s := c.phases[name][i].state
+	if i > 0 && day-(c.phases[name][i-1].until+6)/7*7 >= 28 {
+		s.site, s.lost = "", ""
+	}
+	return s
 }
 
 // visit runs the job once, and compares the rows for a raw file, the counts and the requests with the states of a day.
@@ -196,16 +212,53 @@ func (c *calendar) visit(day int, raw string) {
 	}
 }
 
-// force visits all sites again for a raw file that is done.
-func (c *calendar) force(day int, raw string) {
-	c.t.Helper()
-	c.cfg.ForceID, c.cfg.Files = fmt.Sprint("force-", day), []string{raw}
-	c.visit(day, raw)
+// again visits the sites of a raw file that was done, by force or because blocks.com refused when it was forced.
+func (c *calendar) again(day int, raw string, force bool) {
+	t := c.t
+	t.Helper()
+	before := c.metadata(raw, "blocks.com")
+	visited, stays := int64(1), c.now("blocks.com", day).site != ""
+	if force {
+		c.cfg.ForceID, c.cfg.Files, visited = fmt.Sprint("force-", day), []string{raw}, int64(len(c.phases))
+	}
+	c.web.ResetLog()
+	began := c.clock.Now()
+	n := c.run().Counts
+	c.visits++
 	c.cfg.ForceID, c.cfg.Files = "", nil
+	held := int64(0)
+	if m := c.metadata(raw, "blocks.com"); stays {
+		held = 1
+		if before.Site == nil {
+			since, err := time.Parse(time.RFC3339, m.Site.Since)
+			must(t, err)
+			if since.Before(began) || since.After(c.clock.Now()) {
+				t.Errorf("day %d: since %s", day, since)
+			}
+			before.Site = &metadata.Site{State: "blocked", Since: m.Site.Since, Lost: []string{"robots", "sitemap"}, Cause: "blocks.com answers with a challenge for bots"}
+		}
+		if want, err := metadata.Marshal(before); err != nil || string(want) != string(c.read(out(raw, "blocks.com", hive.Metadata))) || !c.exists(out(raw, "blocks.com", "sitemap.xml")) {
+			t.Errorf("day %d: the row became %s, want %s, %v", day, c.read(out(raw, "blocks.com", hive.Metadata)), want, err)
+		}
+		if events := c.events("site_not_open"); len(events) != 1 || events[0]["site"] != "blocks.com" {
+			t.Errorf("day %d: %v", day, events)
+		}
+	} else {
+		c.now("blocks.com", day).check(t, fmt.Sprint("day ", day), m)
+	}
+	if n["domains_held"] != held || n["domains_collected"] != visited-held || n["domains_failed"] != 0 || c.exists(raw+hive.Success) == stays {
+		t.Errorf("day %d: %v", day, n)
+	}
+	if asked := len(c.asked("blocks.com")); asked != c.now("blocks.com", day).requests {
+		t.Errorf("day %d: %d requests", day, asked)
+	}
+	for name := range c.phases {
+		c.kept[out(raw, name, hive.Metadata)] = string(c.read(out(raw, name, hive.Metadata)))
+	}
 }
 
 // A year in which sites block, lose a certificate, move to another host, park, die and come back. Runs look for raw files once a
-// day, and one comes each week: a site is visited for each of them once, and again only by force.
+// day, and one comes each week: a site is visited for each of them once, and again only by force, and after that until it is open.
 func TestYear(t *testing.T) {
 	year := time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC)
 	phases, other := yearOf()
@@ -230,12 +283,12 @@ func TestYear(t *testing.T) {
 		open, err := seed.ListRaw(t.Context(), c.store, c.cfg)
 		must(t, err)
 		switch due := len(open.Files) > 0; {
+		case day == 65, day == 66, day == 67: // a row of a good week stays while the site refuses, and is good again by itself
+			c.again(day, raw(56), day == 65)
 		case due != (day%7 == 0):
 			t.Fatalf("day %d: %d files are open", day, len(open.Files))
 		case due:
 			c.visit(day, raw(day))
-		case day == 65, day == 68: // the row of a good week becomes a wall by force, and is good again by force
-			c.force(day, raw(56))
 		}
 		if day == 63 {
 			c.changes(t, map[string]string{"blocks.com": "robots.txt: 200, 0 sitemaps -> 403; sitemap: 200, urlset -> http_403"})

@@ -32,11 +32,24 @@ type Domain struct {
 	Web string `json:"web,omitempty"`
 	// The host that answered: the domain itself, or another one where the domain's https did not answer. Absent: none did.
 	HostUsed string    `json:"host_used,omitempty"`
+	Site     *Site     `json:"site,omitempty"`
 	Robots   Robots    `json:"robots"`
 	Sitemap  Sitemap   `json:"sitemap"`
 	Source   *Source   `json:"source,omitempty"`
 	Feeds    []Feed    `json:"feeds,omitempty"`
 	Homepage *Homepage `json:"homepage,omitempty"`
+}
+
+// Site says that a wall or nothing answers in place of what an earlier visit got, for less than four weeks.
+type Site struct {
+	// blocked: it refuses; down: it does not answer or is in maintenance; closed: it is parked, or its name is gone.
+	State string `json:"state"`
+	// When a visit first found that. Later than collected_at: the row is of an earlier visit, and stays until the site answers again.
+	Since string `json:"since"`
+	// What an earlier visit got and this one did not: robots, sitemap.
+	Lost []string `json:"lost"`
+	// What happened.
+	Cause string `json:"cause"`
 }
 
 // Robots is the answer to /robots.txt.

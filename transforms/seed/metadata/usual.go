@@ -11,7 +11,7 @@ import (
 // takes a tenth of the time of a visit, so the common values are checked here.
 // Others (errors, feeds, homepages, uncommon URLs) are left to the schema.
 func usual(d Domain) bool {
-	return d.Feeds == nil && d.Homepage == nil &&
+	return d.Feeds == nil && d.Homepage == nil && d.Site == nil &&
 		compiled().Properties["domain_id"].Pattern.MatchString(d.DomainID) &&
 		d.RegistrableDomain != "" && d.Category != "" && (d.Web == "" || d.Web == "demo") &&
 		len(d.Country) == 2 && isUpper(d.Country[0]) && isUpper(d.Country[1]) &&

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store/hive"
@@ -42,6 +43,9 @@ type Columns struct {
 	RobotsLast     int32    `parquet:"robots_last_status" doc:"HTTP status of its last answer; 0: none, or an older row"`
 	RobotsFinal    string   `parquet:"robots_final_url" doc:"its URL after redirects or on another host, when it is another one"`
 	HostUsed       string   `parquet:"host_used" doc:"the host that answered; empty: none, or an older row"`
+	SiteState      string   `parquet:"site_state,dict" doc:"blocked, down or closed: a wall or nothing answers in place of what an earlier visit got; else empty"`
+	SiteSince      string   `parquet:"site_since" doc:"since when, RFC 3339; later than collected_at: the row is of an earlier visit"`
+	SiteLost       string   `parquet:"site_lost,dict" doc:"what an earlier visit got: robots, sitemap or both, with a space"`
 	SitemapURLs    []string `parquet:"robots_sitemap_urls,list" doc:"sitemaps that robots.txt names"`
 	SitemapURL     string   `parquet:"sitemap_url" doc:"the sitemap that is described, or the first candidate"`
 	SitemapStatus  int32    `parquet:"sitemap_status" doc:"its HTTP status; 404: no candidate answered 2xx"`
@@ -97,6 +101,9 @@ func Query(p hive.Partition, m metadata.Domain) (Columns, error) {
 		SitemapParsed: m.Sitemap.Parsed || m.Sitemap.LastStatus == 0 && m.Sitemap.Kind != "", // older versions set kind for a sitemap alone
 		SitemapType:   m.Sitemap.ContentType, SitemapLast: int32(m.Sitemap.LastStatus), SitemapFinal: m.Sitemap.FinalURL, SitemapPartial: m.Sitemap.Partial,
 		Sitemaps: m.Sitemap.Sitemaps,
+	}
+	if m.Site != nil {
+		c.SiteState, c.SiteSince, c.SiteLost = m.Site.State, m.Site.Since, strings.Join(m.Site.Lost, " ")
 	}
 	if m.Source != nil {
 		c.RawFilePath, c.GivenID, c.Liveness = m.Source.RawFilePath, m.Source.DomainID, m.Source.LivenessStatus

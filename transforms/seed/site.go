@@ -1,0 +1,347 @@
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/store/segment"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
+	"github.com/newsfork/seed-engine/transforms/seed/table"
+	judging "github.com/newsfork/seed-engine/transforms/site"
+)
+
+const (
+	// maxBlocked is how long a wall in place of a robots.txt or sitemap is doubted.
+	maxBlocked = 28 * 24 * time.Hour
+	// maxDatesBack is how many earlier dates are searched for a row of a domain.
+	maxDatesBack = 4
+)
+
+// The values of metadata.Site.Lost.
+const (
+	lostRobots  = "robots"
+	lostSitemap = "sitemap"
+)
+
+// earlier is what a row of an earlier visit says.
+type earlier struct {
+	robots, sitemap bool // the site had one
+	state, since    string
+	lost            string
+	commit          *segment.Commit // nil: the row is an object
+}
+
+func earlierOf(c table.Columns, of *segment.Commit) *earlier {
+	return &earlier{c.RobotsKind == string(answer.Robots) || c.RobotsKind == "" && c.RobotsExists, c.SitemapParsed, c.SiteState, c.SiteSince, c.SiteLost, of}
+}
+
+// against judges a visit by what there was. Only a wall or no answer in its place counts: a site may remove its robots.txt.
+func (f findings) against(robots, sitemap bool) (v judging.Verdict, lost []string) {
+	judge := func(name, url, failure, kind string, status int) {
+		a := judging.Answer{Role: judging.Seed, URL: url, Status: status, Verdict: answer.Verdict{Kind: answer.Kind(kind)}}
+		switch {
+		case failure == metadata.Disallowed, failure == metadata.CrawlDelay: // the site's own rules
+			return
+		case failure != "" && !strings.HasPrefix(failure, "http_"):
+			a.Status, a.Failure = 0, failure
+		case name == lostSitemap && a.Verdict.Kind == answer.Empty:
+			a.Status, a.Failure = 0, kind
+		}
+		j := judging.Begin(judging.About{Name: f.metadata.RegistrableDomain, Seeds: 1, SeedKey: "the raw file"})
+		j.Add(a)
+		if one := j.Verdict(); one.State != judging.Open {
+			lost = append(lost, name)
+			if v.State == "" {
+				v = one
+			}
+		}
+	}
+	if r := f.metadata.Robots; robots && r.Kind != string(answer.Robots) {
+		judge(lostRobots, homeOf(f.metadata.RegistrableDomain)+"robots.txt", r.Error, r.Kind, r.LastStatus)
+	}
+	if s := f.metadata.Sitemap; sitemap && !s.Parsed {
+		judge(lostSitemap, s.URL, s.Error, s.Kind, s.LastStatus)
+	}
+	return v, lost
+}
+
+// sites are what the lanes of a process share about sites that are not open.
+type sites struct {
+	mu    sync.Mutex
+	held  map[string]bool        // domains whose rows stay until they answer again; nil: not read
+	dates map[[2]string][]string // by country and category, newest first
+}
+
+func sitesOf(ctx context.Context, cfg Config, w *lane.Worker) (*sites, error) {
+	s := new(sites)
+	if !cfg.Lane.Running {
+		s = lane.Shared[sites](w)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held != nil {
+		return s, nil
+	}
+	all, err := ledger.Sites(ctx, w.Store, Job)
+	if err != nil {
+		return nil, err
+	}
+	s.held = map[string]bool{}
+	for _, st := range all {
+		if st.State != ledger.SiteOpen {
+			s.held[st.Site] = true
+		}
+	}
+	return s, nil
+}
+
+// before returns the dates before a partition's of which there are raw files.
+func (s *sites) before(ctx context.Context, w *lane.Worker, p hive.Partition) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := [2]string{p.Country, p.Category}
+	if s.dates[of] == nil {
+		all, err := partitionsOf(ctx, w.Store, Filter{Country: p.Country, Category: p.Category})
+		if err != nil && !errors.Is(err, errTooMany) {
+			return nil, err
+		}
+		dates := []string{}
+		for p := range maps.Keys(all) {
+			dates = append(dates, p.Date)
+		}
+		slices.SortFunc(dates, func(a, b string) int { return strings.Compare(b, a) })
+		if s.dates == nil {
+			s.dates = map[[2]string][]string{}
+		}
+		s.dates[of] = dates
+	}
+	dates := s.dates[of]
+	if i := slices.IndexFunc(dates, func(d string) bool { return d < p.Date }); i >= 0 {
+		return dates[i:min(i+maxDatesBack, len(dates))], nil
+	}
+	return nil, nil
+}
+
+// packedRows are what the commits say that can have rows of a lane.
+type packedRows struct {
+	mu      sync.Mutex
+	commits map[hive.Partition][]segment.Commit // nil: not read
+	rows    map[hive.Partition]map[string]*earlier
+}
+
+// of returns the rows of a partition by domain, the newest of each.
+func (l *laneRun) packedIn(ctx context.Context, p hive.Partition) (map[string]*earlier, error) {
+	l.packed.mu.Lock()
+	defer l.packed.mu.Unlock()
+	w, cfg := l.fn.Worker, l.fn.Config
+	if l.packed.commits == nil {
+		x, err := segment.List(ctx, w.Store, PackedRoot)
+		if err != nil {
+			return nil, err
+		}
+		all := x.WithoutNames().Shared(ctx, l.n, cfg.Lanes)
+		if cfg.byServer() {
+			all = x.WithoutNames().Commits(ctx)
+		}
+		commits := map[hive.Partition][]segment.Commit{}
+		for c, err := range all {
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range c.Done {
+				in := hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date}
+				commits[in] = append(commits[in], c)
+			}
+		}
+		l.packed.commits, l.packed.rows = commits, map[hive.Partition]map[string]*earlier{}
+	}
+	if rows := l.packed.rows[p]; rows != nil {
+		return rows, nil
+	}
+	rows := map[string]*earlier{}
+	of := slices.Clone(l.packed.commits[p])
+	slices.SortStableFunc(of, func(a, b segment.Commit) int { return a.At.Compare(b.At) })
+	for _, c := range of {
+		all, err := rowsOf(ctx, w.Store, c)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range all {
+			if r.Partition() == p {
+				rows[strings.Clone(r.RegistrableDomain)] = earlierOf(r.Columns, &c)
+			}
+		}
+	}
+	l.packed.rows[p] = rows
+	return rows, nil
+}
+
+// before returns what is stored of a domain in a partition, nil for nothing.
+func (l *laneRun) before(ctx context.Context, p hive.Partition, name string) (*earlier, error) {
+	w, cfg := l.fn.Worker, l.fn.Config
+	if !cfg.Layout.objects() {
+		rows, err := l.packedIn(ctx, p)
+		return rows[name], err
+	}
+	if done, err := store.Exists(ctx, w.Store, metadataKey(p, name)+hive.Success); !done || err != nil {
+		return nil, err
+	}
+	k, err := place{in: p, objects: true}.read(ctx, w.Store, name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := table.Query(p, k.metadata)
+	return earlierOf(c, nil), err
+}
+
+// hold compares a visit with the row of the partition or of an earlier date. If the site shows a wall or nothing in
+// place of what there was, the row of the partition stays, and the next run requests the domain again. A first row says
+// so.
+func (l *laneRun) hold(ctx context.Context, r *result, q *request, got *findings) (held bool, err error) {
+	got.metadata.Site = nil
+	if _, lost := got.against(true, true); len(lost) == 0 {
+		return false, nil
+	}
+	name, w := r.host.name, l.fn.Worker
+	var was *earlier
+	if !l.fresh(ctx, q.in) || !l.fn.Config.Layout.objects() {
+		was, err = l.before(ctx, q.in, name)
+	}
+	here := was != nil
+	if was == nil && err == nil {
+		was, err = l.onEarlierDate(ctx, q.in, name)
+	}
+	if err != nil || was == nil {
+		return false, err
+	}
+	_, own := got.against(was.robots, was.sitemap)
+	v, lost := got.against(was.robots || strings.Contains(was.lost, lostRobots), was.sitemap || strings.Contains(was.lost, lostSitemap))
+	if len(lost) == 0 {
+		return false, nil
+	}
+	now := w.Pacer.Clock.Now()
+	s := metadata.Site{State: string(v.State), Since: metadata.Timestamp(now), Lost: lost, Cause: v.Cause}
+	if was.state != "" {
+		s.Since = was.since
+	}
+	since, err := time.Parse(time.RFC3339, s.Since)
+	if err != nil || now.Sub(since) >= maxBlocked {
+		return false, err
+	}
+	if !here || len(own) == 0 {
+		got.metadata.Site = &s
+		q.notOpen = true
+		w.Log.Warn("site_not_open", "site", name, "state", s.State, "since", s.Since, "cause", s.Cause)
+		return false, nil
+	}
+	if err := w.KeepSite(ctx, name, v); err != nil {
+		return false, err
+	}
+	if was.state == s.State {
+		return true, nil // its row says it
+	}
+	return true, l.keepRow(ctx, r, q, was, s)
+}
+
+// onEarlierDate returns what the newest earlier date has of a domain.
+func (l *laneRun) onEarlierDate(ctx context.Context, p hive.Partition, name string) (*earlier, error) {
+	dates, err := l.sites.before(ctx, l.fn.Worker, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, p.Date = range dates {
+		if was, err := l.before(ctx, p, name); was != nil || err != nil {
+			return was, err
+		}
+	}
+	return nil, nil
+}
+
+// keptRow is a packed row of an earlier visit that is written again.
+type keptRow struct {
+	row      table.Row
+	evidence evidence
+}
+
+// keepRow writes to the row of an earlier visit that the site is not open.
+func (l *laneRun) keepRow(ctx context.Context, r *result, q *request, was *earlier, s metadata.Site) error {
+	w, cfg, name := l.fn.Worker, l.fn.Config, r.host.name
+	blocked := func(k stored) (metadata.Domain, []byte, error) {
+		k.metadata.Site = &s
+		doc, err := metadata.Marshal(k.metadata)
+		return k.metadata, doc, err
+	}
+	if cfg.Layout.objects() {
+		k, err := place{in: q.in, objects: true}.read(ctx, w.Store, name)
+		if err != nil {
+			return err
+		}
+		m, doc, err := blocked(k.stored)
+		if err == nil {
+			err = store.Write(ctx, w.Store, metadataKey(q.in, name), doc, metadataOptions(q.in, m.DomainID, name))
+		}
+		if err != nil || cfg.Layout != Both {
+			return err
+		}
+		rows, err := l.packedIn(ctx, q.in)
+		if err != nil || rows[name] == nil {
+			return err
+		}
+		was = rows[name]
+	}
+	rows, records, err := readSegment(ctx, w.Store, *was.commit)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(rows, func(r table.Row) bool { return r.Partition() == q.in && r.RegistrableDomain == name })
+	if i < 0 {
+		return fmt.Errorf("the segment of %s has no row of it; run the same command again", name)
+	}
+	k, err := newStored(q.in, []byte(rows[i].Document))
+	if err != nil {
+		return err
+	}
+	m, doc, err := blocked(k)
+	if err != nil {
+		return err
+	}
+	kept := keptRow{}
+	if kept.row, err = table.New(q.in, m, doc); err != nil {
+		return err
+	}
+	if kept.evidence, err = copyEvidence(records, rows[i].Evidence); err != nil {
+		return fmt.Errorf("the evidence of %s: %w", name, err)
+	}
+	r.kept = append(r.kept, kept)
+	return nil
+}
+
+// addKept adds the rows that stay to the segment.
+func (l *laneRun) addKept(r *result) {
+	for _, k := range r.kept {
+		if err := l.packer.pending.add(k.evidence, k.row); err != nil {
+			l.fn.Worker.Log.Error("store_failed", "registrable_domain", r.host.name, "error", err.Error())
+		}
+	}
+	r.kept = nil
+}
+
+// openAgain notes that a site answers again whose row had stayed.
+func (l *laneRun) openAgain(ctx context.Context, r *result) error {
+	stays := slices.ContainsFunc(r.requests, func(q request) bool { return q.state == held || q.state == unfinished })
+	if stays || !l.sites.held[r.host.name] {
+		return nil
+	}
+	return l.fn.Worker.KeepSite(ctx, r.host.name, judging.Verdict{State: judging.Open})
+}

@@ -10,7 +10,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -tags=disable_grpc_modules)
 PLATFORMS   = linux/amd64 linux/arm64
 
 # Packages with concurrent code.
-CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transforms/docs ./transforms/news/... ./transforms/parse/budget ./io/web ./io/web/polite ./io/lease ./io/ledger/... ./io/store ./io/db/... ./io/embed ./io/index ./io/kept ./server
+CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transforms/docs ./transforms/news/... ./transforms/parse/budget ./io/web ./io/web/polite ./io/lease ./io/ledger/... ./io/store ./io/db/... ./cmd/search/... ./io/kept ./server
 
 # Tests write and sync thousands of small files. On a disk that takes half of their
 # time and disturbs tests that measure time. So test and race keep the tests' files
@@ -89,7 +89,7 @@ release: ## the programs of PLATFORMS, stripped, with NOTICE and bills of materi
 	go run ./release notice >dist/NOTICE
 	@set -e; for platform in $(PLATFORMS); do \
 	  name=seed-engine-$$(echo $$platform | tr / -); mkdir dist/$$name; cp LICENSE dist/NOTICE README.md CHANGELOG.md dist/$$name; \
-	  for program in pipeline server; do \
+	  for program in pipeline server search; do \
 	    CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -ldflags '-s -w' -o dist/$$name/$$program ./cmd/$$program; \
 	    go run ./release sbom dist/$$name/$$program >dist/$$name/$$program.cdx.json; \
 	  done; \

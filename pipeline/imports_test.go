@@ -31,7 +31,7 @@ func isDemo(dir string) bool { return jobFolder(dir) != "" && strings.HasSuffix(
 
 // impure are the packages of transforms/ that use Beam, io/, the clock or files,
 // next to the jobs' own stages and simulated sites; every other one is pure.
-var impure = []string{"transforms/lane", "transforms/lane/lanetest", "transforms/docs/pdf", "transforms/news/engine", "transforms/news/raw", "transforms/news/provider", "transforms/news/provider/providertest", "transforms/news/hankyung", "transforms/news/mk", "transforms/parse/cases", "transforms/parse/hostile"}
+var impure = []string{"transforms/lane", "transforms/lane/lanetest", "transforms/docs/asked", "transforms/docs/pdf", "transforms/news/engine", "transforms/news/raw", "transforms/news/provider", "transforms/news/provider/providertest", "transforms/news/hankyung", "transforms/news/mk", "transforms/parse/cases", "transforms/parse/hostile"}
 
 // layers of pipeline/, the upper ones first: each may import those below it.
 var layers = []string{"pipeline/cli", "pipeline/launch", "pipeline/export", "pipeline", "pipeline/estimate", "pipeline/option", "pipeline/usage"}
@@ -71,12 +71,22 @@ func breach(dir, imported string) string {
 		return "a server starts runs as programs of their own; without Beam it is small and its tests are quick to link"
 	}
 	if !isOurs {
+		if under(imported, "github.com/modelcontextprotocol") && dir != "cmd/search" {
+			return "language models ask cmd/search"
+		}
 		return ""
 	}
 	if isDemo(ours) && !under(dir, "pipeline") {
 		return "the simulated sites are for tests and for --web=demo, which pipeline/ starts"
 	}
+	if under(ours, "cmd/search") && !under(dir, "cmd/search") {
+		return "search is a program of its own: the crawler links nothing of it, and it learns of removals by io/removal"
+	}
 	switch {
+	case under(dir, "cmd/search"):
+		if !under(ours, "cmd/search") && !under(ours, "io") && !isPure(ours) && !slices.Contains([]string{"pipeline/option", "pipeline/usage", "transforms/docs/asked"}, ours) {
+			return "search reads what the docs job handed over and its database, and links neither jobs nor Beam"
+		}
 	case under(dir, "cmd"):
 		if !under(ours, "pipeline") && !under(ours, "server") {
 			return "a command is flags and start-up only; what it does belongs in pipeline/ or server/, where tests reach it"
@@ -277,6 +287,16 @@ func TestBreach(t *testing.T) {
 		{"cmd/pipeline", module + "/pipeline", false},
 		{"cmd/pipeline", module + "/io/store", true},
 		{"cmd/server", module + "/server", false},
+		{"cmd/search", module + "/cmd/search/index", false},
+		{"cmd/search", module + "/transforms/docs/policy", false},
+		{"cmd/search", module + "/transforms/docs/asked", false},
+		{"cmd/search", module + "/transforms/docs", true},
+		{"cmd/search", module + "/pipeline/launch", true},
+		{"cmd/search/index", module + "/io/db", false},
+		{"pipeline/cli", module + "/cmd/search/index", true},
+		{"transforms/docs", module + "/cmd/search/index", true},
+		{"server", module + "/cmd/search/embed", true},
+		{"pipeline/cli", "github.com/modelcontextprotocol/go-sdk/mcp", true},
 		{"pipeline", module + "/transforms/seed", false},
 		{"pipeline", module + "/transforms/docs/docsim", false},
 		{"pipeline", module + "/cmd/pipeline", true},

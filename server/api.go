@@ -29,7 +29,6 @@ type route struct {
 
 func (s *Server) api() []route {
 	all := []route{
-		{"GET /api/v1/search", s.searchAPI},
 		{"GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, http.StatusOK, status{"ok"}) }},
 		{"GET /readyz", s.ready},
 		{"GET /metrics", s.metrics.ServeHTTP},

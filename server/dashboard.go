@@ -80,7 +80,7 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "search", "schedules", "providers", "provider", "removals", "alerts", "audit", "reports", "explore", "found", "error", "login"} {
+	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "schedules", "providers", "provider", "removals", "alerts", "audit", "reports", "explore", "found", "error", "login"} {
 		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/run-parts.html", "page/provider-parts.html", "page/"+name+".html"))
 	}
 	return p
@@ -116,7 +116,6 @@ func (p *pages) routes() []route {
 		}
 	}
 	return slices.Concat(all, p.policyRoutes(), p.exploreRoutes(), []route{
-		{"GET /search", p.search},
 		{"GET /login", func(w http.ResponseWriter, r *http.Request) { p.write(w, r, http.StatusOK, "login", "") }},
 		{"POST /login", s.signIn},
 		{"POST /logout", s.signOut},

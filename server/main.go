@@ -75,9 +75,6 @@ func Main(ctx context.Context, args []string, asPipeline string, readOptions Rea
 			return &usageError{err}
 		}
 	}
-	if set.Embed, err = embedClient(); err != nil {
-		return &usageError{err}
-	}
 	if _, err := set.checkListen(); err != nil { // before the store is opened, which copies the sample bucket
 		return &usageError{err}
 	}

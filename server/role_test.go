@@ -81,7 +81,7 @@ func TestReaderSeesNoButtons(t *testing.T) {
 		return actions
 	}
 	pages := map[string][]string{
-		"/": {"/start"}, "/runs": {"/start"}, "/start?job=seed": {"/runs"}, "/reports": nil, "/search": nil, "/audit": nil, "/dead-letters": {"/dead-letters/replay"},
+		"/": {"/start"}, "/runs": {"/start"}, "/start?job=seed": {"/runs"}, "/reports": nil, "/audit": nil, "/dead-letters": {"/dead-letters/replay"},
 		"/dead-letters/replay?job=seed":          {"/dead-letters/replay"},
 		at:                                       {at + "/dismiss", at + "/replay"},
 		"/runs/" + over:                          {"/runs/" + over + "/again", "/runs/" + over + "/dead-letters/replay"},

@@ -25,7 +25,6 @@ import (
 
 	"golang.org/x/net/netutil"
 
-	"github.com/newsfork/seed-engine/io/embed"
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -50,9 +49,6 @@ type Settings struct {
 	// AlertURL is where signed messages are posted, AlertSecret the key of the signatures.
 	AlertURL, AlertSecret string
 	SMTPPassword          string // of the mail server in Config
-	// Embed is the endpoint for the vectors of questions; nil: the documentation is searched
-	// by words alone.
-	Embed *embed.Client
 	// Open opens where a job keeps what it found; nil: in the store alone.
 	Open explore.Opener
 	// Check refuses a run of a job with these flags that could not start, such as one of an unknown provider. The reason
@@ -85,7 +81,6 @@ type Server struct {
 	handler    http.Handler
 	now        func() time.Time
 	streams    atomic.Int64
-	searcher   *searcher
 
 	sessions             *sessions
 	wrongTokens          wrongTokenCounter
@@ -132,7 +127,6 @@ func New(set Settings) (*Server, error) {
 		set.Open = func(context.Context, string) (explore.Source, error) { return explore.Source{Store: set.Store}, nil }
 	}
 	s.explorer = newExplorer(s.jobs, set.Open)
-	s.searcher = &searcher{explorer: s.explorer, client: set.Embed, log: set.Log, slots: make(chan struct{}, maxSearches)}
 	if s.openAPI, err = describe(s.jobs); err != nil {
 		return nil, err
 	}

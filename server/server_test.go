@@ -797,7 +797,7 @@ func TestDemoBanner(t *testing.T) {
 	const banner = "everything that was found is invented"
 	const id = "20260128-093000-000-0a1b2c3d"
 	w.put(id, "seed", ledger.Done, now.Add(-time.Hour), time.Minute, sampleTally())
-	paths := []string{"/", "/start", "/runs", "/runs/" + id, "/runs/none", "/dead-letters", "/explore", "/providers", "/schedules", "/alerts", "/reports", "/search", "/audit", "/login"}
+	paths := []string{"/", "/start", "/runs", "/runs/" + id, "/runs/none", "/dead-letters", "/explore", "/providers", "/schedules", "/alerts", "/reports", "/audit", "/login"}
 	pages := func(want bool) {
 		t.Helper()
 		for _, path := range paths {

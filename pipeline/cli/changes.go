@@ -21,6 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/catalog"
 	"github.com/newsfork/seed-engine/transforms/docs"
+	"github.com/newsfork/seed-engine/transforms/docs/asked"
 	"github.com/newsfork/seed-engine/transforms/news"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/seed"
@@ -122,11 +123,11 @@ func rowChanges(ctx context.Context, d *db.DB, job string, began time.Time) (ite
 			return change{kindOf(!a.CollectedAt.Before(began), false), a.Publisher, a.URL, a.Title}
 		}), nil
 	}
-	pages, err := docs.ChangesSince(ctx, d, began, "", math.MaxInt32)
+	pages, err := asked.ChangesSince(ctx, d, began, "", math.MaxInt32)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(pages, func(a, b docs.ChangedPage) int {
+	slices.SortFunc(pages, func(a, b asked.ChangedPage) int {
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.URL, b.URL))
 	})
 	return func(yield func(change, error) bool) {

@@ -67,11 +67,6 @@ type command struct {
 
 // commands are all of them, besides help and jobCommands.
 func commands() []command {
-	search := func(name string) command {
-		return command{name, func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-			return searchCommand(ctx, name, args, stdout, stderr)
-		}, searchUsage + controlFlags}
-	}
 	packed := func(name string) command {
 		return command{name, func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return packedCommand(ctx, name, args, stdout, stderr)
@@ -84,7 +79,6 @@ func commands() []command {
 		{"domains", domainsCommand, domainsUsage + controlFlags},
 		{"changes", changesCommand, changesUsage + controlFlags},
 		{"export", exportCommand, fmt.Sprintf(exportUsage+controlFlags, usage.Or(export.Names()))},
-		search("embed"), search("search"), search("mcp"),
 		packed("materialize"), packed("compact"), packed("purge"),
 		{"snapshot", snapshotCommand, "pipeline " + snapshotUsage + "\n\nmakes a news provider's snapshot of a saved page: the page, and what the provider reads from it as JSON. See docs/add-a-publisher.md.\n"},
 		{"removals", removalsCommand, removalsUsage + controlFlags},

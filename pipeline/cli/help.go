@@ -72,7 +72,6 @@ pipeline alerts [list|silence|end]                     what fires; keeps alerts 
 pipeline domains [--failed|--index] [--run=last]        what became of each domain, and why
 pipeline changes --job=seed                             what the last run of a job changed
 pipeline export --what=domains --to=FILE …             what the jobs found, as Parquet, JSON lines or CSV
-pipeline embed|search|mcp                               a search index of what the docs job found
 pipeline materialize|compact                           packed results of the seed job
 pipeline purge DOMAIN|--older-than=90d                 removes results of the seed job
 pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests

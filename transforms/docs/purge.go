@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/index"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
@@ -46,7 +46,7 @@ var sourceTables = []string{"docs_sources", "docs_page_sources", "docs_terms", "
 // Purge removes everything that the crawls of a provider left, also from the search
 // index in the database, and disables it until Enable. The ids of its chunks are written to a deletion list in the store, for the
 // system that stores the embeddings. Purge fails while a run crawls the provider: stop
-// the run first; or while `pipeline embed` is at work. ErrNotErased means that only the last step is missing: deleted text
+// the run first; or while `search embed` is at work. ErrNotErased means that only the last step is missing: deleted text
 // can still be read from the database's files. A second call repeats that step.
 func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time) (PurgeResult, error) {
 	return purgeAll(ctx, d, s, provider, now, func(PurgeResult) error { return nil })
@@ -58,7 +58,7 @@ func purgeAll(ctx context.Context, d *db.DB, s store.Store, provider string, now
 	if err != nil {
 		return p, fmt.Errorf("purging %s: %w", provider, err)
 	}
-	if err := errors.Join(d.Erase(ctx, append(slices.Concat(providerTables, sourceTables), "docs_robots")...), index.Erase(ctx, d)); err != nil {
+	if err := errors.Join(d.Erase(ctx, append(slices.Concat(providerTables, sourceTables), "docs_robots")...), removal.EraseSearch(ctx, d)); err != nil {
 		return p, fmt.Errorf("purging %s: %w: %w", provider, ErrNotErased, err)
 	}
 	return p, nil
@@ -94,7 +94,7 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 	if err := found(p); err != nil {
 		return p, err
 	}
-	if _, err := index.RemoveProvider(ctx, d, provider); err != nil {
+	if _, err := removal.FromSearch(ctx, d, provider); err != nil {
 		return p, err
 	}
 	if err := ledger.RemoveSite(ctx, s, Job, provider); err != nil {
@@ -146,9 +146,9 @@ func (p *PurgeResult) count(ctx context.Context, d *db.DB) (origins []string, er
 			return nil, err
 		}
 	}
-	indexed, err := d.HasTable(ctx, index.Table)
+	indexed, err := d.HasTable(ctx, removal.SearchTable)
 	if err == nil && indexed {
-		err = rows(index.Table, "provider", p.Provider)
+		err = rows(removal.SearchTable, "provider", p.Provider)
 	}
 	if err != nil {
 		return nil, err

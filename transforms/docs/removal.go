@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/index"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
@@ -69,10 +68,10 @@ func countLeft(ctx context.Context, d *db.DB, s store.Store, provider string) (m
 		return nil, fmt.Errorf("%s was written while %s was removed; remove it again when no run is at work", o.Key, provider)
 	}
 	tables := slices.Concat(providerTables, sourceTables)
-	if there, err := d.HasTable(ctx, index.Table); err != nil {
+	if there, err := d.HasTable(ctx, removal.SearchTable); err != nil {
 		return nil, err
 	} else if there {
-		tables = append(tables, index.Table)
+		tables = append(tables, removal.SearchTable)
 	}
 	for _, table := range tables {
 		var n int64

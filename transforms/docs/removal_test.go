@@ -15,9 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/cmd/search/index"
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
-	"github.com/newsfork/seed-engine/io/index"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -124,8 +124,8 @@ func testRemoval(t *testing.T, d *db.DB) {
 		require.Zero(t, n, table)
 	}
 	require.Contains(t, r.Left, "docs_chunks")
-	require.Contains(t, r.Left, index.Table)
-	require.EqualValues(t, 1, r.Tries[0].Rows[index.Table])
+	require.Contains(t, r.Left, removal.SearchTable)
+	require.EqualValues(t, 1, r.Tries[0].Rows[removal.SearchTable])
 	indexed, err := db.Texts(t.Context(), d, `SELECT provider FROM search_chunks`)
 	require.NoError(t, err)
 	require.Equal(t, []string{"another"}, indexed)
@@ -148,7 +148,7 @@ func databaseFiles(t *testing.T, w *world) func() []string {
 		_, err := w.db.ExecContext(t.Context(), `CHECKPOINT`)
 		require.NoError(t, err)
 		at := w.strings(`SELECT current_setting('data_directory')`)[0]
-		for _, table := range slices.Concat(providerTables, sourceTables, []string{"docs_robots", index.Table, "search_vectors"}) {
+		for _, table := range slices.Concat(providerTables, sourceTables, []string{"docs_robots", removal.SearchTable, "search_vectors"}) {
 			for _, path := range w.strings(`SELECT pg_relation_filepath(oid) FROM pg_class WHERE oid = to_regclass($1) OR oid = (SELECT reltoastrelid FROM pg_class WHERE oid = to_regclass($1) AND reltoastrelid > 0)`, table) {
 				files = append(files, filepath.Join(at, path))
 			}

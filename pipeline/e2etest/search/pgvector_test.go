@@ -13,10 +13,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/cmd/search/index"
+	"github.com/newsfork/seed-engine/cmd/search/index/indextest"
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
-	"github.com/newsfork/seed-engine/io/index"
-	"github.com/newsfork/seed-engine/io/index/indextest"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
@@ -129,9 +130,9 @@ func TestPgvector(t *testing.T) {
 	require.NoError(t, err)
 	best("c1", "c0")
 	assert.Equal(t, []int{0, 2}, []int{rows("search_vectors"), rows("search_pgvector")})
-	n, err := index.RemoveProvider(ctx, admin, "p")
+	n, err := removal.FromSearch(ctx, admin, "p")
 	require.NoError(t, err)
 	assert.EqualValues(t, 1200, n)
 	assert.Zero(t, rows("search_pgvector"))
-	require.NoError(t, index.Erase(ctx, admin))
+	require.NoError(t, removal.EraseSearch(ctx, admin))
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/cmd/search/embed"
+	"github.com/newsfork/seed-engine/cmd/search/index"
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/embed"
-	"github.com/newsfork/seed-engine/io/index"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/docs/content"

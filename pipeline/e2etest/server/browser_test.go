@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/freeport"
 )
 
 const axeCore = "axe-core@4.10.3"
@@ -73,6 +76,30 @@ func violations(t *testing.T, ctx context.Context, source string) string {
 	return value(t, ctx, chromedp.Evaluate[string](`axe.run().then(r => JSON.stringify(r.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.map(n => n.html)}))))`, chromedp.EvalAwaitPromise))
 }
 
+// searchPage indexes what the docs job found, serves the page of cmd/search, and returns its address.
+func searchPage(t *testing.T, r *running) string {
+	t.Helper()
+	ports, err := freeport.Find(1)
+	require.NoError(t, err)
+	search := filepath.Join(t.TempDir(), "search")
+	for _, args := range [][]string{{"go", "build", "-o", search, "../../../cmd/search"}, {search, "embed", "--store=" + filepath.Join(r.dir, "out")}} {
+		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	serve := exec.Command(search, "serve", "--store="+filepath.Join(r.dir, "out"), "--listen=127.0.0.1:"+ports[0])
+	require.NoError(t, serve.Start())
+	t.Cleanup(func() {
+		_ = serve.Process.Signal(syscall.SIGTERM)
+		assert.NoError(t, serve.Wait(), "the search page ends when it is told to")
+	})
+	at := "http://127.0.0.1:" + ports[0] + "/"
+	eventually(t, "the search page", time.Minute, func() bool {
+		resp, err := http.Get(at)
+		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	})
+	return at
+}
+
 // TestPages opens every page at two widths, light and dark: axe-core finds no violation,
 // nothing is wider than the screen, and a screenshot is taken. SCREENSHOTS names a folder
 // in which to keep the screenshots.
@@ -105,18 +132,23 @@ func TestPages(t *testing.T) {
 	long := r.trigger(`{"force":true}`)
 	eventually(t, "a run at work", time.Minute, func() bool { return r.state(long) == "running" })
 	r.call("POST", "/api/v1/runs/"+long+"/pause", "")
+	search := searchPage(t, r)
 	ctx := browser(t)
 	keep := os.Getenv("SCREENSHOTS")
 	if keep == "" {
 		keep = t.TempDir()
 	}
 	for _, page := range []struct{ name, path string }{
-		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"failed", "/runs/20260128-093000-000-0a1b2c3d"}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"providers", "/providers"}, {"provider", "/providers/acme"}, {"removals", "/removals?provider=acme"}, {"remove", "/removals/ask?provider=acme"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"page", "/explore/pages/item?provider=toss-payments&key=https%3A%2F%2Fdocs.tosspayments.com%2Fguides%2Fpayment"}, {"audit", "/audit"}, {"reports", "/reports"}, {"search", "/search"}, {"dead-letter", "/dead-letters/seed/one"},
+		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"failed", "/runs/20260128-093000-000-0a1b2c3d"}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"providers", "/providers"}, {"provider", "/providers/acme"}, {"removals", "/removals?provider=acme"}, {"remove", "/removals/ask?provider=acme"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"page", "/explore/pages/item?provider=toss-payments&key=https%3A%2F%2Fdocs.tosspayments.com%2Fguides%2Fpayment"}, {"audit", "/audit"}, {"reports", "/reports"}, {"search", search}, {"results", search + "?q=payment"}, {"dead-letter", "/dead-letters/seed/one"},
 		{"login", "/login"}, {"error", "/runs/none"},
 	} {
+		at := page.path
+		if strings.HasPrefix(at, "/") {
+			at = r.url + at
+		}
 		for device, width := range widths {
 			t.Run(page.name+"-"+device, func(t *testing.T) {
-				do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(r.url+page.path), chromedp.WaitVisible("h1"))
+				do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(at), chromedp.WaitVisible("h1"))
 				assert.LessOrEqual(t, value(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")), width, "the page scrolls horizontally")
 				for _, theme := range themes {
 					setTheme(t, ctx, theme)

@@ -1,4 +1,5 @@
-package docs
+// Package asked reads what the docs job's database says about pages, without Beam.
+package asked
 
 import (
 	"context"

@@ -1,27 +1,32 @@
-package cli
+package main
 
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/embed"
-	"github.com/newsfork/seed-engine/io/index"
-	"github.com/newsfork/seed-engine/transforms/docs"
+	"github.com/newsfork/seed-engine/cmd/search/embed"
+	"github.com/newsfork/seed-engine/cmd/search/index"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/docs/asked"
 )
 
 // maxChanges is how many pages the tool changes_since names.
 const maxChanges = 200
 
 // mcpServer is a server of the Model Context Protocol (modelcontextprotocol.io): language
-// models ask it for the crawled documentation. It shows what `pipeline search` shows.
+// models ask it for the crawled documentation. It shows what `search ask` shows.
 func mcpServer(x index.Index, c *embed.Client) *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "seed-engine", Version: version()}, nil)
+	version := "devel"
+	if b, ok := debug.ReadBuildInfo(); ok {
+		version = b.Main.Version
+	}
+	s := mcp.NewServer(&mcp.Implementation{Name: "seed-engine", Version: version}, nil)
 	look := &mcp.ToolAnnotations{ReadOnlyHint: true}
 	type searchArgs struct {
 		Question string `json:"question" jsonschema:"a question or words, at most 1000 letters"`
@@ -48,8 +53,8 @@ func mcpServer(x index.Index, c *embed.Client) *mcp.Server {
 		Provider string `json:"provider,omitempty" jsonschema:"only the pages of this provider, by its id"`
 	}
 	type changes struct {
-		Pages []docs.ChangedPage `json:"pages"`
-		More  bool               `json:"more"`
+		Pages []asked.ChangedPage `json:"pages"`
+		More  bool                `json:"more"`
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: "changes_since", Annotations: look, Description: fmt.Sprintf("Names the pages of the documentation that are new, updated or deleted since a time, the newest first, at most %d.", maxChanges)},
 		func(ctx context.Context, _ *mcp.CallToolRequest, a changesArgs) (*mcp.CallToolResult, changes, error) {
@@ -60,22 +65,22 @@ func mcpServer(x index.Index, c *embed.Client) *mcp.Server {
 			if err != nil {
 				return nil, changes{}, fmt.Errorf("since: write a time like 2026-01-28 or 2026-01-28T12:00:00Z")
 			}
-			all, err := docs.ChangesSince(ctx, x.DB, since, a.Provider, maxChanges+1)
+			all, err := asked.ChangesSince(ctx, x.DB, since, a.Provider, maxChanges+1)
 			if err == nil && len(all) == 0 {
 				err = knownProvider(ctx, x.DB, a.Provider)
 			}
-			out := changes{Pages: append([]docs.ChangedPage{}, all[:min(len(all), maxChanges)]...), More: len(all) > maxChanges}
+			out := changes{Pages: append([]asked.ChangedPage{}, all[:min(len(all), maxChanges)]...), More: len(all) > maxChanges}
 			return nil, out, err
 		})
 	type whyArgs struct {
 		URL string `json:"url" jsonschema:"the address of a page, also with a fragment, a slash at its end or other case of the host"`
 	}
 	type why struct {
-		Pages []docs.PageState `json:"pages"`
+		Pages []asked.PageState `json:"pages"`
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: "why", Annotations: look, Description: "Says what became of a page in the last crawl and why: indexed, skipped, blocked, failed, deleted …"},
 		func(ctx context.Context, _ *mcp.CallToolRequest, a whyArgs) (*mcp.CallToolResult, why, error) {
-			all, err := docs.PageStates(ctx, x.DB, a.URL)
+			all, err := asked.PageStates(ctx, x.DB, a.URL)
 			if err == nil && len(all) == 0 {
 				err = fmt.Errorf("no crawl has met the page %s; `pipeline --job=docs --explain=URL` says which rule accepts or rejects it", a.URL)
 			}
@@ -85,9 +90,11 @@ func mcpServer(x index.Index, c *embed.Client) *mcp.Server {
 }
 
 // serveMCP answers on standard input and output until the client closes them.
-func serveMCP(ctx context.Context, d *db.DB, x index.Index, c *embed.Client) error {
-	if err := docs.Migrate(ctx, d); err != nil {
+func serveMCP(ctx context.Context, x index.Index, c *embed.Client) error {
+	if there, err := x.DB.HasTable(ctx, "docs_pages"); err != nil {
 		return err
+	} else if !there {
+		return usage.Errorf("the docs job has not used this database; run it first, or name another one with --db")
 	}
 	return mcpServer(x, c).Run(ctx, &mcp.StdioTransport{})
 }

@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/cmd/search/index"
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/index"
 )
 
 // A client of the Model Context Protocol lists the tools, searches, asks for changes and
@@ -19,9 +19,8 @@ import (
 func TestMCP(t *testing.T) {
 	emptyEnv(t)
 	dir := t.TempDir()
-	crawl := here(t, "--job=docs --web=demo --log-level=error --provider=stripe --store="+dir)
-	require.Equal(t, ExitOK, crawl.code, crawl.stderr)
-	require.Equal(t, ExitOK, here(t, "embed --store="+dir).code)
+	crawl(t, "--provider=stripe --store="+dir)
+	require.Equal(t, 0, here(t, "embed --store="+dir).code)
 	d, err := db.Open(t.Context(), "sqlite://"+filepath.ToSlash(dir)+".db")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.Close()) }()

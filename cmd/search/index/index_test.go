@@ -3,8 +3,8 @@ package index_test
 import (
 	"testing"
 
+	"github.com/newsfork/seed-engine/cmd/search/index/indextest"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
-	"github.com/newsfork/seed-engine/io/index/indextest"
 )
 
 // An index does the same in each database.

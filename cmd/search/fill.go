@@ -1,4 +1,4 @@
-package pipeline
+package main
 
 import (
 	"context"
@@ -7,25 +7,25 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/newsfork/seed-engine/io/embed"
-	"github.com/newsfork/seed-engine/io/index"
+	"github.com/newsfork/seed-engine/cmd/search/embed"
+	"github.com/newsfork/seed-engine/cmd/search/index"
 	"github.com/newsfork/seed-engine/io/lease"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/transforms/docs"
 )
 
-// Embedded says what Embed did.
-type Embedded struct {
+// filled says what fill did.
+type filled struct {
 	HandOvers, Put, Deleted int
 	Vectors                 int // that were made
 	Lost                    int // objects that were no longer there
 }
 
-// Embed reads what the docs job handed over and puts it into the search index: each chunk
+// fill reads what the docs job handed over and puts it into the search index: each chunk
 // with its words and, if there is an endpoint, with its vector. It asks for the vectors of
 // new and changed chunks alone. whole says of which providers the whole text may be kept.
 // A second call continues where a killed one stopped.
-func Embed(ctx context.Context, s store.Store, x index.Index, c *embed.Client, whole map[string]bool, log *slog.Logger, now func() time.Time) (done Embedded, err error) {
+func fill(ctx context.Context, s store.Store, x index.Index, c *embed.Client, whole map[string]bool, log *slog.Logger, now func() time.Time) (done filled, err error) {
 	l, err := x.Lease(ctx)
 	if err != nil {
 		return done, err
@@ -66,7 +66,7 @@ type reader struct {
 	whole  map[string]bool
 	log    *slog.Logger
 	now    func() time.Time
-	done   *Embedded
+	done   *filled
 
 	waiting []index.Change // of pages, in their order
 	inputs  []input        // of the vectors that they lack
@@ -82,25 +82,25 @@ type input struct {
 
 // all reads the hand-offs that were not read yet.
 func (r *reader) all(ctx context.Context) error {
-	all, err := docs.HandOvers(ctx, r.store)
+	all, err := handOvers(ctx, r.store)
 	if err != nil {
 		return err
 	}
 	for _, h := range all {
-		if was, err := r.index.Done(ctx, h.Name); err != nil || was {
+		if was, err := r.index.Done(ctx, h.name); err != nil || was {
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		for _, key := range h.Keys {
-			lines, err := docs.ReadHandOff(ctx, r.store, key)
+		for _, key := range h.keys {
+			lines, err := readHandOff(ctx, r.store, key)
 			if errors.Is(err, store.ErrNotExist) {
 				r.done.Lost++
 				continue
 			}
 			if err == nil {
-				err = r.add(ctx, lines, h.At)
+				err = r.add(ctx, lines, h.at)
 			}
 			if err != nil {
 				return err
@@ -109,33 +109,29 @@ func (r *reader) all(ctx context.Context) error {
 		if err := r.apply(ctx); err != nil {
 			return err
 		}
-		if h.Deletion {
-			if err := index.Erase(ctx, r.index.DB); err != nil {
+		if h.deletion {
+			if err := removal.EraseSearch(ctx, r.index.DB); err != nil {
 				return err
 			}
 		}
-		if err := r.index.SetDone(ctx, h.Name, r.now()); err != nil {
+		if err := r.index.SetDone(ctx, h.name, r.now()); err != nil {
 			return err
 		}
 		r.done.HandOvers++
-		r.log.Info("handoff_indexed", "name", h.Name, "chunks", r.done.Put, "deleted", r.done.Deleted, "vectors", r.done.Vectors)
+		r.log.Info("handoff_indexed", "name", h.name, "chunks", r.done.Put, "deleted", r.done.Deleted, "vectors", r.done.Vectors)
 	}
 	return nil
 }
 
 // add adds the lines of one object, which are of one provider, to what waits.
-func (r *reader) add(ctx context.Context, lines []docs.HandedLine, at time.Time) error {
+func (r *reader) add(ctx context.Context, lines []line, at time.Time) error {
 	c := index.Change{At: at, Vectors: map[string][]float32{}}
 	for _, l := range lines {
 		if l.Op == "delete" {
 			c.Delete = append(c.Delete, l.ID)
 			continue
 		}
-		k := index.Chunk{ID: l.ID, Provider: l.Provider, URL: l.URL, Anchor: l.Anchor, Title: l.Title, Context: l.Context, Language: l.Language, Text: l.Text, Ordinal: l.Ordinal}
-		if l.FetchedAt != nil {
-			k.FetchedAt = *l.FetchedAt
-		}
-		c.Put, c.Whole = append(c.Put, k), r.whole[l.Provider]
+		c.Put, c.Whole = append(c.Put, l.Chunk), r.whole[l.Provider]
 	}
 	lack, err := r.index.Lacking(ctx, c.Put)
 	if err != nil {

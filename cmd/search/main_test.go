@@ -1,6 +1,7 @@
-package cli
+package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"hash/fnv"
 	"net/http"
@@ -15,9 +16,39 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/io/embed"
-	"github.com/newsfork/seed-engine/io/index"
+	"github.com/newsfork/seed-engine/cmd/search/embed"
+	"github.com/newsfork/seed-engine/cmd/search/index"
+	"github.com/newsfork/seed-engine/pipeline/cli"
 )
+
+type answer struct {
+	code           int
+	stdout, stderr string
+}
+
+// crawl runs the docs job on the simulated web.
+func crawl(t *testing.T, args string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, 0, cli.Main(strings.Fields("--job=docs --web=demo --log-level=error "+args), &stdout, &stderr), "%s: %s%s", args, &stdout, &stderr)
+}
+
+// here runs the program in this process.
+func here(t *testing.T, args string) answer {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), strings.Fields(args), &stdout, &stderr)
+	return answer{code, stdout.String(), stderr.String()}
+}
+
+func emptyEnv(t *testing.T) {
+	t.Helper()
+	for _, e := range os.Environ() {
+		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "SEED_") {
+			t.Setenv(name, "")
+		}
+	}
+}
 
 // endpoint is an OpenAI-compatible endpoint for embeddings. The vector of a text counts
 // its words. It counts the texts.
@@ -79,14 +110,14 @@ func TestEmbedAndSearch(t *testing.T) {
 		return a
 	}
 	model := " --embed-model=small --embed-url=" + url
-	assert.Contains(t, run("embed", ExitUsage).stderr, "run --job=docs first")
-	demo := "--job=docs --web=demo --log-level=error --provider=openai,stripe --demo-edition="
-	run(demo+"1", ExitOK)
-	assert.Contains(t, run("search card", ExitOK).stdout, "nothing is found")
+	assert.Contains(t, run("embed", 2).stderr, "run the docs job first")
+	demo := "--store=" + dir + " --provider=openai,stripe --demo-edition="
+	crawl(t, demo+"1")
+	assert.Contains(t, run("ask card", 0).stdout, "nothing is found")
 	numbers := regexp.MustCompile(`indexed (\d+) hand-offs: (\d+) chunks put, (\d+) deleted, (\d+) vectors made`)
 	embed := func(flags string) []string {
 		t.Helper()
-		m := numbers.FindStringSubmatch(run("embed"+flags, ExitOK).stdout)
+		m := numbers.FindStringSubmatch(run("embed"+flags, 0).stdout)
 		require.NotNil(t, m)
 		return m[1:]
 	}
@@ -98,22 +129,22 @@ func TestEmbedAndSearch(t *testing.T) {
 	assert.Greater(t, all, int64(64))
 	assert.Equal(t, (all+63)/64, e.requests.Load(), "64 texts in a request, of whatever pages")
 
-	run(demo+"2", ExitOK)
+	crawl(t, demo+"2")
 	second := embed(model)
 	assert.NotEqual(t, "0", second[2], "chunks are deleted")
 	assert.NotEqual(t, "0", second[3])
 	assert.Less(t, e.texts.Load(), all*3/2, "only what changed costs a vector")
 
-	found := run("search the limits of requests --limit=3"+model, ExitOK).stdout
+	found := run("ask the limits of requests --limit=3"+model, 0).stdout
 	assert.Regexp(t, `(?s)^1\. .*\n   https://.*\n   .*\n2\. .*3\. `, found)
-	only := run("search the limits of requests --limit=50 --provider=stripe"+model, ExitOK).stdout
+	only := run("ask the limits of requests --limit=50 --provider=stripe"+model, 0).stdout
 	assert.Contains(t, only, "stripe.com/")
 	assert.NotContains(t, only, "openai.com/")
 	var printed struct {
 		Results   []index.Found
 		ByVectors bool `json:"by_vectors"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(run("search --json --question=--limits --limit=2"+model, ExitOK).stdout), &printed))
+	require.NoError(t, json.Unmarshal([]byte(run("ask --json --question=--limits --limit=2"+model, 0).stdout), &printed))
 	assert.True(t, printed.ByVectors)
 	require.Len(t, printed.Results, 2)
 	assert.NotEmpty(t, printed.Results[0].Excerpt)
@@ -124,7 +155,7 @@ func TestEmbedAndSearch(t *testing.T) {
 	}
 
 	e.down.Store(true)
-	without := run("search --json --question=--limits --limit=2"+model, ExitOK)
+	without := run("ask --json --question=--limits --limit=2"+model, 0)
 	require.NoError(t, json.Unmarshal([]byte(without.stdout), &printed))
 	assert.False(t, printed.ByVectors, "words are searched without the endpoint")
 	assert.Len(t, printed.Results, 2)
@@ -132,15 +163,15 @@ func TestEmbedAndSearch(t *testing.T) {
 	e.down.Store(false)
 
 	e.length.Store(128)
-	assert.Contains(t, run("search the limits"+model, ExitOK).stderr, "`pipeline embed` makes all of them again")
-	run(demo+"1", ExitOK)
+	assert.Contains(t, run("ask the limits"+model, 0).stderr, "`search embed` makes all of them again")
+	crawl(t, demo+"1")
 	again := embed(model)
 	assert.Equal(t, "3", again[0], "another model under the same name: all hand-offs are read again")
-	assert.Empty(t, run("search the limits"+model, ExitOK).stderr)
+	assert.Empty(t, run("ask the limits"+model, 0).stderr)
 
-	run("--job=docs --web=demo --log-level=error --purge-provider=stripe", ExitOK)
+	crawl(t, "--store="+dir+" --purge-provider=stripe")
 	assert.NotEqual(t, "0", embed(model)[2])
-	assert.NotContains(t, run("search the limits of requests --limit=50"+model, ExitOK).stdout, "stripe.com/")
+	assert.NotContains(t, run("ask the limits of requests --limit=50"+model, 0).stdout, "stripe.com/")
 
 	other := embed(" --embed-model=small --embed-url=" + url)
 	assert.Equal(t, []string{"0", "0", "0", "0"}, other)
@@ -148,9 +179,9 @@ func TestEmbedAndSearch(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, string(b), "sk-4711")
 	for line, says := range map[string]string{
-		"search": "write a question", "search x --limit=51": "1 to 50", "embed x": "nothing but flags", "embed --embed-url=x --embed-model=m": "https://host/v1",
+		"ask": "write a question", "ask x --limit=51": "1 to 50", "embed x": "nothing but flags", "embed --embed-url=x --embed-model=m": "https://host/v1",
 		"embed --embed-url=http://far.example/v1 --embed-model=m": "without encryption", "embed --embed-url=" + url: "name the endpoint's model",
 	} {
-		assert.Contains(t, run(line, ExitUsage).stderr, says, line)
+		assert.Contains(t, run(line, 2).stderr, says, line)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"database/sql"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/lease"
+	"github.com/newsfork/seed-engine/io/removal"
 )
 
 //go:embed migrations
@@ -27,7 +27,7 @@ var migrations embed.FS
 type Chunk struct {
 	ID, Provider, URL, Anchor, Title, Context, Language, Text string
 	Ordinal                                                   int
-	FetchedAt                                                 time.Time // zero: not known
+	FetchedAt                                                 time.Time `json:"fetched_at"` // zero: not known
 }
 
 // Input is what the chunk's vector is made of.
@@ -61,7 +61,7 @@ func Open(ctx context.Context, d *db.DB, model string) (Index, error) {
 
 // Lease is the right to change the index.
 func (x Index) Lease(ctx context.Context) (*lease.Lease, error) {
-	return lease.Acquire(ctx, lease.InDB(x.DB), "search/index", lease.CurrentHolder(), time.Minute)
+	return lease.Acquire(ctx, lease.InDB(x.DB), removal.SearchLease, lease.CurrentHolder(), time.Minute)
 }
 
 // Lacking returns the places of the chunks that have no vector of their text yet.
@@ -242,76 +242,4 @@ func (x Index) Size(ctx context.Context) (chunks, lack int64, err error) {
 	}
 	err = x.DB.QueryRowContext(ctx, `SELECT COUNT(*), COUNT(*) - COUNT(v.id) FROM search_chunks c LEFT JOIN `+in.table+` v ON v.id = c.id AND v.model = $1`, x.Model).Scan(&chunks, &lack)
 	return chunks, lack, err
-}
-
-// Table is the table of the indexed chunks, with their provider.
-const Table = "search_chunks"
-
-// RemoveProvider removes a provider's chunks with their words and vectors, and returns
-// their number. A database without an index has none. It fails while something else
-// changes the index. Erase removes what is then left in the database's files.
-func RemoveProvider(ctx context.Context, d *db.DB, provider string) (n int64, err error) {
-	if there, err := d.HasTable(ctx, Table); err != nil || !there {
-		return 0, err
-	}
-	x, err := Open(ctx, d, "")
-	if err != nil {
-		return 0, err
-	}
-	l, err := x.Lease(ctx)
-	if err != nil {
-		return 0, err
-	}
-	ctx, release := l.Keep(ctx, func(lease.Event) {})
-	defer func() { err = errors.Join(err, release()) }()
-	tables, err := vectorTables(ctx, d)
-	if err != nil {
-		return 0, err
-	}
-	err = d.Tx(ctx, func(tx *sql.Tx) error {
-		n = 0
-		if d.Dialect == db.SQLite {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM search_words WHERE rowid IN (SELECT n FROM search_chunks WHERE provider = $1)`, provider); err != nil {
-				return err
-			}
-		}
-		for _, table := range tables {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE id IN (SELECT id FROM search_chunks WHERE provider = $1)`, provider); err != nil {
-				return err
-			}
-		}
-		r, err := tx.ExecContext(ctx, `DELETE FROM search_chunks WHERE provider = $1`, provider)
-		if err != nil {
-			return err
-		}
-		if n, err = r.RowsAffected(); err != nil {
-			return err
-		}
-		return changed(ctx, tx)
-	})
-	if err != nil {
-		return 0, fmt.Errorf("removing %s from the search index: %w", provider, err)
-	}
-	return n, nil
-}
-
-// Erase removes what deleted chunks leave in the database's files. A database without
-// an index has nothing of them.
-func Erase(ctx context.Context, d *db.DB) error {
-	if there, err := d.HasTable(ctx, Table); err != nil || !there {
-		return err
-	}
-	if d.Dialect == db.SQLite { // deleted words stay until their part of the index is merged
-		if _, err := d.ExecContext(ctx, `INSERT INTO search_words (search_words) VALUES ('optimize')`); err != nil {
-			return fmt.Errorf("erasing deleted words from the search index: %w", err)
-		}
-	}
-	tables, err := vectorTables(ctx, d)
-	if err != nil {
-		return err
-	}
-	if err := d.Erase(ctx, append(tables, Table)...); err != nil {
-		return fmt.Errorf("erasing deleted chunks from the search index: %w", err)
-	}
-	return nil
 }

@@ -108,7 +108,7 @@ func (x Index) byVector(ctx context.Context, q Query) ([]string, error) {
 }
 
 // ErrOtherLength says that a model makes vectors of another length than it made before.
-var ErrOtherLength = errors.New("another model has this name now: its vectors have another length than those of the index, and `pipeline embed` makes all of them again")
+var ErrOtherLength = errors.New("another model has this name now: its vectors have another length than those of the index, and `search embed` makes all of them again")
 
 func (x Index) otherLength() error { return fmt.Errorf("%s: %w", x.Model, ErrOtherLength) }
 

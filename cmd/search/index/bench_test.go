@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/newsfork/seed-engine/cmd/search/index"
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
-	"github.com/newsfork/seed-engine/io/index"
 )
 
 // BenchmarkVectors is one search by vectors. PGVECTOR names the folder of the programs of a

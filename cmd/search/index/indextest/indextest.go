@@ -14,8 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/cmd/search/index"
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/index"
+	"github.com/newsfork/seed-engine/io/removal"
 )
 
 // Run runs the tests on an empty database.
@@ -140,7 +141,7 @@ func Near(t *testing.T, d *db.DB) {
 	}
 	require.NoError(t, x.Apply(ctx, index.Change{Delete: gone, At: day}))
 	check("smaller")
-	n, err := index.RemoveProvider(ctx, d, "p1")
+	n, err := removal.FromSearch(ctx, d, "p1")
 	require.NoError(t, err)
 	assert.EqualValues(t, len(have), n)
 	clear(have)
@@ -237,7 +238,7 @@ func search(t *testing.T, d *db.DB) {
 	require.NoError(t, x.Restrict(ctx, map[string]bool{"toss": true}))
 	assert.Empty(t, search(index.Query{Text: "messages"})[0].Whole)
 	assert.NotEmpty(t, search(index.Query{Text: "취소"})[0].Whole)
-	require.NoError(t, index.Erase(ctx, x.DB))
+	require.NoError(t, removal.EraseSearch(ctx, x.DB))
 	assert.Equal(t, []string{"a"}, ids(search(index.Query{Text: "card"})))
 }
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/cmd/search/embed"
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/embed"
 )
 
 // Query is a question.

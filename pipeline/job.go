@@ -1,3 +1,4 @@
+// Package pipeline has the graph of each job, one file each, and the list of the jobs. No promise: see docs/library.md.
 package pipeline
 
 import (

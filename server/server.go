@@ -5,7 +5,7 @@
 // It does none of a run's work. Each run is a child process of the pipeline
 // program, and all that is known about it is in the store's ledger (io/ledger). So
 // a server can be killed and restarted, and several servers can share one store.
-// The package does not link Beam, so its tests build fast.
+// The package does not link Beam, so its tests build fast. No promise: see docs/library.md.
 package server
 
 import (

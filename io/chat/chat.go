@@ -1,5 +1,5 @@
 // Package chat asks an OpenAI-compatible endpoint for one answer: POST
-// {base}/chat/completions (platform.openai.com/docs/api-reference/chat).
+// {base}/chat/completions (platform.openai.com/docs/api-reference/chat). No promise: see docs/library.md.
 package chat
 
 import (

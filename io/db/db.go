@@ -3,7 +3,7 @@
 // once for both, with $1, $2 … and standard SQL. On PostgreSQL a time is a timestamptz, NULL
 // for none; a boolean is a boolean and JSON is jsonb. On SQLite, and for the program on both,
 // a time is an int64 of microseconds since 1970 UTC, 0 for none; a boolean is 0 or 1 and JSON
-// is text.
+// is text. No promise: see docs/library.md.
 package db
 
 import (

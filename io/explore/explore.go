@@ -1,5 +1,5 @@
 // Package explore is the form in which a job lets others look at what it found, one thing
-// at a time: the server shows it on pages and in its API, and knows no job's code.
+// at a time: the server shows it on pages and in its API, and knows no job's code. No promise: see docs/library.md.
 package explore
 
 import (

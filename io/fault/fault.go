@@ -1,5 +1,5 @@
 // Package fault says whose fault an error is. Only theirs is a fact about the outside: what
-// our side lacks waits, then stops the run, and nothing is recorded of a site for it.
+// our side lacks waits, then stops the run, and nothing is recorded of a site for it. No promise: see docs/library.md.
 package fault
 
 import (

@@ -1,5 +1,5 @@
 // Package freeport finds ports for programs that tests start and that cannot choose one
-// themselves.
+// themselves. No promise: see docs/library.md.
 package freeport
 
 import (

@@ -1,6 +1,6 @@
 // Package kept keeps documents that people change in a store. A change is a new version,
 // with its time and author; no version is ever replaced. Of two people who change the
-// same version, one succeeds.
+// same version, one succeeds. No promise: see docs/library.md.
 package kept
 
 import (

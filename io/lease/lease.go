@@ -14,7 +14,7 @@
 //
 // Transactions on the database that has a lease's record are fenced: each one checks
 // the lease's token before it commits (With). A store cannot tell who writes an
-// object, so there only Check prevents a late write.
+// object, so there only Check prevents a late write. No promise: see docs/library.md.
 package lease
 
 import (

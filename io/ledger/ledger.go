@@ -14,7 +14,7 @@
 //	runs/{run_id}/log, log.1          its log, the newest lines and the ones before
 //	dead-letters/{job}/{id}.json      a failure that a person should see
 //	sites/{job}/{site}.json           whether a site is open, since when, and what to do
-//	force/{job}/{filters}.json        a forced run that is not complete
+//	force/{job}/{filters}.json        a forced run that is not complete No promise: see docs/library.md.
 package ledger
 
 import (

@@ -1,6 +1,6 @@
 // Package openai sends requests to an endpoint with OpenAI's API
 // (platform.openai.com/docs/api-reference). Programs such as vLLM, Ollama and llama.cpp
-// serve the same.
+// serve the same. No promise: see docs/library.md.
 package openai
 
 import (

@@ -1,7 +1,7 @@
 // Package printable makes text from outside the program, such as a URL or a
 // server's response, safe to print on a terminal: control characters (ESC, BEL,
 // C1), bidirectional controls and other invisible characters are escaped as in
-// JSON (\u001b).
+// JSON (\u001b). No promise: see docs/library.md.
 package printable
 
 import (

@@ -5,7 +5,7 @@
 // the command of any job that reaches it. It takes neither an address nor a
 // listener, and begins to serve at once. But it logs its port before it serves:
 // a log handler is called between the two, and there the socket is replaced.
-// Nothing is read from connections that were made before.
+// Nothing is read from connections that were made before. No promise: see docs/library.md.
 package prism
 
 import (

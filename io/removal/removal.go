@@ -1,5 +1,5 @@
 // Package removal records requests to remove what was kept of a source, until when that
-// must be done, what was tried, and the receipt that says what was removed.
+// must be done, what was tried, and the receipt that says what was removed. No promise: see docs/library.md.
 package removal
 
 import (

@@ -1,6 +1,7 @@
 // Package rows writes rows of one Go struct as Parquet, JSON lines or CSV, and says their
 // JSON Schema. The struct is the one place that names the columns: each field has a tag
 // parquet with the column's name and Parquet's options, and a tag doc with its meaning.
+// No promise: see docs/library.md.
 package rows
 
 import (

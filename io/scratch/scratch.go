@@ -1,5 +1,5 @@
 // Package scratch makes folders for temporary files that do not stay for ever: the folder
-// of a process that was killed is removed by a later process.
+// of a process that was killed is removed by a later process. No promise: see docs/library.md.
 package scratch
 
 import (

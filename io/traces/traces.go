@@ -5,7 +5,7 @@
 // A run and its lanes are one trace, whose identifier follows from the run's: so workers
 // on other machines add to it without being told. A visit is a trace of its own with a
 // link to its lane, because no reader of traces shows one of a million visits. Only a
-// share of the visits is recorded, each with all its requests.
+// share of the visits is recorded, each with all its requests. No promise: see docs/library.md.
 package traces
 
 import (

@@ -1,6 +1,6 @@
 // Package untrusted cleans and bounds text from outside the program: that of
 // pages, headers, sitemaps and raw files. Every job passes such text through it
-// where the text enters, so that no database, index or file refuses it later.
+// where the text enters, so that no database, index or file refuses it later. No promise: see docs/library.md.
 package untrusted
 
 import (

@@ -1,5 +1,5 @@
 // Package warc writes and reads WARC 1.1 files (ISO 28500:2017) in which each record
-// is a gzip member of its own, so that one record can be read without those before it.
+// is a gzip member of its own, so that one record can be read without those before it. No promise: see docs/library.md.
 package warc
 
 import (

@@ -1,5 +1,5 @@
 // Package cli is the command line: flags, environment and file, help, and the
-// commands. Outside scripts rely on its flags, messages and exit codes.
+// commands. Outside scripts rely on its flags, messages and exit codes. No promise: see docs/library.md.
 package cli
 
 import (

@@ -1,6 +1,6 @@
 // Package estimate says before a run what it will cost: requests, bytes, hours, calls to
 // the store and their price. It computes them from the run's work and from the reports of
-// earlier runs.
+// earlier runs. No promise: see docs/library.md.
 package estimate
 
 import (

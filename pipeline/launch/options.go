@@ -1,6 +1,6 @@
 // Package launch takes one run from its lease to its report: it opens the store,
 // acquires and renews the job's lease, submits the graph to a Beam runner, waits
-// for its end, and writes how it ended. It also starts Beam's workers.
+// for its end, and writes how it ended. It also starts Beam's workers. No promise: see docs/library.md.
 package launch
 
 import (

@@ -1,5 +1,5 @@
 // Package option describes what can be set. One description makes an option's flag, environment variable, key of a file, field of a
-// request with its schema, form field, line of the reference, and refusal.
+// request with its schema, form field, line of the reference, and refusal. No promise: see docs/library.md.
 package option
 
 import (

@@ -1,5 +1,5 @@
 // Package usage has the errors of wrong usage. They are found before anything is
-// touched, and they have their own exit code, apart from failures.
+// touched, and they have their own exit code, apart from failures. No promise: see docs/library.md.
 package usage
 
 import (

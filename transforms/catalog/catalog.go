@@ -1,6 +1,6 @@
 // Package catalog has the catalog job's stages. In a lane each site is crawled by its own
 // engine: list pages, product pages and products are tasks, and each kind of task has a
-// queue and a pool of workers.
+// queue and a pool of workers. No promise: see docs/library.md.
 package catalog
 
 import (

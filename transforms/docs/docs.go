@@ -1,5 +1,5 @@
 // Package docs crawls the documentation of API providers: it fetches their pages,
-// cuts them into chunks, stores them, and reports what changed since the last crawl.
+// cuts them into chunks, stores them, and reports what changed since the last crawl. No promise: see docs/library.md.
 package docs
 
 import (

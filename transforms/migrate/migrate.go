@@ -1,6 +1,6 @@
 // Package migrate copies raw files of the legacy layout
 // (research/datasets/country=sg/category=news/2026-01-28_0001.json) to the keys
-// that the seed job reads.
+// that the seed job reads. No promise: see docs/library.md.
 package migrate
 
 import (

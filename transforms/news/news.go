@@ -1,6 +1,6 @@
 // Package news has the stages of the news job: they choose the publishers and crawl them
 // within the run's limits. Package engine crawls one publisher. Each publisher has its
-// own folder or YAML file.
+// own folder or YAML file. No promise: see docs/library.md.
 package news
 
 import (

@@ -25,7 +25,7 @@
 //	}
 //	err = worker.KeepSite(ctx, "docs.example.com", verdict) // its history, the report and the alert
 //
-// The package sends no requests and stores nothing. io/ledger keeps the history.
+// The package sends no requests and stores nothing. io/ledger keeps the history. No promise: see docs/library.md.
 package site
 
 import (

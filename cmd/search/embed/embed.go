@@ -1,5 +1,5 @@
 // Package embed asks an OpenAI-compatible endpoint for the embeddings of texts: POST
-// {base}/embeddings (platform.openai.com/docs/api-reference/embeddings).
+// {base}/embeddings (platform.openai.com/docs/api-reference/embeddings). No promise: see docs/library.md.
 package embed
 
 import (

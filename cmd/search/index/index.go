@@ -1,7 +1,7 @@
 // Package index is the index by which the chunks of documentation are found: by their
 // words and by their vectors, in SQLite or PostgreSQL. Of a chunk it keeps 200 characters
 // and a link, and the whole text only where the provider's terms allow that. The words
-// are kept in alphabetical order, and vectors in a table without any text.
+// are kept in alphabetical order, and vectors in a table without any text. No promise: see docs/library.md.
 package index
 
 import (

@@ -2,7 +2,7 @@
 
 // Package dbtest gives tests a database of their own: a SQLite file, and
 // a schema of a PostgreSQL that the test process starts by itself from Debian's
-// package.
+// package. No promise: see docs/library.md.
 package dbtest
 
 import (

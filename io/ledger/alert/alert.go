@@ -1,6 +1,6 @@
 // Package alert compares the figures of a run with thresholds, for the run's own
 // report and for the server. Both use the same rules. Each figure has one unit: a
-// share from 0 to 1, seconds, or a count.
+// share from 0 to 1, seconds, or a count. No promise: see docs/library.md.
 package alert
 
 import (

@@ -2,7 +2,7 @@
 // that imports it. Beam's own transforms, such as textio and parquetio, then read and write
 // buckets with the settings of package store: AWS_… for keys and AWS_ENDPOINT_URL for another
 // S3 server, R2_ACCOUNT_ID or R2_ENDPOINT for r2. Do not import Beam's package filesystem/s3
-// as well: a scheme can be registered once.
+// as well: a scheme can be registered once. No promise: see docs/library.md.
 package beamfs
 
 import (

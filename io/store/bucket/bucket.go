@@ -1,6 +1,6 @@
 // Package bucket opens the buckets of s3://, r2:// and gs:// for package store, in a
 // program that imports it. Package store is without it: linking the services' libraries
-// takes seconds for each test program.
+// takes seconds for each test program. No promise: see docs/library.md.
 package bucket
 
 import (

@@ -1,6 +1,6 @@
 // Package hive parses and makes the Hive-style keys of the bucket: those of raw
 // files and those of a domain's results. It is pure: a key is a string, it calls
-// no store.
+// no store. No promise: see docs/library.md.
 package hive
 
 import (

@@ -1,5 +1,5 @@
 // Package price says what the provider of a store charges for calls, storage and
-// traffic, by a list of prices.
+// traffic, by a list of prices. No promise: see docs/library.md.
 package price
 
 import (

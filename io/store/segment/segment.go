@@ -8,7 +8,7 @@
 //
 // A writer that has lost its lane cannot commit: the next one has appended a begin, so
 // its number is not free any more, or its entry is not the newest one. A begin names the
-// commits that are valid so far, so the begins before it are swept.
+// commits that are valid so far, so the begins before it are swept. No promise: see docs/library.md.
 package segment
 
 import (

@@ -1,5 +1,5 @@
 // Package storetest is the conformance suite of store.Store, and the real
-// servers that tests run stores against.
+// servers that tests run stores against. No promise: see docs/library.md.
 package storetest
 
 import (

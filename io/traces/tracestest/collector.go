@@ -1,4 +1,4 @@
-// Package tracestest has a collector of OpenTelemetry traces for tests.
+// Package tracestest has a collector of OpenTelemetry traces for tests. No promise: see docs/library.md.
 package tracestest
 
 import (

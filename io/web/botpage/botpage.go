@@ -1,5 +1,5 @@
 // Package botpage writes the page that the crawlers' User-Agent names: who crawls, why,
-// how to reach them, and how to be left out.
+// how to reach them, and how to be left out. No promise: see docs/library.md.
 package botpage
 
 import (

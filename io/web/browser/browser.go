@@ -1,5 +1,5 @@
 // Package browser renders pages with a headless Chromium that has no network of its own:
-// each request of a page is answered by the caller, who asks politely, or fails.
+// each request of a page is answered by the caller, who asks politely, or fails. No promise: see docs/library.md.
 package browser
 
 import (

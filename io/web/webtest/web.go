@@ -9,7 +9,7 @@
 // It is an HTTP proxy too: with http://ADDR in HTTP_PROXY and HTTPS_PROXY it answers for any URL.
 //
 // Links, Sitemap lines and redirects keep the scheme and the host (with its port) of the request, so a client that speaks
-// plain HTTP stays in plain HTTP.
+// plain HTTP stays in plain HTTP. No promise: see docs/library.md.
 package webtest
 
 import (

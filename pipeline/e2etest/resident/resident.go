@@ -1,4 +1,4 @@
-// Package resident measures the memory of other processes.
+// Package resident measures the memory of other processes. No promise: see docs/library.md.
 package resident
 
 import (

@@ -1,3 +1,3 @@
 // Package search has the end-to-end tests of the search index: on a PostgreSQL with
-// pgvector, and by questions on real documentation. Build tag e2e.
+// pgvector, and by questions on real documentation. Build tag e2e. No promise: see docs/library.md.
 package search

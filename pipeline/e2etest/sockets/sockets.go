@@ -1,4 +1,4 @@
-// Package sockets finds the sockets of a process that other machines can reach.
+// Package sockets finds the sockets of a process that other machines can reach. No promise: see docs/library.md.
 package sockets
 
 import (

@@ -1,6 +1,6 @@
 // Package catalogsim adds simulated product registers and shops to the
 // simulated web, for tests and for the catalog job's --web=demo. All of it
-// is demo data: the products, companies and certificates do not exist.
+// is demo data: the products, companies and certificates do not exist. No promise: see docs/library.md.
 package catalogsim
 
 import (

@@ -1,5 +1,5 @@
 // Package sites has the sites of the catalog job that ship with the
-// program, one YAML file each.
+// program, one YAML file each. No promise: see docs/library.md.
 package sites
 
 import "embed"

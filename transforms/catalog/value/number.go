@@ -1,5 +1,5 @@
 // Package value reads numbers, amounts of money and dates as people write them.
-// A text that can be read in two ways is an error, which says how to choose one.
+// A text that can be read in two ways is an error, which says how to choose one. No promise: see docs/library.md.
 package value
 
 import (

@@ -1,5 +1,5 @@
 // Package apidesc finds the OpenAPI descriptions of a site: those that its pages and
-// its API catalog (RFC 9727) name, and the places where they usually are. It is pure.
+// its API catalog (RFC 9727) name, and the places where they usually are. It is pure. No promise: see docs/library.md.
 package apidesc
 
 import (

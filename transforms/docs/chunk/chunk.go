@@ -1,5 +1,5 @@
 // Package chunk cuts Markdown into pieces for embedding and compares two states
-// of a page by its blocks. It is pure: no network, no clock, no logging.
+// of a page by its blocks. It is pure: no network, no clock, no logging. No promise: see docs/library.md.
 package chunk
 
 import (

@@ -1,6 +1,6 @@
 // Package content turns the pages of documentation sites into Markdown: it finds
 // the main content (candidates), drops what surrounds it (clutter), and renders
-// the rest (writer). It is pure: no network, no clock, no logging.
+// the rest (writer). It is pure: no network, no clock, no logging. No promise: see docs/library.md.
 package content
 
 import (

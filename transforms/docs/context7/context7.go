@@ -1,5 +1,5 @@
 // Package context7 reads the answers of Context7's API (context7.com/docs/api-guide),
-// which has the documentation of many libraries. It is pure.
+// which has the documentation of many libraries. It is pure. No promise: see docs/library.md.
 package context7
 
 import (

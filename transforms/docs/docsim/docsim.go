@@ -1,7 +1,7 @@
 // Package docsim is demo data: simulated documentation sites of the fifteen
 // providers in package policies. Hosts, paths and selectors are the real ones, and
 // the HTML is like that of each site's generator; the text is invented. No content
-// comes from a provider.
+// comes from a provider. No promise: see docs/library.md.
 package docsim
 
 import (

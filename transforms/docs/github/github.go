@@ -1,5 +1,5 @@
 // Package github reads what GitHub's REST API says of a repository of documentation: the
-// files of its tree, and which page each is. It is pure.
+// files of its tree, and which page each is. It is pure. No promise: see docs/library.md.
 package github
 
 import (

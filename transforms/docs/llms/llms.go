@@ -1,5 +1,5 @@
 // Package llms reads llms.txt and llms-full.txt (llmstxt.org): the list of a site's
-// pages for language models, and the text of all of them in one file. It is pure.
+// pages for language models, and the text of all of them in one file. It is pure. No promise: see docs/library.md.
 package llms
 
 import (

@@ -1,6 +1,6 @@
 // Package pdf turns PDF documents into Markdown with headings and the place of each
 // page. PDFium reads them, in a WebAssembly machine with bounds on memory and time: a
-// hostile file can only fail itself.
+// hostile file can only fail itself. No promise: see docs/library.md.
 package pdf
 
 import (

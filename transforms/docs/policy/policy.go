@@ -1,6 +1,6 @@
 // Package policy reads the crawling policies of documentation providers: one YAML
 // file for each provider, with the fields of Policy. It is pure: files come as an
-// fs.FS, and nothing is fetched.
+// fs.FS, and nothing is fetched. No promise: see docs/library.md.
 package policy
 
 import (

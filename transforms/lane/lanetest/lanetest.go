@@ -1,4 +1,4 @@
-// Package lanetest helps the tests of a job's stages.
+// Package lanetest helps the tests of a job's stages. No promise: see docs/library.md.
 package lanetest
 
 import (

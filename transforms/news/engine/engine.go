@@ -1,6 +1,6 @@
 // Package engine crawls one news provider: robots.txt, sitemaps, and the newest
 // articles, with one request at a time. It knows nothing about the pages of publishers,
-// and a provider knows nothing about HTTP, storage and duplicates.
+// and a provider knows nothing about HTTP, storage and duplicates. No promise: see docs/library.md.
 package engine
 
 import (

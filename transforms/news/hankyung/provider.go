@@ -1,5 +1,6 @@
 // Package hankyung is 한국경제 (The Korea Economic Daily, hankyung.com) as a news
 // provider: this file implements provider.Provider, parser.go reads its pages, policy.go its addresses.
+// No promise: see docs/library.md.
 package hankyung
 
 import (

@@ -1,5 +1,6 @@
 // Package mk is 매일경제 (Maeil Business Newspaper, mk.co.kr) as a news provider:
 // this file implements provider.Provider, parser.go reads its pages, policy.go its addresses.
+// No promise: see docs/library.md.
 package mk
 
 import (

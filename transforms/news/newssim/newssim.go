@@ -1,7 +1,7 @@
 // Package newssim adds simulated news publishers to the simulated web,
 // for tests and for the news job's --web=demo. All of it is demo data: the
 // articles and the reporters do not exist. Two have the
-// addresses and the page layout of real publishers.
+// addresses and the page layout of real publishers. No promise: see docs/library.md.
 package newssim
 
 import (

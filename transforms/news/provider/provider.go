@@ -1,7 +1,7 @@
 // Package provider has what is needed to add a news publisher: the interface that the engine
 // uses, publishers that are one YAML file, and tests with snapshots of pages.
 // A provider knows its publisher's pages and addresses. It never sends a request,
-// stores, or looks for duplicates. It is pure: no network, no clock, no logging.
+// stores, or looks for duplicates. It is pure: no network, no clock, no logging. No promise: see docs/library.md.
 package provider
 
 import (

@@ -1,5 +1,5 @@
 // Package publishers has the declarative publishers of the news job that
-// ship with the program, one YAML file each.
+// ship with the program, one YAML file each. No promise: see docs/library.md.
 package publishers
 
 import (

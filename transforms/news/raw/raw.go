@@ -1,5 +1,5 @@
 // Package raw stores news articles in SQL until their retention ends: one row for
-// each article, under the key that its provider's policy names.
+// each article, under the key that its provider's policy names. No promise: see docs/library.md.
 package raw
 
 import (

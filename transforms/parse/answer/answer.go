@@ -14,7 +14,7 @@
 //
 // Where a phrase stands decides, and how much other text there is, not the phrase alone: a page about captchas, cookies
 // or the status 404 is a page. A consent banner on a page, a login form in its header and the teaser of an
-// article with a paywall are parts of pages.
+// article with a paywall are parts of pages. No promise: see docs/library.md.
 package answer
 
 import "github.com/newsfork/seed-engine/io/untrusted"

@@ -1,5 +1,5 @@
 // Package budget bounds the size of all documents that the process parses at
-// the same time, over all jobs and lanes.
+// the same time, over all jobs and lanes. No promise: see docs/library.md.
 package budget
 
 import (

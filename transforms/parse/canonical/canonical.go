@@ -1,6 +1,6 @@
 // Package canonical has the key that identifies a web page, the address to fetch
 // it from, and the scopes of path patterns that a crawl may visit. It is pure: no
-// network, no clock, no logging.
+// network, no clock, no logging. No promise: see docs/library.md.
 package canonical
 
 import (

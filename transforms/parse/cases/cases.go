@@ -1,5 +1,5 @@
 // Package cases reads test cases from the suites of other parsers, in one format. They
-// are in a folder next to the repository (../shared/cases).
+// are in a folder next to the repository (../shared/cases). No promise: see docs/library.md.
 package cases
 
 import (

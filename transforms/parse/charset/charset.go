@@ -1,6 +1,6 @@
 // Package charset turns the bytes of pages, feeds and sitemaps into text,
 // whether they declare their encoding or not. It is pure: no network,
-// no clock, no logging.
+// no clock, no logging. No promise: see docs/library.md.
 package charset
 
 import (

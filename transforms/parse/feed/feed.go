@@ -1,5 +1,5 @@
 // Package feed reads the items of RSS, RDF, Atom and JSON feeds and finds the
-// feeds that a web page links to. It is pure: no network, no clock, no logging.
+// feeds that a web page links to. It is pure: no network, no clock, no logging. No promise: see docs/library.md.
 package feed
 
 import (

@@ -1,4 +1,4 @@
-// Package hostile runs parsers on text that was made to cost them much, for tests.
+// Package hostile runs parsers on text that was made to cost them much, for tests. No promise: see docs/library.md.
 package hostile
 
 import (

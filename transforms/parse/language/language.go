@@ -1,6 +1,7 @@
 // Package language says in which language a text is written. It knows the scripts of one
 // language, such as Hangul, and elsewhere the most frequent words of each, which are a third of
 // every text and hardly ever names. It is pure, and reads the beginning of a text only.
+// No promise: see docs/library.md.
 package language
 
 import (

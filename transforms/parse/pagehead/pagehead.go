@@ -1,6 +1,6 @@
 // Package pagehead reads a page's instructions to crawlers: whether it may be
 // indexed, which page it is a copy of (canonical), and where it redirects
-// browsers (refresh). It is pure.
+// browsers (refresh). It is pure. No promise: see docs/library.md.
 package pagehead
 
 import (

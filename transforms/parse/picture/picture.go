@@ -1,5 +1,5 @@
 // Package picture recognises an image by its bytes, and reads its width and height from
-// its header. It decodes no pixels.
+// its header. It decodes no pixels. No promise: see docs/library.md.
 package picture
 
 import (

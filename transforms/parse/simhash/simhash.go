@@ -1,6 +1,6 @@
 // Package simhash tells texts that are nearly the same from others by a number of 64 bits
 // (Charikar, "Similarity Estimation Techniques from Rounding Algorithms", 2002). It is
-// pure: no network, no clock, no logging.
+// pure: no network, no clock, no logging. No promise: see docs/library.md.
 package simhash
 
 import (

@@ -1,4 +1,4 @@
-// Package similar finds the names that somebody may have meant by a misspelt one.
+// Package similar finds the names that somebody may have meant by a misspelt one. No promise: see docs/library.md.
 package similar
 
 import (

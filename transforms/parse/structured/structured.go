@@ -5,7 +5,7 @@
 //
 //	data := structured.Read(root)          // a page that html.Parse has read
 //	if p, ok := data.Product(); ok { … }   // also Article
-//	for it := range data.All("Event") { … it.Text("name") … }
+//	for it := range data.All("Event") { … it.Text("name") … } No promise: see docs/library.md.
 package structured
 
 import (

@@ -1,5 +1,5 @@
 // Package xmltext walks the tags of sitemaps and feeds, which are seldom well-formed XML. It is
-// pure: no network, no clock, no logging.
+// pure: no network, no clock, no logging. No promise: see docs/library.md.
 package xmltext
 
 import (

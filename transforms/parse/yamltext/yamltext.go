@@ -1,5 +1,5 @@
 // Package yamltext reads YAML. An error is one line of text that starts with the
-// line number; a panic of the library is returned as an error.
+// line number; a panic of the library is returned as an error. No promise: see docs/library.md.
 package yamltext
 
 import (

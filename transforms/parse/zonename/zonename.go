@@ -1,4 +1,5 @@
 // Package zonename knows the offsets from UTC that the names of time zones mean in texts.
+// No promise: see docs/library.md.
 package zonename
 
 // hours are the offsets of names that mean one offset; -5 of EST is that of RFC 822, which

@@ -3,7 +3,7 @@
 // whole project.
 //
 // The package is pure: no network, no clock, no logging. It returns its corrections
-// as notes, for the caller to log.
+// as notes, for the caller to log. No promise: see docs/library.md.
 package domain
 
 import (

@@ -1,6 +1,6 @@
 // Package metadata is the format of domain_metadata.json. Validate checks what
 // Marshal writes against domain_metadata.schema.json, which other programs can use
-// too. The required fields never change; new ones are optional.
+// too. The required fields never change; new ones are optional. No promise: see docs/library.md.
 package metadata
 
 import (

@@ -5,7 +5,7 @@
 // Beyond the schema it accepts the following, because such files exist: a byte order
 // mark, unknown fields, duplicate keys (the last one wins, except that records
 // may be there only once: the first was already visited), invalid UTF-8 (replaced
-// by U+FFFD), null for an optional field (as if absent).
+// by U+FFFD), null for an optional field (as if absent). No promise: see docs/library.md.
 package rawfile
 
 import (

@@ -1,4 +1,4 @@
-// Package table is the Parquet form of domains: a row for each domain and partition.
+// Package table is the Parquet form of domains: a row for each domain and partition. No promise: see docs/library.md.
 package table
 
 import (

@@ -1,4 +1,4 @@
-// Package indextest has the tests that a search index passes in each database.
+// Package indextest has the tests that a search index passes in each database. No promise: see docs/library.md.
 package indextest
 
 import (

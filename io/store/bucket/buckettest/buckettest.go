@@ -1,4 +1,4 @@
-// Package buckettest starts the servers of buckets that tests run against.
+// Package buckettest starts the servers of buckets that tests run against. No promise: see docs/library.md.
 package buckettest
 
 import (

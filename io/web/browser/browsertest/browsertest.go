@@ -1,4 +1,4 @@
-// Package browsertest is for tests that render pages.
+// Package browsertest is for tests that render pages. No promise: see docs/library.md.
 package browsertest
 
 import (

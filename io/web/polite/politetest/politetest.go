@@ -1,4 +1,4 @@
-// Package politetest has the clock of tests that crawl without waiting.
+// Package politetest has the clock of tests that crawl without waiting. No promise: see docs/library.md.
 package politetest
 
 import (

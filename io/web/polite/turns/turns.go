@@ -6,7 +6,7 @@
 // The file remembers some 36,000 sites, those that were asked last. It holds no
 // names, only hashes. A process that was killed gives its turns back at once, one that was
 // stopped after staleAfter. The next process then knows no better than that the request
-// has just been answered.
+// has just been answered. No promise: see docs/library.md.
 package turns
 
 import (

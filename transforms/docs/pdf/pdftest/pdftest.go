@@ -1,4 +1,4 @@
-// Package pdftest writes small PDF documents for tests and simulated sites.
+// Package pdftest writes small PDF documents for tests and simulated sites. No promise: see docs/library.md.
 package pdftest
 
 import (

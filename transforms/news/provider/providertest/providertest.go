@@ -1,4 +1,4 @@
-// Package providertest has the test that every provider of news passes.
+// Package providertest has the test that every provider of news passes. No promise: see docs/library.md.
 package providertest
 
 import (

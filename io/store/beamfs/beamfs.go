@@ -24,7 +24,9 @@ import (
 
 func init() {
 	for _, scheme := range []string{"s3", "r2"} {
-		filesystem.Register(scheme, func(context.Context) filesystem.Interface { return &files{scheme: scheme, open: map[string]store.Store{}} })
+		filesystem.Register(scheme, func(context.Context) filesystem.Interface {
+			return &files{scheme: scheme, open: map[string]store.Store{}}
+		})
 	}
 }
 

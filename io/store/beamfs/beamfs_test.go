@@ -8,8 +8,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/textio"
-	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/passert"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // the runners
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"

@@ -1,65 +1,44 @@
 package docs
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"regexp"
+	"net/http"
 	"slices"
 
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/untrusted"
-	"github.com/newsfork/seed-engine/transforms/docs/content"
-	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
-// link is a page that may be visited: its key, its address, and the address of its
-// Markdown where a list names that.
-type link struct{ key, address, twin string }
+// page is a row of the table pages, as the crawl uses it.
+type page struct {
+	key, address       string
+	depth              int
+	status             Status
+	counted            bool
+	retries            int
+	etag, lastModified string
+	contentHash        string
+	readBy             string
+	fetchedAt          int64
+	gone               bool // it had content, and was found to be gone
+	moved              bool // its redirect is permanent
+	reason             string
+	source             policy.Source // of its stored content
+	twin               string        // the address of its Markdown, where a list names that
+}
 
-// sphinxSource matches the sources of pages that Sphinx publishes next to them.
-var sphinxSource = regexp.MustCompile(`/_sources/.*\.(?:txt|rst|md|ipynb)$`)
+const selectPage = `SELECT p.key, p.address, p.depth, p.status, p.counted, p.retries, p.etag, p.last_modified, p.content_hash, p.read_by, p.fetched_at, p.gone_at,
+	p.reason, COALESCE(o.source, ''), COALESCE(o.twin, '') FROM docs_pages p LEFT JOIN docs_page_sources o ON o.provider = p.provider AND o.key = p.key `
 
-// link returns the page to which an href leads, and why it is not visited, "" if it
-// is. A seed need not match an allowed pattern.
-func (c *crawl) link(base *url.URL, href string, seed bool) (l link, why string) {
-	u, err := canonical.Address(base, href, c.policy.KeepQueryParams)
-	if err != nil {
-		return link{}, err.Error()
-	}
-	key, err := canonical.Key(u, c.policy.KeepQueryParams)
-	if err != nil {
-		return link{}, err.Error()
-	}
-	l = link{key: key, address: u.String()}
-	if err := cmp.Or(untrusted.Key(l.key), untrusted.Key(l.address)); err != nil {
-		return l, "its address: " + err.Error()
-	}
-	if content.MaskEmails(l.address) != l.address {
-		return l, "an e-mail address is part of it"
-	}
-	if host := canonical.Host(u); host != c.host {
-		return l, "another host: " + host
-	}
-	if !seed && sphinxSource.MatchString(u.Path) {
-		return l, "the source of a page that Sphinx made"
-	}
-	if c.offers.filesOnly && c.offers.files[key] == nil {
-		return l, "the repository does not have it"
-	}
-	pattern, in := c.scope.Rule(canonical.Path(key))
-	switch {
-	case in, seed && pattern == "":
-		return l, ""
-	case pattern == "":
-		return l, "no allowed path pattern matches"
-	case c.policy.Personal(pattern) != "":
-		return l, fmt.Sprintf("the personal-data block %q (%s)", c.policy.Personal(pattern), pattern)
-	}
-	return l, "the blocked path pattern " + pattern
+func scanPage(row interface{ Scan(...any) error }) (*page, error) {
+	var p page
+	var goneAt int64
+	err := row.Scan(&p.key, &p.address, &p.depth, &p.status, &p.counted, &p.retries, &p.etag, &p.lastModified, &p.contentHash, &p.readBy, &p.fetchedAt, &goneAt, &p.reason, &p.source, &p.twin)
+	p.gone = goneAt != 0
+	return &p, err
 }
 
 // queue adds pages that are new to the session at the end of their depth.
@@ -71,90 +50,56 @@ func (c *crawl) queue(ctx context.Context, tx *sql.Tx, links []link, depth int) 
 		if c.seen[l.key] || c.forbidden[l.key] {
 			continue
 		}
-		if len(c.seen) >= maxQueued {
+		if len(c.seen)+len(c.fresh) >= maxQueued {
 			return nil
 		}
 		n, err := changed(tx.ExecContext(ctx, `INSERT INTO docs_pages (provider, key, address, status, depth, session, seq, discovered_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (provider, key) DO UPDATE SET address = excluded.address, status = excluded.status, reason = '', depth = excluded.depth,
 				session = excluded.session, seq = excluded.seq, counted = FALSE, retries = 0, http_status = 0 WHERE docs_pages.session <> excluded.session`,
-			c.policy.ProviderID, l.key, l.address, Queued, depth, c.part.session, c.part.queued, db.Micros(c.clock.Now())))
+			c.id, l.key, l.address, Queued, depth, c.part.session, c.part.queued, db.Micros(c.clock.Now())))
 		if err != nil {
 			return fmt.Errorf("queueing %s: %w", l.address, err)
 		}
-		c.part.queued += n
-		if l.twin == "" || l.twin == c.offers.twins[l.key] {
+		if n > 0 {
+			c.fresh = append(c.fresh, l.key)
+			c.part.queued++
+		}
+		if l.twin == "" {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO docs_page_sources (provider, key, twin) VALUES ($1, $2, $3) ON CONFLICT (provider, key) DO UPDATE SET twin = excluded.twin`,
-			c.policy.ProviderID, l.key, l.twin); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO docs_page_sources (provider, key, twin) VALUES ($1, $2, $3)
+			ON CONFLICT (provider, key) DO UPDATE SET twin = excluded.twin WHERE docs_page_sources.twin <> excluded.twin`, c.id, l.key, l.twin); err != nil {
 			return fmt.Errorf("recording the Markdown of %s: %w", l.address, err)
 		}
 	}
 	return nil
 }
 
-// remember marks pages as seen after a transaction has queued them.
-func (c *crawl) remember(links []link, depth int) {
-	if depth > c.policy.MaxDepth {
-		return
-	}
-	for _, l := range links {
-		if len(c.seen) < maxQueued {
-			c.seen[l.key] = true
-		}
-		if l.twin != "" {
-			c.offers.twins[l.key] = l.twin
-		}
-	}
-}
-
-// adopt queues a page of an earlier session with its stored content.
-func (c *crawl) adopt(ctx context.Context, tx *sql.Tx, p *page) error {
-	_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, reason = '', session = $2, seq = $3, counted = FALSE, retries = 0, http_status = 0 WHERE provider = $4 AND key = $5`,
-		Queued, c.part.session, c.part.queued, c.policy.ProviderID, p.key)
-	c.part.queued++
-	return err
-}
-
 // load reads which pages of the provider the session already has.
 func (c *crawl) load(ctx context.Context) error {
-	known := func(into map[string]bool, query string, args ...any) error {
-		rows, err := c.db.QueryContext(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		return each(rows, func() error {
-			var key string
-			err := rows.Scan(&key)
-			into[key] = true
-			return err
-		})
+	seen, err := db.Texts(ctx, c.db, `SELECT key FROM docs_pages WHERE provider = $1 AND session = $2`, c.id, c.part.session)
+	forbidden, ferr := db.Texts(ctx, c.db, `SELECT key FROM docs_blocked_urls WHERE provider = $1`, c.id)
+	if err := errors.Join(err, ferr, c.loadNotices(ctx)); err != nil {
+		return fmt.Errorf("reading the frontier of %s: %w", c.id, err)
 	}
-	if err := errors.Join(
-		known(c.seen, `SELECT key FROM docs_pages WHERE provider = $1 AND session = $2`, c.policy.ProviderID, c.part.session),
-		known(c.forbidden, `SELECT key FROM docs_blocked_urls WHERE provider = $1`, c.policy.ProviderID),
-		c.loadCopies(ctx), c.loadNotices(ctx)); err != nil {
-		return fmt.Errorf("reading the frontier of %s: %w", c.policy.ProviderID, err)
+	for _, key := range seen {
+		c.seen[key] = true
 	}
-	return c.liftLost(ctx)
-}
-
-// liftLost lets a provider be requested again whose seeds are all forbidden: its site refused
-// for a while, which an earlier version took for a refusal of each page.
-func (c *crawl) liftLost(ctx context.Context) error {
-	for _, raw := range c.policy.SeedURLs {
-		if l, why := c.link(nil, raw, true); why != "" || !c.forbidden[l.key] {
-			return nil
-		}
+	for _, key := range forbidden {
+		c.forbidden[key] = true
 	}
-	if len(c.forbidden) == 0 {
+	// A provider whose seeds are all forbidden is requested again: its site refused for a while,
+	// which an earlier version took for a refusal of each page.
+	lost := func(raw string) bool {
+		l, why := c.link(nil, raw, true)
+		return why == "" && c.forbidden[l.key]
+	}
+	if len(forbidden) == 0 || slices.ContainsFunc(c.policy.SeedURLs, func(raw string) bool { return !lost(raw) }) {
 		return nil
 	}
-	if _, err := Unblock(ctx, c.db, c.policy.ProviderID, ""); err != nil {
-		return err
-	}
 	clear(c.forbidden)
-	return nil
+	_, err = Unblock(ctx, c.db, c.id, "")
+	return err
 }
 
 // seed queues the seeds and, at depth 1, the pages of the sitemap.
@@ -166,28 +111,28 @@ func (c *crawl) seed(ctx context.Context) error {
 	for _, raw := range c.policy.SeedURLs {
 		if l, why := c.link(nil, raw, true); why == "" {
 			seeds = append(seeds, l)
-		} else if !c.offers.filesOnly {
-			c.w.Log.Warn("seed_refused", "provider", c.policy.ProviderID, "url", raw, "reason", why)
+		} else if !c.filesOnly {
+			c.log.Warn("seed_refused", "url", raw, "reason", why)
 		}
 	}
 	var listed []link
-	if c.policy.SitemapURL != "" && !c.offers.filesOnly {
+	if c.policy.SitemapURL != "" && !c.filesOnly {
 		var err error
 		if listed, err = c.sitemap(ctx); err != nil {
 			return err
 		}
 	}
 	if len(listed) > 0 && !c.onlyHTML() {
-		c.offers.list = c.policy.SitemapURL
-		if err := c.noteOffer(ctx, listSitemap, c.policy.SitemapURL, "found", fmt.Sprintf("it lists %d pages", len(listed)), nil); err != nil {
+		c.lists.list = c.policy.SitemapURL
+		if err := c.note(ctx, listSitemap, c.policy.SitemapURL, "found", fmt.Sprintf("it lists %d pages", len(listed)), nil); err != nil {
 			return err
 		}
 	}
-	more, err := c.discover(ctx)
+	more, err := c.lists.discover(ctx)
 	if err != nil {
 		return err
 	}
-	listed = slices.Concat(c.offers.filePages, c.offers.places, more, listed) // the llms.txt knows the Markdown of its pages
+	listed = slices.Concat(c.repo.pages, c.api.places, more, listed) // the llms.txt knows the Markdown of its pages
 	err = c.advance(ctx, func(tx *sql.Tx) error {
 		if err := c.queue(ctx, tx, seeds, 0); err != nil {
 			return err
@@ -195,33 +140,20 @@ func (c *crawl) seed(ctx context.Context) error {
 		return c.queue(ctx, tx, listed, 1)
 	})
 	if err != nil {
-		return fmt.Errorf("queueing the seeds of %s: %w", c.policy.ProviderID, err)
+		return fmt.Errorf("queueing the seeds of %s: %w", c.id, err)
 	}
-	c.remember(seeds, 0)
-	c.remember(listed, 1)
 	return nil
-}
-
-const pageColumns = `key, address, depth, status, counted, retries, etag, last_modified, content_hash, read_by, fetched_at, gone_at`
-
-func scanPage(row interface{ Scan(...any) error }) (*page, error) {
-	var p page
-	var goneAt int64
-	err := row.Scan(&p.key, &p.address, &p.depth, &p.status, &p.counted, &p.retries, &p.etag, &p.lastModified, &p.contentHash, &p.readBy, &p.fetchedAt, &goneAt)
-	p.gone = goneAt != 0
-	return &p, err
 }
 
 // next returns the first page of the queue, nil when it is empty. The order is breadth
 // first, and within a depth by discovery.
 func (c *crawl) next(ctx context.Context) (*page, error) {
-	p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM docs_pages
-		WHERE provider = $1 AND session = $2 AND status = $3 ORDER BY depth, seq LIMIT 1`, c.policy.ProviderID, c.part.session, Queued))
+	p, err := scanPage(c.db.QueryRowContext(ctx, selectPage+`WHERE p.provider = $1 AND p.session = $2 AND p.status = $3 ORDER BY p.depth, p.seq LIMIT 1`, c.id, c.part.session, Queued))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading the next page of %s: %w", c.policy.ProviderID, err)
+		return nil, fmt.Errorf("reading the next page of %s: %w", c.id, err)
 	}
 	return p, nil
 }
@@ -235,9 +167,9 @@ const forbiddenKept = 3
 // the policy no longer allows are dropped without a request.
 func (c *crawl) recheck(ctx context.Context) (*page, error) {
 	for {
-		p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM docs_pages
-			WHERE provider = $1 AND session <> $2 AND content_hash <> '' AND NOT EXISTS (SELECT 1 FROM docs_blocked_urls b WHERE b.provider = docs_pages.provider AND b.key = docs_pages.key
-				AND (SELECT COUNT(*) FROM docs_sessions s WHERE s.started_at >= b.blocked_at) < $3) ORDER BY depth, seq, key LIMIT 1`, c.policy.ProviderID, c.part.session, forbiddenKept))
+		p, err := scanPage(c.db.QueryRowContext(ctx, selectPage+`WHERE p.provider = $1 AND p.session <> $2 AND p.content_hash <> ''
+			AND NOT EXISTS (SELECT 1 FROM docs_blocked_urls b WHERE b.provider = p.provider AND b.key = p.key
+				AND (SELECT COUNT(*) FROM docs_sessions s WHERE s.started_at >= b.blocked_at) < $3) ORDER BY p.depth, p.seq, p.key LIMIT 1`, c.id, c.part.session, forbiddenKept))
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return nil, nil
@@ -246,22 +178,64 @@ func (c *crawl) recheck(ctx context.Context) (*page, error) {
 		}
 		l, why := c.link(nil, p.address, p.depth == 0)
 		if why == "" && c.forbidden[p.key] {
-			why = "it answered 403 before"
+			why = answered403
 		}
 		if why == "" && l.key != p.key {
 			why = "its key is now " + l.key
 		}
-		if err := c.advance(ctx, func(tx *sql.Tx) error { return c.adopt(ctx, tx, p) }); err != nil {
-			return nil, fmt.Errorf("queueing %s again: %w", p.address, err)
+		if err := c.requeue(ctx, p.key); err != nil {
+			return nil, err
 		}
-		c.seen[p.key] = true
 		if why == "" {
 			p.status, p.counted, p.retries = Queued, false, 0
 			return p, nil
 		}
-		c.w.Log.Warn("page_dropped", "provider", c.policy.ProviderID, "url", p.address, "reason", why)
+		c.log.Warn("page_dropped", "url", p.address, "reason", why)
 		if err := c.close(ctx, &chain{page: p, now: p}, ending{status: Deleted, reason: why, gone: true}); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// requeue queues a page once more, with its stored content.
+func (c *crawl) requeue(ctx context.Context, key string) error {
+	err := c.advance(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, reason = '', session = $2, seq = $3, counted = FALSE, retries = 0, http_status = 0 WHERE provider = $4 AND key = $5`,
+			Queued, c.part.session, c.part.queued, c.id, key)
+		c.part.queued++
+		c.fresh = append(c.fresh, key)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("queueing %s again: %w", key, err)
+	}
+	return nil
+}
+
+// settleCopies ends the pages that were skipped for their originals, when no page is left to
+// ask for. What is stored of them is removed if the original has content. If it has none,
+// they are queued once more, because the text would be lost; again says so.
+func (c *crawl) settleCopies(ctx context.Context) (again bool, err error) {
+	copies, err := c.copies(ctx)
+	for _, p := range copies {
+		if err != nil || c.settled[p.key] == p.reason {
+			continue
+		}
+		c.settled[p.key] = p.reason
+		var status Status
+		var has bool
+		status, has, err = c.hasContent(ctx, original(p.reason), p.key)
+		switch {
+		case err != nil:
+		case has && p.contentHash != "":
+			err = c.close(ctx, &chain{page: p, now: p}, ending{status: Skipped, http: http.StatusOK, reason: p.reason, gone: true})
+		case !has && status.end():
+			again = true
+			err = c.requeue(ctx, p.key)
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("ending copies of pages of %s: %w", c.id, err)
+	}
+	return again, nil
 }

@@ -91,8 +91,6 @@ func (c *crawl) replace(ctx context.Context, ch *chain, resp *web.Response, pg c
 	if err := c.advance(ctx, func(tx *sql.Tx) error { return c.queue(ctx, tx, links, ch.page.depth+1) }); err != nil {
 		return fmt.Errorf("queueing the links of %s: %w", ch.now.address, err)
 	}
-	c.remember(links, ch.page.depth+1)
-	c.seen[ch.now.key] = true
 	resp.Body = nil // it has been read, and may be large
 	c.replaced = append(c.replaced, replacing{text, title, ch, resp.Status, end})
 	had, texts := map[string]bool{}, map[string]bool{}

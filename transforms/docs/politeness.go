@@ -14,6 +14,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
 const (
@@ -47,6 +48,11 @@ func politeness(cfg Config, delay time.Duration) polite.Policy {
 		Robots: polite.Robots{Agent: UserAgent, Accept: "text/plain, */*;q=0.8", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: 5,
 			Retry: retryRobots, OnFailure: withoutRobots, SlowGap: robotsErrorGap},
 	}
+}
+
+// newClient makes a client that sends requests with pauses of about delay, within the budgets.
+func newClient(cfg Config, w *lane.Worker, d *db.DB, delay time.Duration) *polite.Client {
+	return &polite.Client{Web: w.Web, Pacer: &w.Pacer, Policy: politeness(cfg, delay), Memory: memory{polite.InDB{DB: d, Table: "docs_hosts"}, cfg}, Control: w, Log: w.Log}
 }
 
 // withoutRobots continues slowly while robots.txt fails with a status. This is the
@@ -197,43 +203,6 @@ func (m memory) KeepRobots(ctx context.Context, origin string, a polite.RobotsAn
 		ON CONFLICT (origin) DO UPDATE SET status = excluded.status, body = excluded.body, fetched_at = excluded.fetched_at`,
 		origin, a.Status, clean(comments.ReplaceAllString(a.Text(), "")), db.Micros(a.FetchedAt))
 	return err
-}
-
-// newClient makes the client for all requests of the provider's crawl.
-func (c *crawl) newClient() *polite.Client {
-	p := politeness(c.cfg, c.policy.Delay())
-	p.WaitForBudget = c.waitForBudget
-	return &polite.Client{Web: c.w.Web, Pacer: &c.w.Pacer, Policy: p,
-		Memory: memory{polite.InDB{DB: c.db, Table: "docs_hosts"}, c.cfg}, Control: c.w, Log: c.w.Log}
-}
-
-// waitForBudget waits for the hour's budget. It counts the wait minute by minute, so
-// that the count is right even if the process dies meanwhile.
-func (c *crawl) waitForBudget(ctx context.Context, host string, until time.Time, wait func(time.Duration) error) error {
-	at, provider := until.UTC().Format(time.RFC3339), c.policy.ProviderID
-	c.w.Log.Warn("hour_budget_used_up", "provider", provider, "host", host, "until", at)
-	defer c.w.Waits(fmt.Sprintf("%s waits until %s: the docs job's requests of this hour are used up", provider, at))()
-	for {
-		if err := c.advance(ctx, func(*sql.Tx) error { return nil }); err != nil {
-			return err
-		}
-		began := c.clock.Now()
-		left := until.Sub(began)
-		if left <= 0 {
-			return nil
-		}
-		err := wait(min(left, time.Minute))
-		c.part.stats.Waited += c.clock.Now().Sub(began).Microseconds()
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// robots returns the rules of u's origin.
-func (c *crawl) robots(ctx context.Context, u *url.URL) (*polite.Rules, error) {
-	r, err := c.client.Robots(ctx, u)
-	return r, unreachable(err)
 }
 
 // unreachable turns an error about a robots.txt that cannot be fetched into errUnreachable.

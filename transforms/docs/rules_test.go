@@ -1407,7 +1407,7 @@ func TestWaitForBudgetIsShownAndKept(t *testing.T) {
 			}
 			half, worked = kept(), now.Sub(begun)
 			require.NoError(t, w.crawl.w.RunLane(t.Context(), 0, 1, 1, func(ledger.Tally) {}, func(context.Context, *lane.Lane) error { return nil }))
-			lanes, err := ledger.Progresses(t.Context(), w.crawl.w.Store, w.crawl.runID)
+			lanes, err := ledger.Progresses(t.Context(), w.crawl.w.Store, w.crawl.cfg.Lane.RunID)
 			require.NoError(t, err)
 			shown = lanes[0].Waits
 		}

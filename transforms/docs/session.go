@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/web"
 )
 
 // State is the state of a provider's part of a session.
@@ -96,6 +98,41 @@ type SourceCount struct {
 	Source   string `json:"source"`
 	Pages    int64  `json:"pages"`
 	Requests int64  `json:"requests"`
+}
+
+// count counts a try by its answer, nil for a failure below HTTP. A chain of redirects
+// counts once, at its end.
+func (s *Stats) count(resp *web.Response) {
+	if resp != nil {
+		s.Answered++
+		s.Elapsed += resp.Elapsed.Microseconds()
+		if isRedirect(resp) {
+			return
+		}
+	}
+	s.Requests++
+	switch {
+	case resp == nil:
+	case resp.Status/100 == 2 || resp.Status == http.StatusNotModified:
+		s.Succeeded++
+	case resp.Status >= 400:
+		s.Errors++
+	}
+}
+
+// counts returns the counts under the report's names.
+func (s *Stats) counts() map[string]int64 {
+	return map[string]int64{"pages_fetched": s.Fetched, "pages_new": s.New, "pages_updated": s.Updated, "pages_unchanged": s.Unchanged,
+		"pages_deleted": s.Deleted, "pages_skipped": s.Skipped, "pages_failed": s.Failed, "pages_blocked": s.Blocked, "chunks": s.Chunks}
+}
+
+// since returns what was counted since o.
+func (s *Stats) since(o Stats) map[string]int64 {
+	out := s.counts()
+	for name, n := range o.counts() {
+		out[name] -= n
+	}
+	return out
 }
 
 // asked counts a request to a source.
@@ -233,3 +270,56 @@ func each(rows *sql.Rows, one func() error) error {
 	}
 	return nil
 }
+
+// Status is the state of a page.
+type Status string
+
+// The states of a page. It can stay in queued, retry, rate_limited and the final
+// states; it passes through the others while it is worked on.
+const (
+	Queued      Status = "queued"
+	RobotsCheck Status = "robots_check"
+	Fetching    Status = "fetching"
+	Redirecting Status = "redirecting"
+	RateLimited Status = "rate_limited" // waits for its Retry-After
+	Retry       Status = "retry"        // waits for its backoff
+	Parsing     Status = "parsing"
+	Extracting  Status = "extracting"
+
+	Blocked     Status = "blocked" // robots.txt
+	Failed      Status = "failed"  // 403, other errors, retries and redirects used up
+	Skipped     Status = "skipped" // no content, not a page, login, redirects or is a copy
+	Indexed     Status = "indexed"
+	NotModified Status = "not_modified" // 304: as indexed
+	Deleted     Status = "deleted"      // 404, 410
+	TooLarge    Status = "too_large"
+)
+
+// transitions has the states that may follow each state. The target of a redirect is
+// checked too, so it may be refused. The robots.txt of an origin that is not the
+// provider's own may be unreachable, which fails only the page. What was read may be a
+// notice in place of the page.
+var transitions = map[Status][]Status{
+	"":          {Queued},
+	Queued:      {RobotsCheck},
+	RobotsCheck: {Fetching, Blocked, Failed},
+	Fetching:    {Parsing, Redirecting, RateLimited, Retry, Failed, NotModified, Deleted, Skipped, TooLarge},
+	Redirecting: {Fetching, Failed, Blocked, Skipped},
+	RateLimited: {Fetching, Failed},
+	Retry:       {Fetching, Failed},
+	Parsing:     {Extracting, Skipped, Failed},
+	Extracting:  {Indexed, Skipped},
+}
+
+// move returns the state to, or an error if it may not follow s.
+func (s Status) move(to Status) (Status, error) {
+	for _, next := range transitions[s] {
+		if next == to {
+			return to, nil
+		}
+	}
+	return s, fmt.Errorf("a bug: a page cannot go from %s to %s", s, to)
+}
+
+// end reports whether s is a final state of a page in a session.
+func (s Status) end() bool { return s != "" && len(transitions[s]) == 0 }

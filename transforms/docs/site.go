@@ -46,7 +46,7 @@ func (c *crawl) beginJudging(ctx context.Context) error {
 // judgeRobots adds a robots.txt that refuses to the judgement. It was requested before.
 func (c *crawl) judgeRobots(ctx context.Context) error {
 	u, err := url.Parse(c.policy.SeedURLs[0])
-	if err != nil || c.offers.filesOnly {
+	if err != nil || c.filesOnly {
 		return err
 	}
 	r, err := c.robots(ctx, u)
@@ -111,7 +111,6 @@ func (ch *chain) replaced() bool {
 // hold keeps a conclusion about a page until the site is known to be open. If it is not, or
 // after a kill, the page is requested again.
 func (c *crawl) hold(ch *chain, e ending) {
-	c.seen[ch.now.key], c.seen[ch.page.key] = true, true
 	c.held = append(c.held, func(ctx context.Context) error { return c.end(ctx, ch, e) })
 }
 

@@ -212,17 +212,6 @@ func (fn *visitFn) visit(ctx context.Context, h Host, count func(ledger.Tally)) 
 	return out
 }
 
-// counts returns the counts under the report's names.
-func (s Stats) counts() map[string]int64 {
-	return map[string]int64{"pages_fetched": s.Fetched, "pages_new": s.New, "pages_updated": s.Updated, "pages_unchanged": s.Unchanged,
-		"pages_deleted": s.Deleted, "pages_skipped": s.Skipped, "pages_failed": s.Failed, "pages_blocked": s.Blocked, "chunks": s.Chunks}
-}
-
-func (s Stats) since(o Stats) Stats {
-	return Stats{Fetched: s.Fetched - o.Fetched, New: s.New - o.New, Updated: s.Updated - o.Updated, Unchanged: s.Unchanged - o.Unchanged, Deleted: s.Deleted - o.Deleted,
-		Skipped: s.Skipped - o.Skipped, Failed: s.Failed - o.Failed, Blocked: s.Blocked - o.Blocked, Chunks: s.Chunks - o.Chunks}
-}
-
 // provider crawls one provider under its lease.
 func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy, count func(ledger.Tally)) (State, string, error) {
 	ttl, place := cmp.Or(fn.Config.LeaseTTL, leaseTTL), lease.InDB(fn.db)

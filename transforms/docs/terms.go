@@ -79,43 +79,43 @@ func Terms(ctx context.Context, d *db.DB, provider string) (*TermsReport, error)
 
 // checkTerms asks for the page of the provider's terms, once a session, and records
 // whether its text is another one. That it cannot be read fails nothing.
-func (c *crawl) checkTerms(ctx context.Context) error {
-	if c.policy.TermsURL == "" {
+func (s *provider) checkTerms(ctx context.Context) error {
+	if s.policy.TermsURL == "" {
 		return nil
 	}
 	var was termsRow
-	row := c.db.QueryRowContext(ctx, `SELECT address, session, hash, etag, last_modified, read_at, changed_at, before_at, tos_checked FROM docs_terms WHERE provider = $1`, c.policy.ProviderID)
+	row := s.db.QueryRowContext(ctx, `SELECT address, session, hash, etag, last_modified, read_at, changed_at, before_at, tos_checked FROM docs_terms WHERE provider = $1`, s.id)
 	err := row.Scan(&was.address, &was.session, &was.hash, &was.etag, &was.modified, &was.readAt, &was.changedAt, &was.beforeAt, &was.termsChecked)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("looking for the terms of %s: %w", c.policy.ProviderID, err)
+		return fmt.Errorf("looking for the terms of %s: %w", s.id, err)
 	}
-	address := clean(c.policy.TermsURL)
-	if was.session == c.part.session && was.address == address {
+	address := clean(s.policy.TermsURL)
+	if was.session == s.part.session && was.address == address {
 		return nil
 	}
 	if was.address != address { // the texts of two pages differ anyway
 		was.hash, was.etag, was.modified = "", "", ""
 	}
-	was.address, was.session = address, c.part.session
-	resp, why, err := c.fetchTerms(ctx, was)
+	was.address, was.session = address, s.part.session
+	resp, why, err := s.fetchTerms(ctx, was)
 	if err != nil {
 		return err
 	}
 	now := was
 	if why == "" {
-		if now, why, err = c.compareTerms(ctx, was, resp); err != nil {
+		if now, why, err = s.compareTerms(ctx, was, resp); err != nil {
 			return err
 		}
 	}
-	_, err = c.db.ExecContext(ctx, `INSERT INTO docs_terms (provider, address, session, reason, hash, etag, last_modified, checked_at, read_at, changed_at, before_at, tos_checked) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+	_, err = s.db.ExecContext(ctx, `INSERT INTO docs_terms (provider, address, session, reason, hash, etag, last_modified, checked_at, read_at, changed_at, before_at, tos_checked) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (provider) DO UPDATE SET address = excluded.address, session = excluded.session, reason = excluded.reason, hash = excluded.hash, etag = excluded.etag, last_modified = excluded.last_modified,
 			checked_at = excluded.checked_at, read_at = excluded.read_at, changed_at = excluded.changed_at, before_at = excluded.before_at, tos_checked = excluded.tos_checked`,
-		c.policy.ProviderID, now.address, now.session, content.Clean(why), now.hash, now.etag, now.modified, db.Micros(c.clock.Now()), now.readAt, now.changedAt, now.beforeAt, now.termsChecked)
+		s.id, now.address, now.session, content.Clean(why), now.hash, now.etag, now.modified, db.Micros(s.clock.Now()), now.readAt, now.changedAt, now.beforeAt, now.termsChecked)
 	if err != nil {
-		return fmt.Errorf("recording the terms of %s: %w", c.policy.ProviderID, err)
+		return fmt.Errorf("recording the terms of %s: %w", s.id, err)
 	}
 	if why != "" {
-		c.w.Log.Warn("terms_unreadable", "provider", c.policy.ProviderID, "url", address, "reason", why)
+		s.log.Warn("terms_unreadable", "url", address, "reason", why)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ type termsRow struct {
 
 // fetchTerms requests the page of the terms; why says why there is no answer to read. A
 // redirect to another host is not followed: the host belongs to no lane of this job.
-func (c *crawl) fetchTerms(ctx context.Context, was termsRow) (resp *web.Response, why string, err error) {
+func (s *provider) fetchTerms(ctx context.Context, was termsRow) (resp *web.Response, why string, err error) {
 	at, err := url.Parse(was.address)
 	if err != nil {
 		return nil, "no URL", nil
@@ -139,7 +139,7 @@ func (c *crawl) fetchTerms(ctx context.Context, was termsRow) (resp *web.Respons
 		setIf(h, "If-None-Match", was.etag)
 		setIf(h, "If-Modified-Since", was.modified)
 	}
-	resp, err = c.client.Get(ctx, polite.Request{URL: was.address, Accept: accept, Header: h, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Once: true,
+	resp, err = s.client.Get(ctx, polite.Request{URL: was.address, Accept: accept, Header: h, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Once: true,
 		Scope: func(u *url.URL) error {
 			if canonical.Host(u) != canonical.Host(at) {
 				return fmt.Errorf("it leads to another host: write %s into tos_url", u.Redacted())
@@ -165,15 +165,15 @@ func (c *crawl) fetchTerms(ctx context.Context, was termsRow) (resp *web.Respons
 
 // compareTerms compares an answer with what was read before; why says why there is no
 // text in it.
-func (c *crawl) compareTerms(ctx context.Context, was termsRow, resp *web.Response) (now termsRow, why string, err error) {
+func (s *provider) compareTerms(ctx context.Context, was termsRow, resp *web.Response) (now termsRow, why string, err error) {
 	now = was
-	at := db.Micros(c.clock.Now())
+	at := db.Micros(s.clock.Now())
 	if resp.Status == http.StatusNotModified {
 		now.readAt = at
 		return now, "", nil
 	}
 	var hash, no string
-	why, err = c.reading(ctx, was.address, len(resp.Body), func() error { hash, no = hashTerms(resp.Body, resp.Header.Get("Content-Type")); return nil })
+	why, err = s.reading(ctx, was.address, len(resp.Body), func() error { hash, no = hashTerms(resp.Body, resp.Header.Get("Content-Type")); return nil })
 	if why = cmp.Or(why, no); why != "" || err != nil {
 		return was, why, err
 	}
@@ -182,11 +182,11 @@ func (c *crawl) compareTerms(ctx context.Context, was termsRow, resp *web.Respon
 	if was.hash == "" || was.hash == hash {
 		return now, "", nil
 	}
-	if was.changedAt == 0 || !unread(c.policy, db.Time(was.changedAt), was.termsChecked) {
+	if was.changedAt == 0 || !unread(s.policy, db.Time(was.changedAt), was.termsChecked) {
 		now.beforeAt = was.readAt
 	}
-	now.changedAt, now.termsChecked = at, c.policy.TermsDate
-	c.w.Log.Warn("terms_changed", "provider", c.policy.ProviderID, "url", was.address, "what_to_do", "read them again, and write the day into tos_checked")
+	now.changedAt, now.termsChecked = at, s.policy.TermsDate
+	s.log.Warn("terms_changed", "url", was.address, "what_to_do", "read them again, and write the day into tos_checked")
 	return now, "", nil
 }
 

@@ -33,8 +33,7 @@ func (fn *listFn) askContext7(ctx context.Context, session string, off map[strin
 	if key == "" {
 		return nil
 	}
-	client := &polite.Client{Web: fn.Worker.Web, Pacer: &fn.Worker.Pacer, Policy: politeness(fn.Config, policy.DefaultRequestDelay*time.Millisecond),
-		Memory: memory{polite.InDB{DB: fn.db, Table: "docs_hosts"}, fn.Config}, Control: fn.Worker, Log: fn.Worker.Log}
+	client := newClient(fn.Config, fn.Worker, fn.db, policy.DefaultRequestDelay*time.Millisecond)
 	defer client.Close()
 	since, failed := db.Micros(fn.Worker.Pacer.Clock.Now().Add(-missKept)), ""
 	for _, p := range fn.Config.Policies {

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,7 +42,8 @@ func (fn *listFn) askContext7(ctx context.Context, session string, off map[strin
 			continue
 		}
 		var n int
-		if err := fn.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_sources WHERE provider = $1 AND source = $2 AND checked_at > $3 AND state <> 'failed'`, p.ProviderID, listContext7, since).Scan(&n); err != nil {
+		if err := fn.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_sources
+			WHERE provider = $1 AND source = $2 AND checked_at > $3 AND state <> 'failed'`, p.ProviderID, listContext7, since).Scan(&n); err != nil {
 			return fmt.Errorf("reading what Context7 has: %w", err)
 		}
 		if n > 0 {
@@ -54,7 +56,8 @@ func (fn *listFn) askContext7(ctx context.Context, session string, off map[strin
 			continue
 		}
 		// An API that asks for a key is not crawled: robots.txt is for pages.
-		resp, err := client.Get(ctx, polite.Request{URL: context7.Search(p.Label()), Accept: "application/json", Header: http.Header{"Authorization": {"Bearer " + key}},
+		resp, err := client.Get(ctx, polite.Request{URL: context7.Search(p.Label()), Accept: "application/json",
+			Header:  http.Header{"Authorization": {"Bearer " + key}},
 			Timeout: pageTimeout, MaxBytes: maxContext7, MaxRedirects: -1, Once: true, Invited: true})
 		id := ""
 		switch {
@@ -85,30 +88,30 @@ func (fn *listFn) askContext7(ctx context.Context, session string, off map[strin
 }
 
 func (fn *listFn) noteContext7(ctx context.Context, session string, p policy.Policy, state, reason string) error {
-	if _, err := fn.db.ExecContext(ctx, `INSERT INTO docs_sources (provider, source, address, session, state, reason, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	if _, err := fn.db.ExecContext(ctx, `INSERT INTO docs_sources (provider, source, address, session, state, reason, checked_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (provider, source, address) DO UPDATE SET session = excluded.session, state = excluded.state, reason = excluded.reason, checked_at = excluded.checked_at`,
 		p.ProviderID, listContext7, "https://context7.com", session, state, reason, db.Micros(fn.Worker.Pacer.Clock.Now())); err != nil {
 		return fmt.Errorf("recording what Context7 has: %w", err)
 	}
-	fn.Worker.Log.Info("source_checked", "provider", p.ProviderID, "source", listContext7, "url", "https://context7.com", "state", state, "reason", reason)
+	fn.Worker.Log.Info("source_checked", "provider", p.ProviderID, "source", listContext7, "url", "https://context7.com", "state", state,
+		"reason", reason)
 	return nil
 }
 
 // onContext7 returns why providers are left to Context7, because it was found to have
 // them in the last four weeks.
 func onContext7(ctx context.Context, d *db.DB, now time.Time) (map[string]string, error) {
-	rows, err := d.QueryContext(ctx, `SELECT provider, reason FROM docs_sources WHERE source = $1 AND state = 'found' AND checked_at > $2`, listContext7, db.Micros(now.Add(-missKept)))
-	if err != nil {
-		return nil, fmt.Errorf("reading what Context7 has: %w", err)
-	}
 	out := map[string]string{}
-	err = each(rows, func() error {
-		var provider, reason string
-		err := rows.Scan(&provider, &reason)
-		out[provider] = reason + "; --fallback crawls it too"
-		return err
-	})
-	return out, err
+	for at, err := range db.Select(ctx, d, func(r *sql.Rows) (at [2]string, err error) { return at, r.Scan(&at[0], &at[1]) },
+		`SELECT provider, reason FROM docs_sources WHERE source = $1 AND state = 'found'
+			AND checked_at > $2`, listContext7, db.Micros(now.Add(-missKept))) {
+		if err != nil {
+			return nil, fmt.Errorf("reading what Context7 has: %w", err)
+		}
+		out[at[0]] = at[1] + "; --fallback crawls it too"
+	}
+	return out, nil
 }
 
 // crawled is Config.Crawled with what Context7 was found to have.

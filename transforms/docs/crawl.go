@@ -34,11 +34,7 @@ var (
 // crawl is the visit of one provider: it takes pages from the frontier, requests them by the way that
 // the best source has, and ends them.
 type crawl struct {
-	*provider
-	lists *lists
-	repo  *repository
-	api   *descriptions
-
+	*sources
 	notices  map[string]bool   // texts that came in place of many pages of this session
 	replaced []replacing       // pages with another text than before, in the order in which they came
 	settled  map[string]string // reasons of copies whose originals were looked at, by key
@@ -46,14 +42,13 @@ type crawl struct {
 	marked   time.Time         // the time up to which Stats.Active is counted
 	moved    func(key string, from, to Status)
 	tally    func(ledger.Tally) // is called after each page with its counts
-	renderer *browser.Browser   // for a policy with spa_rendering
 	judge    *site.Judge
 	held     []func(context.Context) error // conclusions about single pages that wait until the site is known to be open
 }
 
 func newCrawl(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part) *crawl {
 	s := newProvider(cfg, w, d, p, in)
-	c := &crawl{provider: s, lists: &lists{provider: s}, repo: newRepository(s), api: newDescriptions(s),
+	c := &crawl{sources: &sources{provider: s, lists: &lists{provider: s}, repo: newRepository(s), api: newDescriptions(s)},
 		notices: map[string]bool{}, settled: map[string]string{}, marked: s.clock.Now(), tally: w.Count}
 	c.client.Policy.WaitForBudget, c.repo.api.Policy.WaitForBudget = c.waitForBudget, c.waitForBudget
 	return c
@@ -112,7 +107,8 @@ func (c *crawl) open(ctx context.Context) error {
 	}
 	if c.policy.SPARendering {
 		var err error
-		c.renderer, err = browser.Start(ctx, browser.Config{Unsandboxed: c.cfg.UnsandboxedBrowser, UserAgent: UserAgent, MaxPage: maxPage, Log: c.w.Log, Part: c.pagePart})
+		c.renderer, err = browser.Start(ctx, browser.Config{Unsandboxed: c.cfg.UnsandboxedBrowser, UserAgent: UserAgent, MaxPage: maxPage,
+			Log: c.w.Log, Part: c.pagePart})
 		if err != nil {
 			return err
 		}
@@ -152,7 +148,7 @@ func (c *crawl) step(ctx context.Context) (again bool, err error) {
 }
 
 // state returns the state of the part at its end, and the reason.
-func (c *crawl) state(verdict site.Verdict, err error) (state State, reason string) {
+func (s *provider) state(verdict site.Verdict, err error) (state State, reason string) {
 	state = Done
 	var abandoned *polite.AbandonedError
 	switch {
@@ -163,29 +159,27 @@ func (c *crawl) state(verdict site.Verdict, err error) (state State, reason stri
 	case err == nil:
 	case errors.Is(err, errMaxPages):
 		reason = reasonMaxPages
-		c.log.Warn("max_pages_reached", "max_pages", c.policy.MaxPages)
+		s.log.Warn("max_pages_reached", "max_pages", s.policy.MaxPages)
 	case errors.Is(err, errSessionMax):
 		state, reason = OutOfBudget, reasonSessionMax
-		c.log.Warn("session_max_pages_reached", "session_max_pages", c.sessionMax())
+		s.log.Warn("session_max_pages_reached", "session_max_pages", cmp.Or(s.cfg.SessionMaxPages, SessionMaxPages))
 	case errors.Is(err, errUnreachable):
 		state, reason = Unreachable, content.Clean(ledger.Redact(err.Error()))
-		c.log.Warn("provider_unreachable", "error", ledger.Redact(err.Error()))
+		s.log.Warn("provider_unreachable", "error", ledger.Redact(err.Error()))
 	case errors.As(err, &abandoned):
 		state, reason = Held, "the host asks for a pause until "+abandoned.Until.UTC().Format(time.RFC3339)
-		c.log.Warn("provider_held", "until", abandoned.Until.UTC())
+		s.log.Warn("provider_held", "until", abandoned.Until.UTC())
 	case errors.Is(err, polite.ErrBudget):
 		state, reason = OutOfBudget, err.Error()
-		c.log.Warn("provider_out_of_budget", "reason", reason)
+		s.log.Warn("provider_out_of_budget", "reason", reason)
 	case errors.Is(err, polite.ErrStopped):
 		state, reason = Open, err.Error()
-		c.log.Warn("provider_left_open", "reason", reason)
+		s.log.Warn("provider_left_open", "reason", reason)
 	default:
 		state, reason = Open, ledger.Redact(err.Error())
 	}
 	return state, reason
 }
-
-func (c *crawl) sessionMax() int { return cmp.Or(c.cfg.SessionMaxPages, SessionMaxPages) }
 
 // waitForBudget waits for the hour's budget. It counts the wait minute by minute, so
 // that the count is right even if the process dies meanwhile.
@@ -220,6 +214,8 @@ type chain struct {
 	status Status
 	way    way
 	answer answer.Verdict // the last one
+
+	failure string // the kind of its dead letter; "": page_failed
 }
 
 func (c *crawl) move(ch *chain, to Status) error {
@@ -247,7 +243,8 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 	ch.at = u
 	ctx, endUnit, err := c.w.Unit(ctx, c.deadLetter(p, "", "").Input)
 	if err != nil {
-		return c.lost(ctx, ch, 0, c.deadLetter(p, ledger.Died, err.Error()))
+		ch.failure = ledger.Died
+		return c.fail(ctx, ch, 0, err.Error())
 	}
 	defer endUnit()
 	if c.files[p.key] == nil { // otherwise the site is asked for nothing
@@ -268,8 +265,13 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 	if err := c.claim(ctx, ch); err != nil {
 		return err
 	}
-	if done, err := c.given(ctx, ch); done {
+	switch resp, err := c.given(ctx, ch); {
+	case err != nil:
 		return err
+	case resp != nil:
+		return c.receive(ctx, ch, resp)
+	case ch.way.file != nil && ch.way.file.Size > maxPage:
+		return c.end(ctx, ch, ending{status: TooLarge, reason: "longer than 5 MB"})
 	}
 	for {
 		again, err := c.try(ctx, ch)
@@ -285,12 +287,14 @@ func (c *crawl) claim(ctx context.Context, ch *chain) error {
 	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
 		now := db.Micros(c.clock.Now())
 		if !p.counted {
-			if n, err := changed(tx.ExecContext(ctx, `UPDATE docs_runs SET requested = requested + 1, active_at = $1 WHERE session = $2 AND provider = $3 AND requested < $4`,
+			if n, err := changed(tx.ExecContext(ctx, `UPDATE docs_runs SET requested = requested + 1, active_at = $1
+				WHERE session = $2 AND provider = $3 AND requested < $4`,
 				now, c.part.session, c.id, c.policy.MaxPages)); err != nil || n == 0 {
 				return cmp.Or(err, errMaxPages)
 			}
-			if n, err := changed(tx.ExecContext(ctx, `UPDATE docs_sessions SET requested = requested + 1, active_at = $1 WHERE id = $2 AND requested < $3`,
-				now, c.part.session, c.sessionMax())); err != nil || n == 0 {
+			if n, err := changed(tx.ExecContext(ctx, `UPDATE docs_sessions SET requested = requested + 1, active_at = $1
+				WHERE id = $2 AND requested < $3`,
+				now, c.part.session, cmp.Or(c.cfg.SessionMaxPages, SessionMaxPages))); err != nil || n == 0 {
 				return cmp.Or(err, errSessionMax)
 			}
 		}

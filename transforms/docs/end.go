@@ -1,17 +1,24 @@
 package docs
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
+	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/docs/pdf"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
+	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
 )
 
 // advance changes the part's rows and its counts in one transaction.
@@ -48,6 +55,115 @@ func (c *crawl) advance(ctx context.Context, do func(*sql.Tx) error) error {
 	return nil
 }
 
+// index reads a page's content and its links, and stores them.
+func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error {
+	r := &reading{resp: resp, contentType: ch.way.media(resp.Header.Get("Content-Type")), body: resp.Body}
+	var media string
+	if r.form, media = content.Kind(r.contentType, resp.Body); r.form == content.Excluded {
+		return c.skip(ctx, ch, resp, ending{reason: "not collected: " + media})
+	}
+	if r.form == content.OpenAPI && c.isOn(policy.OpenAPI) && !pagehead.Read(resp.Header, nil, "", productToken).NoIndex {
+		var unsure string
+		var err error
+		if r.described, unsure, err = c.api.gather(ctx, ch, resp); err != nil {
+			return err
+		}
+		if unsure != "" {
+			return c.fail(ctx, ch, 0, unsure)
+		}
+	}
+	if err := c.move(ch, Parsing); err != nil {
+		return err
+	}
+	why, err := c.render(ctx, ch, r)
+	switch {
+	case err != nil:
+		return err
+	case why != "":
+		return c.skip(ctx, ch, resp, ending{reason: why})
+	case ch.replaced():
+		c.hold(ch, ending{status: Failed, http: resp.Status, reason: "no page but " + string(ch.answer.Kind) + ": " + ch.answer.Evidence})
+		return nil
+	case r.form == content.HTML && ch.answer.Kind == answer.Login:
+		return c.skip(ctx, ch, resp, ending{reason: aLogin, gone: true})
+	}
+	switch err := c.guard(ctx, ch.at, len(r.body), func() error { return c.read(ctx, ch, r) }); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		e := ending{reason: ledger.Redact(err.Error()), deadLetter: !pdf.Refused(err)}
+		if e.deadLetter {
+			if err := c.w.DeadLetter(ctx, c.deadLetter(ch.page, "page_unreadable", err.Error())); err != nil {
+				return err
+			}
+		}
+		return c.skip(ctx, ch, resp, e)
+	}
+	if err := c.learn(ctx, ch, r); err != nil {
+		return err
+	}
+	return c.settle(ctx, ch, r)
+}
+
+// settle decides what becomes of a page that was read.
+func (c *crawl) settle(ctx context.Context, ch *chain, r *reading) error {
+	skip := func(e ending) error { return c.skip(ctx, ch, r.resp, e) }
+	onward, why, kept, err := c.elsewhere(ctx, ch, r.page, r.head, r.html)
+	switch {
+	case err != nil:
+		return err
+	case why != "":
+		e := ending{reason: why, gone: !kept, links: r.links, onward: onward}
+		if why == noIndex && r.text != nil && r.form == content.HTML {
+			return c.replace(ctx, ch, r.resp, r.page, r.text, r.links, func() error { return skip(e) })
+		}
+		return skip(e)
+	case r.text == nil && r.page.Script:
+		return skip(ending{reason: "no content without scripts; spa_rendering: true renders the page", empty: true})
+	case r.text == nil:
+		return skip(ending{reason: "no content", empty: true})
+	}
+	if ch.way.source == policy.OpenAPI {
+		other, err := c.api.same(ctx, ch.now.key, r.text.hash)
+		if err != nil {
+			return err
+		}
+		if other != "" {
+			return skip(ending{reason: "the same description as " + other, gone: true})
+		}
+	}
+	of, err := c.sameAs(ctx, ch.now.key, r.text.hash)
+	if err != nil {
+		return fmt.Errorf("looking for the folder of %s: %w", ch.now.address, err)
+	}
+	if of != "" {
+		return skip(ending{reason: copyBegins + of + copySame, gone: true, links: r.links})
+	}
+	r.text.language = cmp.Or(r.page.Language, content.Language(r.resp.Header.Get("Content-Language")))
+	r.text.fetched = c.clock.Now().UTC().Truncate(time.Second)
+	store := func() error {
+		if err := c.move(ch, Extracting); err != nil {
+			return err
+		}
+		return c.end(ctx, ch, ending{status: Indexed, http: r.resp.Status, resp: r.resp, read: r.text, links: r.links})
+	}
+	if r.form == content.HTML {
+		return c.replace(ctx, ch, r.resp, r.page, r.text, r.links, store)
+	}
+	return store()
+}
+
+// skip ends a page whose answer is not stored.
+func (c *crawl) skip(ctx context.Context, ch *chain, resp *web.Response, e ending) error {
+	e.status, e.http, e.resp = Skipped, resp.Status, resp
+	c.log.Info("page_skipped", "url", ch.at.String(), "reason", e.reason)
+	if e.gone && len(e.onward) == 0 && ch.answer.Kind.Wall() {
+		c.hold(ch, e)
+		return nil
+	}
+	return c.end(ctx, ch, e)
+}
+
 // ending is the final result of a page.
 type ending struct {
 	status     Status
@@ -70,6 +186,19 @@ func (e ending) copied(p, left *page) bool {
 		return e.status == NotModified && p.depth > 0
 	}
 	return e.read.hash == left.contentHash || p.contentHash != "" && p.depth > 0
+}
+
+// change returns what becomes of the stored content of a page: new, updated, deleted, or "" for nothing.
+func (e ending) change(p *page, old []chunk.Block) (kind string, sections []chunk.Change) {
+	switch {
+	case e.gone:
+		return "deleted", chunk.Diff(old, nil)
+	case e.read == nil || p.contentHash == e.read.hash:
+		return "", nil
+	case p.contentHash == "":
+		return "new", chunk.Diff(nil, e.read.blocks)
+	}
+	return "updated", chunk.Diff(old, e.read.blocks)
 }
 
 // count adds the page to the counts.
@@ -110,6 +239,9 @@ func (e ending) count(s *Stats, kind string) {
 // transaction. It removes an earlier dead letter of the page, unless there is a new
 // reason for one.
 func (c *crawl) end(ctx context.Context, ch *chain, e ending) error {
+	if e.status == TooLarge {
+		c.log.Warn("page_too_large", "url", ch.at.String(), "limit", maxPage)
+	}
 	if err := c.move(ch, e.status); err != nil {
 		return err
 	}
@@ -134,7 +266,8 @@ func (c *crawl) end(ctx context.Context, ch *chain, e ending) error {
 func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	p := ch.now
 	for _, left := range append(ch.passed, ch.page) {
-		if left == p || left.contentHash == "" || !left.moved && e.http != http.StatusNotFound && e.http != http.StatusGone && !e.copied(p, left) {
+		over := left.moved || e.http == http.StatusNotFound || e.http == http.StatusGone || e.copied(p, left)
+		if left == p || left.contentHash == "" || !over {
 			continue
 		}
 		// It redirects to a page that has the content now, or that is gone.
@@ -151,26 +284,12 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 			return err
 		}
 	}
-	var blocks []chunk.Block
-	kind := ""
-	switch {
-	case e.gone:
-		kind = "deleted"
-	case e.read == nil:
-	case p.contentHash == "":
-		kind, blocks = "new", e.read.blocks
-	case p.contentHash != e.read.hash:
-		kind, blocks = "updated", e.read.blocks
-	}
+	kind, sections := e.change(p, old.blocks)
 	handOff := kind != "" || c.part.stats.Again && e.read != nil
 	if handOff {
 		if err := c.handOff(ctx, p, e.read, old.ids); err != nil {
 			return err
 		}
-	}
-	var sections []chunk.Change
-	if kind != "" {
-		sections = chunk.Diff(old.blocks, blocks)
 	}
 	err := c.advance(ctx, func(tx *sql.Tx) error {
 		e.count(&c.part.stats, kind)
@@ -190,9 +309,6 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	})
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", p.address, err)
-	}
-	if e.forbid {
-		c.forbidden[p.key] = true
 	}
 	return nil
 }

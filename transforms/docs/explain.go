@@ -138,7 +138,12 @@ func (x *explainer) run(ctx context.Context) error {
 		x.say("robots", false, "not fetched, because the provider is not crawled")
 		return nil
 	}
-	u, err := url.Parse(l.address)
+	return x.robots(ctx, c, l.address)
+}
+
+// robots reports what robots.txt says.
+func (x *explainer) robots(ctx context.Context, c *crawl, address string) error {
+	u, err := url.Parse(address)
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,9 @@ package docs
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -19,7 +16,6 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/docs/github"
-	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // Headers of a request for a page.
@@ -30,108 +26,12 @@ const (
 
 const maxRedirects = 3
 
-// way is how the text of a page is got.
-type way struct {
-	source policy.Source
-	reason string
-	twin   *url.URL // asked for instead of the page
-	accept string
-	text   string // of a page in a llms-full.txt
-	same   bool   // the text has not changed since it was read
-	whole  bool   // it is asked for without conditions
-	file   *repoFile
-}
-
-// id tells ways apart by which the same page may have another text.
-func (w way) id() string {
-	at := w.twin
-	switch {
-	case w.source == policy.LLMsFull:
-		return "/full"
-	case w.file != nil:
-		at = w.file.at
-	case at == nil && w.accept == acceptMarkdown:
-		return "/accept"
-	case at == nil:
-		return ""
-	}
-	sum := sha256.Sum256([]byte(at.String()))
-	return "/" + hex.EncodeToString(sum[:6])
-}
-
-// media is what the way knows better than the answer's Content-Type.
-func (w way) media(contentType string) string {
-	if w.twin == nil && w.text == "" {
-		return contentType
-	}
-	_, params, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		params = nil
-	}
-	return mime.FormatMediaType("text/markdown", params)
-}
-
-// byHTML is the way of a page that is asked for itself.
-func byHTML(reason string) way { return way{source: policy.HTML, reason: reason, accept: accept} }
-
-// wayTo chooses the best source of a page.
-func (c *crawl) wayTo(ctx context.Context, p *page) (way, error) {
-	if w, ok := c.repo.way(p); ok {
-		return w, nil
-	}
-	if w, ok := c.api.way(p); ok {
-		return w, nil
-	}
-	if c.policy.SPARendering {
-		return byHTML("the policy renders pages"), nil
-	}
-	why := "nothing else has it"
-	if p.depth == 0 {
-		return byHTML("a seed, whose navigation names pages that a list may leave out"), nil
-	}
-	for _, s := range c.policy.Order() {
-		switch s {
-		case policy.LLMsFull:
-			if w, ok := c.lists.fullWay(p); ok {
-				return w, nil
-			}
-		case policy.Markdown:
-			w, no, err := c.lists.markdownWay(ctx, p)
-			if err != nil || no == "" {
-				return w, err
-			}
-			why = no
-		case policy.HTML:
-			return byHTML(why), nil
-		case policy.OpenAPI, policy.GitHub: // they have pages of their own
-		}
-	}
-	return byHTML(why), nil
-}
-
-// given ends a page whose text is there without a request of its own. done is false for
-// another page.
-func (c *crawl) given(ctx context.Context, ch *chain) (done bool, err error) {
-	switch {
-	case ch.way.same:
-		return true, c.unchanged(ctx, ch)
-	case ch.way.file != nil && ch.way.file.Size > maxPage:
-		return true, c.tooLarge(ctx, ch, 0)
-	case ch.way.text != "":
-		return true, c.index(ctx, ch, &web.Response{Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/markdown; charset=utf-8"}}, Body: []byte(ch.way.text), FinalURL: ch.at.String()})
-	}
-	resp, err := c.api.resumed(ctx, ch)
-	if err != nil || resp == nil {
-		return err != nil, err
-	}
-	return true, c.receive(ctx, ch, resp)
-}
-
 // header returns the headers of a request for a page. The request is conditional only
 // if the stored content was made with the same policy and version of the program.
 func (s *provider) header(p *page, w way) http.Header {
 	h := http.Header{"Accept-Language": {acceptLanguage}}
-	if s.part.stats.Again || w.whole || p.contentHash == "" || p.readBy != s.readBy+w.id() || s.policy.SPARendering { // the shell of a rendered page does not change with its content
+	// The shell of a rendered page does not change with its content.
+	if s.part.stats.Again || w.whole || p.contentHash == "" || p.readBy != s.readBy+w.id() || s.policy.SPARendering {
 		return h
 	}
 	setIf(h, "If-None-Match", p.etag)
@@ -140,7 +40,7 @@ func (s *provider) header(p *page, w way) http.Header {
 }
 
 // request requests a page until there is a final answer, or a failure. The page has ended if there is neither.
-func (c *crawl) request(ctx context.Context, ch *chain) (resp *web.Response, failure *web.Error, abandoned *polite.AbandonedError, err error) {
+func (c *crawl) request(ctx context.Context, ch *chain) (resp *web.Response, failed *web.Error, held *polite.AbandonedError, err error) {
 	var last polite.Attempt // the last one that a retry follows
 	waits := false
 	at := cmp.Or(ch.way.twin, ch.at)
@@ -163,9 +63,9 @@ func (c *crawl) request(ctx context.Context, ch *chain) (resp *web.Response, fai
 	}
 	resp, err = client.Get(ctx, req)
 	err = unreachable(err)
-	errors.As(err, &abandoned)
-	errors.As(err, &failure)
-	if err != nil && failure == nil && (resp == nil || resp == last.Response) {
+	errors.As(err, &held)
+	errors.As(err, &failed)
+	if err != nil && failed == nil && (resp == nil || resp == last.Response) {
 		if c.failsPageOnly(ch.at, err) {
 			err = c.fail(ctx, ch, last.Status(), err.Error())
 		}
@@ -184,10 +84,10 @@ func (c *crawl) request(ctx context.Context, ch *chain) (resp *web.Response, fai
 		ch.answered(resp)
 	}
 	if ch.way.file == nil && ch.way.twin == nil {
-		c.judgeAnswer(ch, resp, failure)
+		c.judgeAnswer(ch, resp, failed)
 	}
 	c.part.stats.asked(string(ch.way.source))
-	return resp, failure, abandoned, nil
+	return resp, failed, held, nil
 }
 
 // try requests a page, and processes the answer. again means that the answer was a redirect, and
@@ -222,7 +122,8 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 		}
 	}
 	if isRedirect(resp) {
-		return c.follow(ctx, ch, resp.Header.Get("Location"), resp.Status == http.StatusMovedPermanently || resp.Status == http.StatusPermanentRedirect)
+		permanent := resp.Status == http.StatusMovedPermanently || resp.Status == http.StatusPermanentRedirect
+		return c.follow(ctx, ch, resp.Header.Get("Location"), permanent)
 	}
 	return false, c.receive(ctx, ch, resp)
 }
@@ -234,15 +135,11 @@ func (c *crawl) receiveFile(ctx context.Context, ch *chain, resp *web.Response) 
 	case err != nil:
 		return err
 	case wrong:
-		c.log.Warn("page_failed", "url", ch.at.String(), "reason", why)
-		if err := c.w.DeadLetter(ctx, c.deadLetter(ch.page, "wrong_content", why)); err != nil {
-			return err
-		}
-		return c.end(ctx, ch, ending{status: Failed, http: resp.Status, reason: why, deadLetter: true})
-	case why != "":
-		return c.fail(ctx, ch, resp.Status, why)
+		ch.failure = "wrong_content"
+	case why == "":
+		return c.index(ctx, ch, as)
 	}
-	return c.index(ctx, ch, as)
+	return c.fail(ctx, ch, resp.Status, why)
 }
 
 // receive processes the final answer for a page: the page gets its final status.
@@ -250,9 +147,13 @@ func (c *crawl) receive(ctx context.Context, ch *chain, resp *web.Response) erro
 	status := strconv.Itoa(resp.Status)
 	switch {
 	case resp.Status == http.StatusNotModified && ch.now.contentHash != "":
-		return c.unchanged(ctx, ch)
+		links, err := c.stored(ctx, ch.now.key)
+		if err != nil {
+			return err
+		}
+		return c.end(ctx, ch, ending{status: NotModified, http: resp.Status, links: links})
 	case resp.Status/100 == 2 && resp.Truncated && len(resp.Body) >= maxPage:
-		return c.tooLarge(ctx, ch, resp.Status)
+		return c.end(ctx, ch, ending{status: TooLarge, http: resp.Status, reason: "longer than 5 MB"})
 	case brokenOff(resp):
 		return c.fail(ctx, ch, 0, "the answer ends early")
 	case resp.Status/100 == 2:
@@ -269,20 +170,6 @@ func (c *crawl) receive(ctx context.Context, ch *chain, resp *web.Response) erro
 		return nil
 	}
 	return c.fail(ctx, ch, resp.Status, status)
-}
-
-// unchanged ends a page whose stored content is still right.
-func (c *crawl) unchanged(ctx context.Context, ch *chain) error {
-	links, err := c.stored(ctx, ch.now.key)
-	if err != nil {
-		return err
-	}
-	return c.end(ctx, ch, ending{status: NotModified, http: http.StatusNotModified, links: links})
-}
-
-func (c *crawl) tooLarge(ctx context.Context, ch *chain, status int) error {
-	c.log.Warn("page_too_large", "url", ch.at.String(), "limit", maxPage)
-	return c.end(ctx, ch, ending{status: TooLarge, http: status, reason: "longer than 5 MB"})
 }
 
 // missing reports whether an answer says that there is no such page.
@@ -325,12 +212,8 @@ func (c *crawl) later(ctx context.Context, ch *chain, a polite.Attempt, wait tim
 // fail ends a page that could not be fetched. It writes a dead letter if the page may
 // be available later.
 func (c *crawl) fail(ctx context.Context, ch *chain, status int, reason string) error {
-	return c.lost(ctx, ch, status, c.deadLetter(ch.page, "page_failed", reason))
-}
-
-// lost is fail with a dead letter of another kind.
-func (c *crawl) lost(ctx context.Context, ch *chain, status int, letter ledger.DeadLetter) error {
-	reason := ledger.Redact(letter.Error)
+	letter := c.deadLetter(ch.page, cmp.Or(ch.failure, "page_failed"), reason)
+	reason = ledger.Redact(reason)
 	c.log.Warn("page_failed", "url", ch.at.String(), "reason", reason)
 	again := status == 0 || status/100 == 2 || status == http.StatusTooManyRequests || status >= 500
 	if again {

@@ -6,10 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
 // page is a row of the table pages, as the crawl uses it.
@@ -30,13 +36,15 @@ type page struct {
 	twin               string        // the address of its Markdown, where a list names that
 }
 
-const selectPage = `SELECT p.key, p.address, p.depth, p.status, p.counted, p.retries, p.etag, p.last_modified, p.content_hash, p.read_by, p.fetched_at, p.gone_at,
-	p.reason, COALESCE(o.source, ''), COALESCE(o.twin, '') FROM docs_pages p LEFT JOIN docs_page_sources o ON o.provider = p.provider AND o.key = p.key `
+const selectPage = `SELECT p.key, p.address, p.depth, p.status, p.counted, p.retries, p.etag, p.last_modified, p.content_hash, p.read_by,
+	p.fetched_at, p.gone_at, p.reason, COALESCE(o.source, ''), COALESCE(o.twin, '')
+	FROM docs_pages p LEFT JOIN docs_page_sources o ON o.provider = p.provider AND o.key = p.key `
 
 func scanPage(row interface{ Scan(...any) error }) (*page, error) {
 	var p page
 	var goneAt int64
-	err := row.Scan(&p.key, &p.address, &p.depth, &p.status, &p.counted, &p.retries, &p.etag, &p.lastModified, &p.contentHash, &p.readBy, &p.fetchedAt, &goneAt, &p.reason, &p.source, &p.twin)
+	err := row.Scan(&p.key, &p.address, &p.depth, &p.status, &p.counted, &p.retries, &p.etag, &p.lastModified, &p.contentHash, &p.readBy,
+		&p.fetchedAt, &goneAt, &p.reason, &p.source, &p.twin)
 	p.gone = goneAt != 0
 	return &p, err
 }
@@ -53,9 +61,11 @@ func (c *crawl) queue(ctx context.Context, tx *sql.Tx, links []link, depth int) 
 		if len(c.seen)+len(c.fresh) >= maxQueued {
 			return nil
 		}
-		n, err := changed(tx.ExecContext(ctx, `INSERT INTO docs_pages (provider, key, address, status, depth, session, seq, discovered_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		n, err := changed(tx.ExecContext(ctx, `INSERT INTO docs_pages (provider, key, address, status, depth, session, seq, discovered_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (provider, key) DO UPDATE SET address = excluded.address, status = excluded.status, reason = '', depth = excluded.depth,
-				session = excluded.session, seq = excluded.seq, counted = FALSE, retries = 0, http_status = 0 WHERE docs_pages.session <> excluded.session`,
+				session = excluded.session, seq = excluded.seq, counted = FALSE, retries = 0, http_status = 0
+				WHERE docs_pages.session <> excluded.session`,
 			c.id, l.key, l.address, Queued, depth, c.part.session, c.part.queued, db.Micros(c.clock.Now())))
 		if err != nil {
 			return fmt.Errorf("queueing %s: %w", l.address, err)
@@ -68,7 +78,8 @@ func (c *crawl) queue(ctx context.Context, tx *sql.Tx, links []link, depth int) 
 			continue
 		}
 		if _, err := tx.ExecContext(ctx, `INSERT INTO docs_page_sources (provider, key, twin) VALUES ($1, $2, $3)
-			ON CONFLICT (provider, key) DO UPDATE SET twin = excluded.twin WHERE docs_page_sources.twin <> excluded.twin`, c.id, l.key, l.twin); err != nil {
+			ON CONFLICT (provider, key) DO UPDATE SET twin = excluded.twin WHERE docs_page_sources.twin <> excluded.twin`,
+			c.id, l.key, l.twin); err != nil {
 			return fmt.Errorf("recording the Markdown of %s: %w", l.address, err)
 		}
 	}
@@ -147,13 +158,14 @@ func (c *crawl) seed(ctx context.Context) error {
 
 // next returns the first page of the queue, nil when it is empty. The order is breadth
 // first, and within a depth by discovery.
-func (c *crawl) next(ctx context.Context) (*page, error) {
-	p, err := scanPage(c.db.QueryRowContext(ctx, selectPage+`WHERE p.provider = $1 AND p.session = $2 AND p.status = $3 ORDER BY p.depth, p.seq LIMIT 1`, c.id, c.part.session, Queued))
+func (s *provider) next(ctx context.Context) (*page, error) {
+	p, err := scanPage(s.db.QueryRowContext(ctx, selectPage+`WHERE p.provider = $1 AND p.session = $2 AND p.status = $3
+		ORDER BY p.depth, p.seq LIMIT 1`, s.id, s.part.session, Queued))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading the next page of %s: %w", c.id, err)
+		return nil, fmt.Errorf("reading the next page of %s: %w", s.id, err)
 	}
 	return p, nil
 }
@@ -169,7 +181,8 @@ func (c *crawl) recheck(ctx context.Context) (*page, error) {
 	for {
 		p, err := scanPage(c.db.QueryRowContext(ctx, selectPage+`WHERE p.provider = $1 AND p.session <> $2 AND p.content_hash <> ''
 			AND NOT EXISTS (SELECT 1 FROM docs_blocked_urls b WHERE b.provider = p.provider AND b.key = p.key
-				AND (SELECT COUNT(*) FROM docs_sessions s WHERE s.started_at >= b.blocked_at) < $3) ORDER BY p.depth, p.seq, p.key LIMIT 1`, c.id, c.part.session, forbiddenKept))
+				AND (SELECT COUNT(*) FROM docs_sessions s WHERE s.started_at >= b.blocked_at) < $3) ORDER BY p.depth, p.seq, p.key LIMIT 1`,
+			c.id, c.part.session, forbiddenKept))
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return nil, nil
@@ -200,7 +213,8 @@ func (c *crawl) recheck(ctx context.Context) (*page, error) {
 // requeue queues a page once more, with its stored content.
 func (c *crawl) requeue(ctx context.Context, key string) error {
 	err := c.advance(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, reason = '', session = $2, seq = $3, counted = FALSE, retries = 0, http_status = 0 WHERE provider = $4 AND key = $5`,
+		_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, reason = '', session = $2, seq = $3, counted = FALSE, retries = 0, http_status = 0
+			WHERE provider = $4 AND key = $5`,
 			Queued, c.part.session, c.part.queued, c.id, key)
 		c.part.queued++
 		c.fresh = append(c.fresh, key)
@@ -238,4 +252,82 @@ func (c *crawl) settleCopies(ctx context.Context) (again bool, err error) {
 		return false, fmt.Errorf("ending copies of pages of %s: %w", c.id, err)
 	}
 	return again, nil
+}
+
+// maxSitemaps is the maximum number of sitemaps that are read for one index.
+const maxSitemaps = 50
+
+// sitemap lists the pages of the policy's sitemap. A sitemap that cannot be read is
+// logged and skipped, because links lead to the pages too.
+func (s *provider) sitemap(ctx context.Context) ([]link, error) {
+	var out []link
+	has := map[string]bool{}
+	asked := map[string]bool{s.policy.SitemapURL: true}
+	queue := []string{s.policy.SitemapURL}
+	for n := 0; len(queue) > 0 && n < maxSitemaps && len(out) < maxQueued; n++ {
+		at := queue[0]
+		queue = queue[1:]
+		body, why, err := s.sitemapBody(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		if why == "" {
+			base, _ := url.Parse(at) // sitemapBody has parsed it
+			var result sitemap.Result
+			why, err = s.reading(ctx, at, len(body), func() (err error) { result, err = sitemap.Parse(body, maxSitemaps); return err })
+			switch {
+			case err != nil:
+				return nil, err
+			case why != "":
+			case result.Kind == sitemap.Index:
+				for _, child := range result.Children {
+					// The protocol demands whole addresses; others are relative to the index.
+					next := child
+					if u, err := canonical.Resolve(base, child, []string{"*"}); err == nil && !strings.Contains(child, "://") {
+						next = u
+					}
+					if !asked[next] {
+						asked[next] = true
+						queue = append(queue, next)
+					}
+				}
+			default:
+				_, _ = sitemap.Scan(body, func(e sitemap.Entry) bool { // Parse has read all of it
+					if l, no := s.link(base, e.Loc, false); no == "" && !has[l.key] {
+						has[l.key] = true
+						out = append(out, l)
+					}
+					return len(out) < maxQueued
+				})
+			}
+		}
+		if why != "" {
+			s.log.Warn("sitemap_unreadable", "url", at, "reason", ledger.Redact(why))
+		}
+	}
+	return out, nil
+}
+
+func (s *provider) sitemapBody(ctx context.Context, at string) (body []byte, why string, err error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, "no URL", nil
+	}
+	if canonical.Host(u) != s.host {
+		return nil, "on another host", nil
+	}
+	resp, alone, err := s.get(ctx, "", polite.Request{URL: at, Accept: "application/xml, text/xml, text/plain;q=0.8, */*;q=0.5",
+		Timeout: pageTimeout, MaxBytes: 10 * maxPage, MaxRedirects: -1, Once: true})
+	switch {
+	case err != nil:
+		return nil, "", err
+	case alone != nil:
+		return nil, alone.Error(), nil
+	case resp.Status != http.StatusOK:
+		return nil, "status " + fmt.Sprint(resp.Status), nil
+	}
+	if body, _, _, err = sitemap.Unpack(resp.Body, 10*maxPage); err != nil {
+		return nil, err.Error(), nil
+	}
+	return body, "", nil
 }

@@ -67,7 +67,8 @@ func newRepository(p *provider) *repository {
 		return retry(a)
 	}
 	g := p.policy.GitHub
-	return &repository{provider: p, Repository: github.Repository{Name: g.Repository, Ref: g.Ref, Path: g.Path, Base: g.Base}, api: api, links: map[string]link{}}
+	return &repository{provider: p, Repository: github.Repository{Name: g.Repository, Ref: g.Ref, Path: g.Path, Base: g.Base}, api: api,
+		links: map[string]link{}}
 }
 
 // gitHubPause is how long an answer asks to wait, below 0 for not at all: by Retry-After, or until
@@ -107,7 +108,8 @@ func (s *repository) load(ctx context.Context) error {
 		return nil
 	}
 	var session, state, reason, etag string
-	err := s.db.QueryRowContext(ctx, `SELECT session, state, reason, etag FROM docs_sources WHERE provider = $1 AND source = $2 AND address = $3`, s.id, policy.GitHub, s.Address()).Scan(&session, &state, &reason, &etag)
+	err := s.db.QueryRowContext(ctx, `SELECT session, state, reason, etag FROM docs_sources
+		WHERE provider = $1 AND source = $2 AND address = $3`, s.id, policy.GitHub, s.Address()).Scan(&session, &state, &reason, &etag)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("reading what is known of the repository of %s: %w", s.id, err)
 	}
@@ -199,7 +201,8 @@ func (s *repository) list(ctx context.Context, etag, before string) error {
 	}); err != nil {
 		return fmt.Errorf("storing the files of the repository of %s: %w", s.id, err)
 	}
-	return s.note(ctx, string(policy.GitHub), s.Address(), "found", fmt.Sprintf("it has %d files of Markdown%s", len(files), reason), resp.Header)
+	return s.note(ctx, string(policy.GitHub), s.Address(), "found", fmt.Sprintf("it has %d files of Markdown%s", len(files), reason),
+		resp.Header)
 }
 
 // errRepository says that a repository cannot be read.

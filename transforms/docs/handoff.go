@@ -3,10 +3,12 @@ package docs
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/store"
 )
 
@@ -50,7 +52,7 @@ func handOffPrefix(provider string) string { return "handoff/docs/" + provider +
 
 // handOff writes what the embedding step must do for a page that changed. The object's
 // key depends on the page and the session, so a second try writes the same object.
-func (c *crawl) handOff(ctx context.Context, p *page, r *pageContent, old []string) error {
+func (s *provider) handOff(ctx context.Context, p *page, r *pageContent, old []string) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -58,7 +60,8 @@ func (c *crawl) handOff(ctx context.Context, p *page, r *pageContent, old []stri
 	if r != nil {
 		for _, k := range r.chunks {
 			now[k.ID] = true
-			line := handOffLine{"upsert", k.ID, c.policy.ProviderID, p.address, r.title, k.Path, k.Context(r.title), k.Anchor, r.language, &r.fetched, k.Ordinal, k.Tokens, k.Hash, k.Text}
+			line := handOffLine{"upsert", k.ID, s.id, p.address, r.title, k.Path, k.Context(r.title), k.Anchor, r.language, &r.fetched, k.Ordinal,
+				k.Tokens, k.Hash, k.Text}
 			if err := e.Encode(line); err != nil {
 				return fmt.Errorf("encoding a chunk: %w", err)
 			}
@@ -66,17 +69,17 @@ func (c *crawl) handOff(ctx context.Context, p *page, r *pageContent, old []stri
 	}
 	for _, id := range old {
 		if !now[id] {
-			if err := e.Encode(handOffLine{Op: "delete", ID: id, Provider: c.policy.ProviderID, URL: p.address}); err != nil {
+			if err := e.Encode(handOffLine{Op: "delete", ID: id, Provider: s.id, URL: p.address}); err != nil {
 				return fmt.Errorf("encoding a deletion: %w", err)
 			}
 		}
 	}
 	name := handOffName(p.key)
-	if c.part.stats.Again {
+	if s.part.stats.Again {
 		name += againSuffix // an earlier object of the session may have deletions
 	}
-	key := sessionPrefix(c.policy.ProviderID, c.part.session) + name + ".jsonl"
-	if err := store.Write(ctx, c.w.Store, key, b.Bytes(), store.PutOptions{ContentType: "application/x-ndjson"}); err != nil {
+	key := sessionPrefix(s.id, s.part.session) + name + ".jsonl"
+	if err := store.Write(ctx, s.w.Store, key, b.Bytes(), store.PutOptions{ContentType: "application/x-ndjson"}); err != nil {
 		return fmt.Errorf("writing the hand-off of %s: %w", p.address, err)
 	}
 	return nil
@@ -99,4 +102,80 @@ func SweepHandOff(ctx context.Context, s store.Store, before time.Time) (removed
 		}
 	}
 	return removed, nil
+}
+
+// manifests is the prefix of the keys of the sessions' manifests.
+const manifests = "handoff/manifests/docs/"
+
+// Manifest says that a session has ended, and lists what it handed over. It is written
+// after everything else of the session, so nothing is added to the list later. The
+// comments of the fields are a page in docs/reference.
+type Manifest struct {
+	// Id of the session.
+	Session string `json:"session"`
+	// When it ended.
+	CompletedAt time.Time `json:"completed_at"`
+	// Every provider is done.
+	Complete  bool              `json:"complete"`
+	Providers []ProviderHandOff `json:"providers"`
+}
+
+// ProviderHandOff is what a session handed over for a provider.
+type ProviderHandOff struct {
+	// Id of the provider.
+	Provider string `json:"provider"`
+	// done, open, out_of_budget, held or unreachable, or of a site that is not open: blocked, moved, closed or thin.
+	State State `json:"state"`
+	// Why it has this state; absent: none was needed.
+	Reason string `json:"reason,omitempty"`
+	// All pages were handed over, not only those that changed.
+	Again bool `json:"again"`
+	// What was handed over, by key.
+	Objects []HandOffObject `json:"objects"`
+}
+
+// HandOffObject is one object of the hand-off.
+type HandOffObject struct {
+	// Key of the object in the store.
+	Key string `json:"key"`
+	// Its bytes.
+	Size int64 `json:"size"`
+}
+
+// sessionPrefix is the prefix of the keys of what a session hands over for a provider.
+func sessionPrefix(provider, session string) string { return handOffPrefix(provider) + session + "/" }
+
+// parts returns a session's providers, sorted by id, without their objects.
+func parts(ctx context.Context, d *db.DB, session string) (out []ProviderHandOff, err error) {
+	for h, err := range db.Select(ctx, d, func(r *sql.Rows) (ProviderHandOff, error) {
+		h, text := ProviderHandOff{Objects: []HandOffObject{}}, ""
+		if err := r.Scan(&h.Provider, &h.State, &h.Reason, &text); err != nil {
+			return h, err
+		}
+		var s Stats
+		err := json.Unmarshal([]byte(text), &s)
+		h.Again = s.Again
+		return h, err
+	}, `SELECT provider, state, reason, stats FROM docs_runs WHERE session = $1 ORDER BY provider`, session) {
+		if err != nil {
+			return nil, fmt.Errorf("reading the states of the providers of session %s: %w", session, err)
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}
+
+// writeManifest ends a session's hand-off.
+func writeManifest(ctx context.Context, s store.Store, session string, parts []ProviderHandOff, now time.Time) error {
+	m := Manifest{Session: session, CompletedAt: now.UTC(), Complete: true, Providers: parts}
+	for i, p := range parts {
+		m.Complete = m.Complete && p.State == Done
+		for o, err := range s.List(ctx, sessionPrefix(p.Provider, session)) {
+			if err != nil {
+				return fmt.Errorf("listing what session %s handed over: %w", session, err)
+			}
+			parts[i].Objects = append(parts[i].Objects, HandOffObject{o.Key, o.Size})
+		}
+	}
+	return store.WriteJSON(ctx, s, manifests+session+".json", m)
 }

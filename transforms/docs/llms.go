@@ -65,7 +65,8 @@ func (s *lists) load(ctx context.Context) error {
 	if s.onlyHTML() {
 		return nil
 	}
-	if err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM docs_page_sources WHERE provider = $1 AND twin <> '')`, s.id).Scan(&s.twins); err != nil {
+	if err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM docs_page_sources WHERE provider = $1 AND twin <> '')`,
+		s.id).Scan(&s.twins); err != nil {
 		return fmt.Errorf("looking for the Markdown of %s: %w", s.id, err)
 	}
 	if s.part.fresh {
@@ -73,7 +74,8 @@ func (s *lists) load(ctx context.Context) error {
 	}
 	type row struct{ source, address, state string }
 	for r, err := range db.Select(ctx, s.db, func(rows *sql.Rows) (r row, err error) { return r, rows.Scan(&r.source, &r.address, &r.state) },
-		`SELECT source, address, state FROM docs_sources WHERE provider = $1 AND session = $2 AND state NOT IN ('missing', 'failed') ORDER BY source, address`, s.id, s.part.session) {
+		`SELECT source, address, state FROM docs_sources WHERE provider = $1 AND session = $2 AND state NOT IN ('missing', 'failed')
+			ORDER BY source, address`, s.id, s.part.session) {
 		switch {
 		case err != nil:
 			return fmt.Errorf("reading what %s offers: %w", s.id, err)
@@ -87,7 +89,8 @@ func (s *lists) load(ctx context.Context) error {
 		return nil
 	}
 	var left int
-	if err := s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_pages WHERE provider = $1 AND session = $2 AND status = $3`, s.id, s.part.session, Queued).Scan(&left); err != nil || left == 0 {
+	if err := s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_pages WHERE provider = $1 AND session = $2 AND status = $3`, s.id,
+		s.part.session, Queued).Scan(&left); err != nil || left == 0 {
 		return err
 	}
 	return s.fetchFull(ctx, s.full, false)
@@ -202,9 +205,9 @@ func (s *lists) fetchFull(ctx context.Context, address string, conditional bool)
 }
 
 // text fetches a file of Markdown, which read gets. 304 sets fullSame.
-func (s *lists) text(ctx context.Context, source, address string, most int64, conditional bool, read func(body string)) (why string, err error) {
-	resp, why, err := s.offered(ctx, offer{source: source, address: address, accept: "text/plain, text/markdown, */*;q=0.5", most: most, conditional: conditional,
-		lacks: func(resp *web.Response) string { return notMarkdown(resp) }})
+func (s *lists) text(ctx context.Context, source, address string, most int64, conditional bool, read func(string)) (why string, err error) {
+	resp, why, err := s.offered(ctx, offer{source: source, address: address, accept: "text/plain, text/markdown, */*;q=0.5",
+		most: most, conditional: conditional, lacks: notMarkdown})
 	if err != nil || why != "" {
 		return why, err
 	}
@@ -212,7 +215,8 @@ func (s *lists) text(ctx context.Context, source, address string, most int64, co
 		s.fullSame = true
 		return "", nil
 	}
-	if why, err := s.reading(ctx, address, len(resp.Body), func() error { read(strings.ToValidUTF8(string(resp.Body), "\uFFFD")); return nil }); why != "" || err != nil {
+	parse := func() error { read(strings.ToValidUTF8(string(resp.Body), "\uFFFD")); return nil }
+	if why, err := s.reading(ctx, address, len(resp.Body), parse); why != "" || err != nil {
 		return why, err
 	}
 	return "", s.note(ctx, source, address, "found", "", resp.Header)
@@ -337,7 +341,8 @@ func (s *lists) learn(ctx context.Context, ch *chain, head pagehead.Head) error 
 		}
 		rule, s.guessed = after, false
 	}
-	err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM docs_sources WHERE provider = $1 AND source = $2 AND address = $3 AND state = 'missing' AND read_by = $4 AND checked_at > $5)`,
+	err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM docs_sources
+		WHERE provider = $1 AND source = $2 AND address = $3 AND state = 'missing' AND read_by = $4 AND checked_at > $5)`,
 		s.id, policy.Markdown, rule, s.readBy, db.Micros(s.clock.Now().Add(-missKept))).Scan(&s.noTwins)
 	if err != nil {
 		return fmt.Errorf("looking for what %s offers: %w", s.id, err)

@@ -48,7 +48,8 @@ func (s *descriptions) load(ctx context.Context) error {
 	type row struct{ address, session, state, reason string }
 	for r, err := range db.Select(ctx, s.db, func(rows *sql.Rows) (r row, err error) {
 		return r, rows.Scan(&r.address, &r.session, &r.state, &r.reason)
-	}, `SELECT address, session, state, reason FROM docs_sources WHERE provider = $1 AND source = $2 AND state <> 'missing' ORDER BY address`, s.id, policy.OpenAPI) {
+	}, `SELECT address, session, state, reason FROM docs_sources
+		WHERE provider = $1 AND source = $2 AND state <> 'missing' ORDER BY address`, s.id, policy.OpenAPI) {
 		if err != nil {
 			return fmt.Errorf("reading where %s has descriptions: %w", s.id, err)
 		}
@@ -67,7 +68,8 @@ func (s *descriptions) load(ctx context.Context) error {
 	}
 	keys, err := db.Texts(ctx, s.db, `SELECT DISTINCT key FROM docs_api_files WHERE provider = $1`, s.id)
 	if err == nil && s.part.fresh { // what a run left that was never continued
-		_, err = s.db.ExecContext(ctx, `UPDATE docs_api_files SET body = '' WHERE provider = $1 AND session <> $2 AND body <> ''`, s.id, s.part.session)
+		_, err = s.db.ExecContext(ctx, `UPDATE docs_api_files SET body = '' WHERE provider = $1 AND session <> $2 AND body <> ''`, s.id,
+			s.part.session)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the files of the descriptions of %s: %w", s.id, err)
@@ -148,7 +150,8 @@ func (s *descriptions) add(ctx context.Context, base *url.URL, href, reason stri
 // and as YAML. The first that a session reads counts.
 func (s *descriptions) same(ctx context.Context, key, hash string) (of string, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT p.key FROM docs_pages p JOIN docs_page_sources s ON s.provider = p.provider AND s.key = p.key
-		WHERE p.provider = $1 AND p.content_hash = $2 AND p.key <> $3 AND p.session = $4 AND p.status IN ($5, $6) AND s.source = $7 ORDER BY p.key LIMIT 1`,
+		WHERE p.provider = $1 AND p.content_hash = $2 AND p.key <> $3 AND p.session = $4 AND p.status IN ($5, $6) AND s.source = $7
+		ORDER BY p.key LIMIT 1`,
 		s.id, hash, key, s.part.session, Indexed, NotModified, policy.OpenAPI).Scan(&of)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", fmt.Errorf("looking for the description %s: %w", key, err)
@@ -161,7 +164,8 @@ func (s *descriptions) same(ctx context.Context, key, hash string) (of string, e
 func (s *descriptions) look(ctx context.Context) (found []link, reason string, resp *web.Response, err error) {
 	s.tried = true
 	var known bool
-	if err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM docs_page_sources s JOIN docs_pages p ON p.provider = s.provider AND p.key = s.key
+	if err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1
+		FROM docs_page_sources s JOIN docs_pages p ON p.provider = s.provider AND p.key = s.key
 		WHERE s.provider = $1 AND s.source = $2 AND p.content_hash <> '')`, s.id, policy.OpenAPI).Scan(&known); err != nil {
 		return nil, "", nil, fmt.Errorf("looking for descriptions of %s: %w", s.id, err)
 	}
@@ -202,7 +206,8 @@ func placesOf(seed *url.URL) (out []string) {
 // catalog returns the descriptions that the site's API catalog names.
 func (s *descriptions) catalog(ctx context.Context, address string) (links []link, err error) {
 	var listed []string
-	resp, why, err := s.offered(ctx, offer{source: listCatalog, address: address, accept: "application/linkset+json, application/json;q=0.9", most: maxPage,
+	resp, why, err := s.offered(ctx, offer{
+		source: listCatalog, address: address, accept: "application/linkset+json, application/json;q=0.9", most: maxPage,
 		lacks: func(resp *web.Response) (why string) {
 			var err error
 			if listed, err = apidesc.Listed(resp.Body); err != nil {

@@ -56,7 +56,8 @@ func (s *descriptions) filesOf(ctx context.Context, key string) (map[string]apiF
 			return f, err
 		}
 		return f, json.Unmarshal([]byte(header), &f.header)
-	}, `SELECT address, session, state, reason, final, header, hash, changed, body, checked_at FROM docs_api_files WHERE provider = $1 AND key = $2`, s.id, key) {
+	}, `SELECT address, session, state, reason, final, header, hash, changed, body, checked_at FROM docs_api_files
+		WHERE provider = $1 AND key = $2`, s.id, key) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the files of %s: %w", key, err)
 		}
@@ -80,10 +81,13 @@ func (s *descriptions) keep(ctx context.Context, key string, f *apiFile) error {
 	if err != nil {
 		return fmt.Errorf("encoding the header of %s: %w", f.address, err)
 	}
-	_, err = s.db.ExecContext(ctx, `INSERT INTO docs_api_files (provider, key, address, session, state, reason, final, header, hash, changed, body, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-		ON CONFLICT (provider, key, address) DO UPDATE SET session = excluded.session, state = excluded.state, reason = excluded.reason, final = excluded.final, header = excluded.header,
+	_, err = s.db.ExecContext(ctx, `INSERT INTO docs_api_files (provider, key, address, session, state, reason, final, header, hash, changed, body, checked_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		ON CONFLICT (provider, key, address) DO UPDATE SET session = excluded.session, state = excluded.state, reason = excluded.reason,
+			final = excluded.final, header = excluded.header,
 			hash = excluded.hash, changed = excluded.changed, body = excluded.body, checked_at = excluded.checked_at`,
-		s.id, key, f.address, f.session, f.state, content.Clean(f.reason), clean(f.final), clean(string(header)), f.hash, f.changed, clean(f.body), f.checked)
+		s.id, key, f.address, f.session, f.state, content.Clean(f.reason), clean(f.final), clean(string(header)), f.hash, f.changed,
+		clean(f.body), f.checked)
 	if err != nil {
 		return fmt.Errorf("storing the file %s of %s: %w", f.address, key, err)
 	}
@@ -108,7 +112,8 @@ func (s *descriptions) gather(ctx context.Context, ch *chain, resp *web.Response
 		if err != nil {
 			return nil, "", err
 		}
-		if err := s.keep(ctx, key, &apiFile{state: "found", final: ch.at.String(), header: resp.Header, body: string(text), checked: db.Micros(s.clock.Now())}); err != nil {
+		if err := s.keep(ctx, key, &apiFile{state: "found", final: ch.at.String(), header: resp.Header, body: string(text),
+			checked: db.Micros(s.clock.Now())}); err != nil {
 			return nil, "", err
 		}
 	}
@@ -180,14 +185,15 @@ func (s *descriptions) fetch(ctx context.Context, ch *chain, f *apiFile, conditi
 	return "", s.keep(ctx, ch.now.key, f)
 }
 
-func (s *descriptions) request(ctx context.Context, at *url.URL, l link, f *apiFile, before apiFile, conditional bool) (unsure string, err error) {
+func (s *descriptions) request(ctx context.Context, at *url.URL, l link, f *apiFile, was apiFile, conditional bool) (unsure string, err error) {
 	h := http.Header{"Accept-Language": {acceptLanguage}}
 	if conditional {
 		setIf(h, "If-None-Match", f.header.Get("ETag"))
 		setIf(h, "If-Modified-Since", f.header.Get("Last-Modified"))
 	}
 	inScope := within(func(u *url.URL) string { _, why := s.link(nil, u.String(), false); return why })
-	resp, alone, err := s.get(ctx, string(policy.OpenAPI), polite.Request{URL: l.address, Accept: acceptAPI, Header: h, Timeout: s.timeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Scope: inScope})
+	resp, alone, err := s.get(ctx, string(policy.OpenAPI), polite.Request{URL: l.address, Accept: acceptAPI, Header: h, Timeout: s.timeout,
+		MaxBytes: maxPage, MaxRedirects: maxRedirects, Scope: inScope})
 	var failure *web.Error
 	var no *polite.DisallowedError
 	switch {
@@ -202,7 +208,7 @@ func (s *descriptions) request(ctx context.Context, at *url.URL, l link, f *apiF
 	case alone != nil:
 		return ledger.Redact(alone.Error()), nil
 	case resp.Status == http.StatusNotModified && conditional:
-		f.state = before.state
+		f.state = was.state
 		return "", nil
 	case resp.Status == http.StatusTooManyRequests, resp.Status >= 500, resp.Status == http.StatusNotModified:
 		return fmt.Sprintf("status %d", resp.Status), nil
@@ -319,7 +325,8 @@ func (s *descriptions) close(ctx context.Context, tx *sql.Tx, key string, e endi
 	case e.gone || e.status == Skipped:
 		query = `DELETE FROM docs_api_files WHERE provider = $1 AND key = $2`
 	case e.read != nil:
-		query, args = `DELETE FROM docs_api_files WHERE provider = $1 AND key = $2 AND (session <> $3 OR $4 = 0)`, append(args, s.part.session, e.read.files)
+		query, args = `DELETE FROM docs_api_files WHERE provider = $1 AND key = $2 AND (session <> $3 OR $4 = 0)`, append(args, s.part.session,
+			e.read.files)
 	default:
 		return nil
 	}

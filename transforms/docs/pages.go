@@ -53,7 +53,8 @@ func (s *provider) sameAs(ctx context.Context, key, hash string) (of string, err
 	if of == "" || s.forbidden[of] {
 		return "", nil
 	}
-	err = s.db.QueryRowContext(ctx, `SELECT key FROM docs_pages WHERE provider = $1 AND key = $2 AND content_hash = $3`, s.id, of, hash).Scan(&of)
+	err = s.db.QueryRowContext(ctx, `SELECT key FROM docs_pages WHERE provider = $1 AND key = $2 AND content_hash = $3`,
+		s.id, of, hash).Scan(&of)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -65,7 +66,8 @@ func (s *provider) sameAs(ctx context.Context, key, hash string) (of string, err
 func (s *provider) copies(ctx context.Context) (out []*page, err error) {
 	var found []*page
 	for p, err := range db.Select(ctx, s.db, func(r *sql.Rows) (*page, error) { return scanPage(r) }, selectPage+`WHERE p.provider = $1
-		AND (p.session = $2 AND p.status = $3 AND p.reason LIKE $4 OR p.content_hash <> '' AND (p.key LIKE '%/index.%' OR p.key LIKE '%/default.%' OR p.key LIKE '%/Default.%')) ORDER BY p.key`,
+		AND (p.session = $2 AND p.status = $3 AND p.reason LIKE $4 OR p.content_hash <> ''
+		AND (p.key LIKE '%/index.%' OR p.key LIKE '%/default.%' OR p.key LIKE '%/Default.%')) ORDER BY p.key`,
 		s.id, s.part.session, Skipped, copyBegins+"%") {
 		if err != nil {
 			return nil, err
@@ -94,7 +96,8 @@ func (s *provider) copies(ctx context.Context) (out []*page, err error) {
 // site's front page, which is named by mistake when all pages share one head. known says
 // that the original has content.
 func (s *provider) copyOf(ctx context.Context, ch *chain, of link) (copied, known bool, err error) {
-	if slices.ContainsFunc(append(slices.Clone(ch.passed), ch.page, ch.now), func(p *page) bool { return p.key == of.key }) || s.forbidden[of.key] {
+	on := func(p *page) bool { return p.key == of.key }
+	if slices.ContainsFunc(append(slices.Clone(ch.passed), ch.page, ch.now), on) || s.forbidden[of.key] {
 		return false, false, nil
 	}
 	ours, _, _ := strings.Cut(ch.now.key, "?")
@@ -114,7 +117,8 @@ const maxCopies = 5
 func (s *provider) hasContent(ctx context.Context, key, self string) (status Status, has bool, err error) {
 	for range maxCopies {
 		var hash, reason string
-		err := s.db.QueryRowContext(ctx, `SELECT status, content_hash, reason FROM docs_pages WHERE provider = $1 AND key = $2`, s.id, key).Scan(&status, &hash, &reason)
+		err := s.db.QueryRowContext(ctx, `SELECT status, content_hash, reason FROM docs_pages WHERE provider = $1 AND key = $2`,
+			s.id, key).Scan(&status, &hash, &reason)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return "", false, nil
@@ -170,7 +174,8 @@ func (s *provider) storedContent(ctx context.Context, key string) (k storedConte
 func (s *provider) forbid(ctx context.Context, on interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
 }, l link, status int) error {
-	_, err := on.ExecContext(ctx, `INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (provider, key) DO NOTHING`,
+	_, err := on.ExecContext(ctx, `INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (provider, key) DO NOTHING`,
 		s.id, l.key, l.address, status, db.Micros(s.clock.Now()))
 	if err != nil {
 		return fmt.Errorf("recording that %s is forbidden: %w", l.address, err)
@@ -190,22 +195,26 @@ func (s *provider) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, k
 	}
 	for _, left := range append(ch.passed, ch.page) {
 		if left != p {
-			exec(`UPDATE docs_pages SET status = $3, reason = $4, http_status = 0 WHERE provider = $1 AND key = $5 AND key <> $2`, Skipped, "redirects to "+p.key, left.key)
+			exec(`UPDATE docs_pages SET status = $3, reason = $4, http_status = 0 WHERE provider = $1 AND key = $5 AND key <> $2`, Skipped,
+				"redirects to "+p.key, left.key)
 		}
 	}
-	exec(`UPDATE docs_pages SET status = $3, reason = $4, http_status = $5 WHERE provider = $1 AND key = $2`, e.status, content.Clean(e.reason), e.http)
+	exec(`UPDATE docs_pages SET status = $3, reason = $4, http_status = $5 WHERE provider = $1 AND key = $2`, e.status,
+		content.Clean(e.reason), e.http)
 	if e.forbid && failed == nil {
 		failed = s.forbid(ctx, tx, link{key: p.key, address: ch.at.String()}, e.http)
 	}
 	if (e.read != nil || e.status == NotModified) && !s.onlyHTML() { // where its content comes from
-		exec(`INSERT INTO docs_page_sources (provider, key, source, reason) VALUES ($1, $2, $3, $4) ON CONFLICT (provider, key) DO UPDATE SET source = excluded.source, reason = excluded.reason`,
+		exec(`INSERT INTO docs_page_sources (provider, key, source, reason) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (provider, key) DO UPDATE SET source = excluded.source, reason = excluded.reason`,
 			ch.way.source, content.Clean(ch.way.reason))
 	}
 	if kind != "" {
 		b, err := json.Marshal(sections)
 		failed = cmp.Or(failed, err)
 		exec(`INSERT INTO docs_changes (provider, key, session, kind, sections, at) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (session, provider, key) DO UPDATE SET kind = excluded.kind, sections = excluded.sections, at = excluded.at`, s.part.session, kind, string(b), now)
+			ON CONFLICT (session, provider, key) DO UPDATE SET kind = excluded.kind, sections = excluded.sections, at = excluded.at`,
+			s.part.session, kind, string(b), now)
 		if e.read != nil {
 			exec(`UPDATE docs_pages SET changed_at = $3 WHERE provider = $1 AND key = $2`, now)
 		}
@@ -217,13 +226,16 @@ func (s *provider) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, k
 	switch {
 	case e.gone:
 		exec(`DELETE FROM docs_links WHERE provider = $1 AND from_key = $2`)
-		exec(`UPDATE docs_pages SET content_hash = '', etag = '', last_modified = '', title = '', chunks = 0, gone_at = $3 WHERE provider = $1 AND key = $2`, now)
+		exec(`UPDATE docs_pages SET content_hash = '', etag = '', last_modified = '', title = '', chunks = 0, gone_at = $3
+			WHERE provider = $1 AND key = $2`, now)
 	case e.status == NotModified:
 		exec(`UPDATE docs_pages SET fetched_at = $3 WHERE provider = $1 AND key = $2`, now)
 	case e.read != nil:
 		h := e.resp.Header
-		exec(`UPDATE docs_pages SET etag = $3, last_modified = $4, content_hash = $5, read_by = $6, title = $7, chunks = $8, fetched_at = $9, gone_at = $10 WHERE provider = $1 AND key = $2`,
-			validator(h.Get("ETag")), validator(h.Get("Last-Modified")), e.read.hash, s.readBy+ch.way.id(), clean(e.read.title), len(e.read.chunks), now, int64(0))
+		exec(`UPDATE docs_pages SET etag = $3, last_modified = $4, content_hash = $5, read_by = $6, title = $7, chunks = $8, fetched_at = $9,
+			gone_at = $10 WHERE provider = $1 AND key = $2`,
+			validator(h.Get("ETag")), validator(h.Get("Last-Modified")), e.read.hash, s.readBy+ch.way.id(),
+			clean(e.read.title), len(e.read.chunks), now, int64(0))
 		exec(`DELETE FROM docs_links WHERE provider = $1 AND from_key = $2`)
 		if failed == nil {
 			failed = s.writeContent(ctx, tx, p.key, e, handOff)
@@ -238,14 +250,16 @@ func (s *provider) writeContent(ctx context.Context, tx *sql.Tx, key string, e e
 	for i, l := range e.links {
 		rows[i] = []any{s.id, key, int64(i), l.key, l.address}
 	}
-	if err := s.db.InsertRows(ctx, tx, "docs_links", []string{"provider", "from_key", "ordinal", "to_key", "to_address"}, rows, ""); err != nil || !handOff {
+	err := s.db.InsertRows(ctx, tx, "docs_links", []string{"provider", "from_key", "ordinal", "to_key", "to_address"}, rows, "")
+	if err != nil || !handOff {
 		return err
 	}
 	blocks, err := json.Marshal(e.read.blocks)
 	if err != nil {
 		return fmt.Errorf("encoding blocks: %w", err)
 	}
-	if _, err := tx.ExecContext(ctx, `INSERT INTO docs_blocks (provider, key, blocks) VALUES ($1, $2, $3)`, s.id, key, clean(string(blocks))); err != nil {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO docs_blocks (provider, key, blocks) VALUES ($1, $2, $3)`, s.id, key,
+		clean(string(blocks))); err != nil {
 		return err
 	}
 	rows = make([][]any, len(e.read.chunks))
@@ -256,7 +270,8 @@ func (s *provider) writeContent(ctx context.Context, tx *sql.Tx, key string, e e
 		}
 		rows[i] = []any{s.id, key, int64(k.Ordinal), k.ID, clean(string(heading)), int64(k.Tokens), k.Hash, clean(k.Preview())}
 	}
-	return s.db.InsertRows(ctx, tx, "docs_chunks", []string{"provider", "key", "ordinal", "id", "heading", "tokens", "hash", "preview"}, rows, "")
+	columns := []string{"provider", "key", "ordinal", "id", "heading", "tokens", "hash", "preview"}
+	return s.db.InsertRows(ctx, tx, "docs_chunks", columns, rows, "")
 }
 
 // clean makes text fit for a database.

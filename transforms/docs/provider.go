@@ -58,8 +58,9 @@ type provider struct {
 }
 
 func newProvider(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part) *provider {
-	s := &provider{cfg: cfg, w: w, log: w.Log.With("provider", p.ProviderID), db: d, clock: w.Pacer.Clock, policy: p, id: p.ProviderID, part: in,
-		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, timeout: pageTimeout}
+	s := &provider{cfg: cfg, w: w, log: w.Log.With("provider", p.ProviderID), db: d, clock: w.Pacer.Clock, policy: p, id: p.ProviderID,
+		part: in, scope: p.Scope(), host: p.Host(), readBy: readBy(p), timeout: pageTimeout,
+		own: map[string]bool{}, seen: map[string]bool{}, forbidden: map[string]bool{}}
 	s.client = newClient(cfg, w, d, p.Delay())
 	for _, raw := range p.SeedURLs {
 		if u, err := canonical.Address(nil, raw, p.KeepQueryParams); err == nil {
@@ -217,7 +218,8 @@ func (s *provider) reachSeeds(ctx context.Context) {
 // known about the provider's pages.
 func (s *provider) checkSeeds(ctx context.Context) error {
 	var seeds, lost int
-	err := s.db.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN status = $1 AND (http_status = 0 OR http_status = 429 OR http_status >= 500 OR reason LIKE $4) THEN 1 ELSE 0 END), 0)
+	err := s.db.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN status = $1
+		AND (http_status = 0 OR http_status = 429 OR http_status >= 500 OR reason LIKE $4) THEN 1 ELSE 0 END), 0)
 		FROM docs_pages WHERE provider = $2 AND session = $3 AND depth = 0`, Failed, s.id, s.part.session, noticeBegins+"%").Scan(&seeds, &lost)
 	switch {
 	case err != nil:
@@ -229,7 +231,8 @@ func (s *provider) checkSeeds(ctx context.Context) error {
 }
 
 func (s *provider) deadLetter(p *page, kind, reason string) ledger.DeadLetter {
-	return ledger.DeadLetter{Job: Job, RunID: s.cfg.Lane.RunID, Stage: "visit", Kind: kind, Retryable: true, Error: reason, Input: ledger.Input{URL: p.address, Source: s.id}}
+	return ledger.DeadLetter{Job: Job, RunID: s.cfg.Lane.RunID, Stage: "visit", Kind: kind, Retryable: true, Error: reason,
+		Input: ledger.Input{URL: p.address, Source: s.id}}
 }
 
 // guard runs a parser of foreign bytes in its share of memory. A bug that they trigger
@@ -283,12 +286,14 @@ type offer struct {
 func (s *provider) offered(ctx context.Context, f offer) (_ *web.Response, why string, err error) {
 	var state, reason, etag, modified, readBy, session string
 	var checked int64
-	row := s.db.QueryRowContext(ctx, `SELECT state, reason, etag, last_modified, read_by, checked_at, session FROM docs_sources WHERE provider = $1 AND source = $2 AND address = $3`, s.id, f.source, f.address)
+	row := s.db.QueryRowContext(ctx, `SELECT state, reason, etag, last_modified, read_by, checked_at, session FROM docs_sources
+		WHERE provider = $1 AND source = $2 AND address = $3`, s.id, f.source, f.address)
 	switch err := row.Scan(&state, &reason, &etag, &modified, &readBy, &checked, &session); {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
 		return nil, "", fmt.Errorf("looking for %s: %w", f.address, err)
-	case state == "missing" && readBy == s.readBy && s.clock.Now().Sub(db.Time(checked)) < missKept, state == "failed" && session == s.part.session:
+	case state == "missing" && readBy == s.readBy && s.clock.Now().Sub(db.Time(checked)) < missKept,
+		state == "failed" && session == s.part.session:
 		return nil, reason, nil
 	}
 	u, err := url.Parse(f.address)
@@ -310,8 +315,8 @@ func (s *provider) offered(ctx context.Context, f offer) (_ *web.Response, why s
 		setIf(h, "If-None-Match", etag)
 		setIf(h, "If-Modified-Since", modified)
 	}
-	resp, alone, err := s.get(ctx, f.source, polite.Request{URL: f.address, Accept: f.accept, Header: h, Timeout: pageTimeout, MaxBytes: f.most,
-		MaxRedirects: maxRedirects, Once: true, Probe: true, Scope: within(offLimits)})
+	resp, alone, err := s.get(ctx, f.source, polite.Request{URL: f.address, Accept: f.accept, Header: h, Timeout: pageTimeout,
+		MaxBytes: f.most, MaxRedirects: maxRedirects, Once: true, Probe: true, Scope: within(offLimits)})
 	passing := passes(alone)
 	switch {
 	case err != nil:
@@ -350,9 +355,12 @@ func setIf(h http.Header, name, value string) {
 // were recorded before stay.
 func (s *provider) note(ctx context.Context, source, address, state, reason string, header http.Header) error {
 	etag, modified := validator(header.Get("ETag")), validator(header.Get("Last-Modified"))
-	_, err := s.db.ExecContext(ctx, `INSERT INTO docs_sources (provider, source, address, session, state, reason, etag, last_modified, read_by, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-		ON CONFLICT (provider, source, address) DO UPDATE SET session = excluded.session, state = excluded.state, reason = excluded.reason, read_by = excluded.read_by, checked_at = excluded.checked_at,
-			etag = CASE WHEN excluded.etag = '' THEN docs_sources.etag ELSE excluded.etag END, last_modified = CASE WHEN excluded.last_modified = '' THEN docs_sources.last_modified ELSE excluded.last_modified END`,
+	_, err := s.db.ExecContext(ctx, `INSERT INTO docs_sources (provider, source, address, session, state, reason, etag, last_modified, read_by, checked_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		ON CONFLICT (provider, source, address) DO UPDATE SET session = excluded.session, state = excluded.state, reason = excluded.reason,
+			read_by = excluded.read_by, checked_at = excluded.checked_at,
+			etag = CASE WHEN excluded.etag = '' THEN docs_sources.etag ELSE excluded.etag END,
+			last_modified = CASE WHEN excluded.last_modified = '' THEN docs_sources.last_modified ELSE excluded.last_modified END`,
 		s.id, source, clean(address), s.part.session, state, content.Clean(reason), etag, modified, s.readBy, db.Micros(s.clock.Now()))
 	if err != nil {
 		return fmt.Errorf("recording whether there is %s: %w", address, err)

@@ -2,7 +2,9 @@ package docs
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -136,25 +138,19 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 	fail := func(err error) (*ProviderReport, Stats, error) {
 		return nil, s, fmt.Errorf("reading the figures of %s: %w", p.ProviderID, err)
 	}
-	rows, err := d.QueryContext(ctx, `SELECT state, reason, active_at, stats FROM docs_runs WHERE session = $1 AND provider = $2`, session, p.ProviderID)
+	var at int64
+	var text string
+	err := d.QueryRowContext(ctx, `SELECT state, reason, active_at, stats FROM docs_runs WHERE session = $1 AND provider = $2`, session, p.ProviderID).Scan(&row.State, &row.Reason, &at, &text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, s, nil
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &s)
+	}
 	if err != nil {
 		return fail(err)
 	}
-	found := false
-	if err := each(rows, func() error {
-		var at int64
-		var text string
-		if err := rows.Scan(&row.State, &row.Reason, &at, &text); err != nil {
-			return err
-		}
-		found, row.FinishedAt = true, db.Time(at)
-		return json.Unmarshal([]byte(text), &s)
-	}); err != nil {
-		return fail(err)
-	}
-	if !found {
-		return nil, s, nil
-	}
+	row.FinishedAt = db.Time(at)
 	if p.TermsURL != "" {
 		if row.Terms, err = Terms(ctx, d, p.ProviderID); err != nil {
 			return fail(err)
@@ -196,18 +192,17 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 // sources are tried.
 func sourcesOfReport(ctx context.Context, d *db.DB, p policy.Policy, s Stats) ([]SourceReport, error) {
 	reasons := map[string][]string{}
-	rows, err := d.QueryContext(ctx, `SELECT source, address, state, reason FROM docs_sources WHERE provider = $1
-		UNION ALL SELECT $2, address, state, reason FROM docs_api_files WHERE provider = $1 AND state <> 'found' ORDER BY 1, 2`, p.ProviderID, policy.OpenAPI)
-	if err != nil {
-		return nil, err
-	}
-	if err := each(rows, func() error {
-		var source, address, state, reason string
-		err := rows.Scan(&source, &address, &state, &reason)
-		reasons[source] = append(reasons[source], fmt.Sprintf("%s: %s (%s)", address, state, reason))
-		return err
-	}); err != nil {
-		return nil, err
+	for r, err := range db.Select(ctx, d, func(r *sql.Rows) (of [2]string, err error) {
+		var address, state, reason string
+		err = r.Scan(&of[0], &address, &state, &reason)
+		of[1] = fmt.Sprintf("%s: %s (%s)", address, state, reason)
+		return of, err
+	}, `SELECT source, address, state, reason FROM docs_sources WHERE provider = $1
+		UNION ALL SELECT $2, address, state, reason FROM docs_api_files WHERE provider = $1 AND state <> 'found' ORDER BY 1, 2`, p.ProviderID, policy.OpenAPI) {
+		if err != nil {
+			return nil, err
+		}
+		reasons[r[0]] = append(reasons[r[0]], r[1])
 	}
 	out := []SourceReport{}
 	order := []string{listContext7, listLLMs, listSitemap, listCatalog}
@@ -233,28 +228,21 @@ func seconds(micros int64) float64 {
 }
 
 // qualityOf computes the quality of all chunks that a provider has now.
-func qualityOf(ctx context.Context, d *db.DB, provider string) (chunk.Quality, error) {
-	var q chunk.Quality
-	rows, err := d.QueryContext(ctx, `SELECT key, id, ordinal, tokens, hash, preview FROM docs_chunks WHERE provider = $1 ORDER BY key, ordinal`, provider)
-	if err != nil {
-		return q, err
-	}
+func qualityOf(ctx context.Context, d *db.DB, provider string) (q chunk.Quality, err error) {
 	var last string
 	var of []chunk.Chunk
-	if err := each(rows, func() error {
-		var key string
-		var c chunk.Chunk
-		if err := rows.Scan(&key, &c.ID, &c.Ordinal, &c.Tokens, &c.Hash, &c.Text); err != nil {
-			return err
+	var key string
+	for c, err := range db.Select(ctx, d, func(r *sql.Rows) (c chunk.Chunk, err error) {
+		return c, r.Scan(&key, &c.ID, &c.Ordinal, &c.Tokens, &c.Hash, &c.Text)
+	}, `SELECT key, id, ordinal, tokens, hash, preview FROM docs_chunks WHERE provider = $1 ORDER BY key, ordinal`, provider) {
+		if err != nil {
+			return q, err
 		}
 		if key != last && len(of) > 0 {
 			q.Add(of)
 			of = nil
 		}
 		last, of = key, append(of, c)
-		return nil
-	}); err != nil {
-		return q, err
 	}
 	if len(of) > 0 {
 		q.Add(of)

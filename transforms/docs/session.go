@@ -30,7 +30,8 @@ const (
 // beginSession resumes the session that an earlier run left open, or begins one that is named after the run.
 func beginSession(ctx context.Context, d *db.DB, runID string, now time.Time) (id string, resumed bool, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `SELECT id FROM docs_sessions WHERE `+d.Never("finished_at")+` AND active_at > $1 ORDER BY started_at DESC, id DESC LIMIT 1`,
+		err := tx.QueryRowContext(ctx, `SELECT id FROM docs_sessions
+			WHERE `+d.Never("finished_at")+` AND active_at > $1 ORDER BY started_at DESC, id DESC LIMIT 1`,
 			db.Micros(now.Add(-resumeWithin))).Scan(&id)
 		switch {
 		case err == nil:
@@ -166,39 +167,21 @@ type part struct {
 // enter returns the provider's part of the session; it creates the part or continues
 // it. A part that is not finished in an earlier session (held, out of budget, or open when a run
 // with other policies ended the session) moves to this session with its frontier.
-func enter(ctx context.Context, d *db.DB, session, provider, runID string, now time.Time) (part, error) {
-	var p part
-	err := d.Tx(ctx, func(tx *sql.Tx) error {
+func enter(ctx context.Context, d *db.DB, session, provider, runID string, now time.Time) (p part, err error) {
+	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		p = part{session: session}
 		var stats string
 		read := func() error {
-			return tx.QueryRowContext(ctx, `SELECT state, reason, requested, queued, stats FROM docs_runs WHERE session = $1 AND provider = $2`, session, provider).
+			return tx.QueryRowContext(ctx, `SELECT state, reason, requested, queued, stats FROM docs_runs WHERE session = $1 AND provider = $2`,
+				session, provider).
 				Scan(&p.state, &p.reason, &p.requested, &p.queued, &stats)
 		}
 		err := read()
 		if errors.Is(err, sql.ErrNoRows) {
-			var earlier string
-			err = tx.QueryRowContext(ctx, `SELECT session FROM docs_runs WHERE provider = $1 AND state IN ($2, $3, $4) AND active_at > $5 ORDER BY active_at DESC LIMIT 1`,
-				provider, Open, Held, OutOfBudget, db.Micros(now.Add(-resumeWithin))).Scan(&earlier)
-			switch {
-			case err == nil:
-				if _, err := tx.ExecContext(ctx, `UPDATE docs_runs SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider); err != nil {
-					return err
-				}
-				if _, err := tx.ExecContext(ctx, `UPDATE docs_pages SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider); err != nil {
-					return err
-				}
-				for _, table := range []string{"docs_changes", "docs_sources", "docs_api_files"} {
-					if _, err := tx.ExecContext(ctx, `UPDATE `+table+` SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider); err != nil {
-						return err
-					}
-				}
-				err = read()
-			case errors.Is(err, sql.ErrNoRows):
-				p.state, p.fresh, stats = Open, true, "{}"
-				_, err = tx.ExecContext(ctx, `INSERT INTO docs_runs (session, provider, run_id, state, started_at, active_at) VALUES ($1, $2, $3, $4, $5, $5)`,
-					session, provider, runID, Open, db.Micros(now))
+			if err := begin(ctx, tx, session, provider, runID, now); err != nil {
+				return err
 			}
+			err = read()
 		}
 		if err != nil {
 			return err
@@ -211,18 +194,21 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 		}
 		p.fresh = p.queued == 0
 		if p.state == Unreachable || p.state.notOpen() { // its seeds may have failed; they are requested again
-			if _, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, retries = 0 WHERE provider = $2 AND session = $3 AND depth = 0 AND status IN ($4, $5)`,
+			if _, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, retries = 0
+				WHERE provider = $2 AND session = $3 AND depth = 0 AND status IN ($4, $5)`,
 				Queued, provider, session, Failed, Skipped); err != nil {
 				return err
 			}
 		}
 		// A page whose worker was killed while it worked on it begins again,
 		// without the tries that it has used up.
-		if _, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1 WHERE provider = $2 AND session = $3 AND status IN ($4, $5, $6, $7, $8, $9, $10)`,
+		if _, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1
+			WHERE provider = $2 AND session = $3 AND status IN ($4, $5, $6, $7, $8, $9, $10)`,
 			Queued, provider, session, RobotsCheck, Fetching, Redirecting, RateLimited, Retry, Parsing, Extracting); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE docs_runs SET state = $1, reason = '', run_id = $2, active_at = $3 WHERE session = $4 AND provider = $5`,
+		_, err = tx.ExecContext(ctx, `UPDATE docs_runs SET state = $1, reason = '', run_id = $2, active_at = $3
+			WHERE session = $4 AND provider = $5`,
 			Open, runID, db.Micros(now), session, provider)
 		return err
 	})
@@ -230,6 +216,25 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 		return part{}, fmt.Errorf("opening the part of %s: %w", provider, err)
 	}
 	return p, nil
+}
+
+// begin gives a session the provider's part of an earlier one, or a new one.
+func begin(ctx context.Context, tx *sql.Tx, session, provider, runID string, now time.Time) error {
+	var earlier string
+	err := tx.QueryRowContext(ctx, `SELECT session FROM docs_runs
+		WHERE provider = $1 AND state IN ($2, $3, $4) AND active_at > $5 ORDER BY active_at DESC LIMIT 1`,
+		provider, Open, Held, OutOfBudget, db.Micros(now.Add(-resumeWithin))).Scan(&earlier)
+	if errors.Is(err, sql.ErrNoRows) {
+		_, err = tx.ExecContext(ctx, `INSERT INTO docs_runs (session, provider, run_id, state, started_at, active_at)
+			VALUES ($1, $2, $3, $4, $5, $5)`, session, provider, runID, Open, db.Micros(now))
+		return err
+	}
+	for _, table := range []string{"docs_runs", "docs_pages", "docs_changes", "docs_sources", "docs_api_files"} {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `UPDATE `+table+` SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider)
+		}
+	}
+	return err
 }
 
 // handOffAgain makes a part fetch all pages of the provider without conditions, also
@@ -243,11 +248,13 @@ func handOffAgain(ctx context.Context, d *db.DB, p *part, provider string) error
 		return fmt.Errorf("encoding figures: %w", err)
 	}
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, retries = 0 WHERE provider = $2 AND session = $3 AND content_hash <> '' AND status IN ($4, $5)`,
+		if _, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, retries = 0
+			WHERE provider = $2 AND session = $3 AND content_hash <> '' AND status IN ($4, $5)`,
 			Queued, provider, p.session, Indexed, NotModified); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE docs_runs SET state = $1, reason = '', stats = $2 WHERE session = $3 AND provider = $4`, Open, string(b), p.session, provider)
+		_, err := tx.ExecContext(ctx, `UPDATE docs_runs SET state = $1, reason = '', stats = $2 WHERE session = $3 AND provider = $4`, Open,
+			string(b), p.session, provider)
 		return err
 	})
 	if err != nil {

@@ -105,31 +105,42 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 			return err
 		}
 	}
-	has, err := onContext7(ctx, fn.db, fn.Worker.Pacer.Clock.Now())
+	hosts, crawled, err := fn.hosts(ctx, session, off)
 	if err != nil {
 		return err
 	}
-	var hosts []Host
-	var crawled int64
+	log.Info("session_started", "session", session, "resumed", resumed, "providers", crawled, "hosts", len(hosts))
+	of := cfg.groups(hosts)
+	for i, h := range hosts {
+		emit(of[i]%cfg.lanes(), h)
+	}
+	fn.Worker.Emit(emitTally, ledger.Tally{Counts: map[string]int64{"providers": crawled}})
+	return nil
+}
+
+// hosts returns the hosts of the providers that are crawled in this run, and how many providers these are.
+func (fn *listFn) hosts(ctx context.Context, session string, off map[string]bool) (hosts []Host, crawled int64, err error) {
+	cfg, log := fn.Config, fn.Worker.Log
+	has, err := onContext7(ctx, fn.db, fn.Worker.Pacer.Clock.Now())
+	if err != nil {
+		return nil, 0, err
+	}
 	for _, p := range cfg.Policies {
 		reason, ok := cfg.crawled(p, has)
 		if off[p.ProviderID] {
 			reason, ok = "it was purged and not enabled again", false
 		}
-		if cfg.leftOut(p.ProviderID) {
+		switch {
+		case cfg.leftOut(p.ProviderID):
 			continue
-		}
-		if cfg.again(p.ProviderID) && !ok && cfg.Again != AgainAll {
-			return fmt.Errorf("the hand-off of %s cannot be made again: %s", p.ProviderID, reason)
-		}
-		if cfg.Only != nil && !ok {
-			return fmt.Errorf("%s was chosen and cannot be crawled: %s", p.ProviderID, reason)
-		}
-		if !ok {
+		case cfg.again(p.ProviderID) && !ok && cfg.Again != AgainAll:
+			return nil, 0, fmt.Errorf("the hand-off of %s cannot be made again: %s", p.ProviderID, reason)
+		case cfg.Only != nil && !ok:
+			return nil, 0, fmt.Errorf("%s was chosen and cannot be crawled: %s", p.ProviderID, reason)
+		case !ok:
 			log.Info("provider_left_out", "provider", p.ProviderID, "reason", reason)
 			continue
-		}
-		if p.Terms == policy.Unknown {
+		case p.Terms == policy.Unknown:
 			log.Warn("terms_unknown", "provider", p.ProviderID, "what_to_do", "read its terms of service and write tos and tos_checked into its policy")
 		}
 		crawled++
@@ -140,13 +151,7 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 		}
 		hosts[i].Providers = append(hosts[i].Providers, p.ProviderID)
 	}
-	log.Info("session_started", "session", session, "resumed", resumed, "providers", crawled, "hosts", len(hosts))
-	of := cfg.groups(hosts)
-	for i, h := range hosts {
-		emit(of[i]%cfg.lanes(), h)
-	}
-	fn.Worker.Emit(emitTally, ledger.Tally{Counts: map[string]int64{"providers": crawled}})
-	return nil
+	return hosts, crawled, nil
 }
 
 // lanes returns a number from one to MaxHosts.

@@ -314,6 +314,25 @@ func (s *splitter) fit(d draft) {
 	}
 }
 
+// frame returns what each piece of a block of code or of a table begins and ends with, and the lines between.
+// A line of a whole block is cut only when it alone is over the limit.
+func (b block) frame() (head string, lines []string, foot string, whole bool) {
+	lines = strings.Split(b.text, "\n")
+	switch {
+	case b.fence != "" && lines[0] == b.fence && len(lines) > 1:
+		head = lines[0] + "\n"
+		foot = "\n" + strings.Repeat(" ", len(b.fence)-len(strings.TrimLeft(b.fence, " "))) + opens(b.fence)
+		lines = lines[1:]
+		if last := len(lines) - 1; closes(lines[last], opens(b.fence)) {
+			lines, foot = lines[:last], "\n"+lines[last]
+		}
+		return head, lines, foot, true
+	case len(lines) > 2 && strings.HasPrefix(strings.TrimLeft(lines[1], " >"), "| ---"):
+		return lines[0] + "\n" + lines[1] + "\n", lines[2:], "", true
+	}
+	return "", lines, "", b.fence != ""
+}
+
 // pieces returns the lead and a block's text, cut into pieces within the limit. The
 // first piece begins with the lead. If no part of the block fits in there, the lead
 // is a piece of its own. tokens is the result of count for the block.
@@ -326,24 +345,7 @@ func (s *splitter) pieces(b block, tokens int, lead draft) []string {
 	if tokens <= first {
 		return []string{before + b.text}
 	}
-	lines := strings.Split(b.text, "\n")
-	var head, foot string
-	code := b.fence != ""
-	whole := code // a line is cut only when it alone is over the limit
-	switch {
-	case code && lines[0] == b.fence && len(lines) > 1:
-		head = lines[0] + "\n"
-		foot = "\n" + strings.Repeat(" ", len(b.fence)-len(strings.TrimLeft(b.fence, " "))) + opens(b.fence)
-		lines = lines[1:]
-		if closes(lines[len(lines)-1], opens(b.fence)) {
-			foot = "\n" + lines[len(lines)-1]
-			lines = lines[:len(lines)-1]
-		}
-	case len(lines) > 2 && strings.HasPrefix(strings.TrimLeft(lines[1], " >"), "| ---"):
-		head = lines[0] + "\n" + lines[1] + "\n"
-		lines = lines[2:]
-		whole = true
-	}
+	head, lines, foot, whole := b.frame()
 	// Joining head, lines and foot can add a token at each of the two joints.
 	ends := Tokens(head) + Tokens(foot) + 2
 	if limit -= ends; head != "" && limit < s.limits.Max/2 {
@@ -380,7 +382,7 @@ func (s *splitter) pieces(b block, tokens int, lead draft) []string {
 		}
 		for l != "" {
 			var part string
-			if part, l = cut(l, left-1, code); part != "" {
+			if part, l = cut(l, left-1, b.fence != ""); part != "" {
 				piece = []string{part}
 				end()
 			}

@@ -99,13 +99,9 @@ func unlink(s string, defined map[string]bool) string {
 		case s[i] == '`':
 			i += codeSpan(s[i:])
 		case i <= lastEnd && strings.HasPrefix(s[i:], "<!--"):
-			end := strings.Index(s[i:], "-->")
 			flush(i)
-			end += i + len("-->")
-			if (i == 0 || s[i-1] == '\n') && end < len(s) && s[end] == '\n' {
-				end++ // a line of its own
-			}
-			i, plain = end, end
+			i = commentEnd(s, i)
+			plain = i
 		case s[i] == '[', s[i] == '!' && i+1 < len(s) && s[i+1] == '[':
 			flush(i)
 			mark := bracket{to: len(pieces), image: s[i] == '!'}
@@ -137,6 +133,15 @@ func unlink(s string, defined map[string]bool) string {
 	}
 	flush(len(s))
 	return strings.Join(pieces, "")
+}
+
+// commentEnd is where the comment at i ends, with its line if it has one of its own.
+func commentEnd(s string, i int) int {
+	end := i + strings.Index(s[i:], "-->") + len("-->")
+	if (i == 0 || s[i-1] == '\n') && end < len(s) && s[end] == '\n' {
+		end++
+	}
+	return end
 }
 
 // codeSpan is the length of the inline code with which s begins, or of its backticks where it

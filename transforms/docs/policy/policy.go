@@ -357,30 +357,7 @@ func (p *Policy) faults(now time.Time) (out []fault) {
 	between("request_delay_ms", p.RequestDelayMS, 1000, 5000)
 	p.addressFaults(say)
 
-	if len(p.AllowedPathPatterns) == 0 {
-		say("allowed_path_patterns", "the list is empty, so that nothing would be crawled; name at least one pattern such as /docs/**")
-	}
-	for field, patterns := range map[string][]string{"allowed_path_patterns": p.AllowedPathPatterns, "blocked_path_patterns": p.BlockedPathPatterns} {
-		for i, pattern := range patterns {
-			at := fmt.Sprintf("%s[%d]", field, i)
-			if !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "*") && !strings.HasPrefix(pattern, "{") && !strings.HasPrefix(pattern, "re:") {
-				say(at, "%q matches no path; start it with a slash, or a regular expression with re:", pattern)
-			} else if err := (canonical.Scope{Allow: []string{pattern}}).Check(); err != nil {
-				say(at, "%s", err)
-			}
-		}
-	}
-	if err := (content.Options{Content: p.CustomSelectors.Content}).Check(); err != nil {
-		say("custom_selectors.content", "%s", err)
-	}
-	for i, selector := range p.CustomSelectors.Remove {
-		at := fmt.Sprintf("custom_selectors.remove[%d]", i)
-		if strings.TrimSpace(selector) == "" {
-			say(at, "the selector is empty")
-		} else if err := (content.Options{Remove: []string{selector}}).Check(); err != nil {
-			say(at, "%s", err)
-		}
-	}
+	p.scopeFaults(say)
 	switch p.Channel {
 	case Context7, Crawl:
 	default:
@@ -409,6 +386,33 @@ func (p *Policy) faults(now time.Time) (out []fault) {
 	}
 	slices.SortStableFunc(out, func(a, b fault) int { return cmp.Compare(a.field, b.field) })
 	return out
+}
+
+func (p *Policy) scopeFaults(say func(field, format string, args ...any)) {
+	if len(p.AllowedPathPatterns) == 0 {
+		say("allowed_path_patterns", "the list is empty, so that nothing would be crawled; name at least one pattern such as /docs/**")
+	}
+	for field, patterns := range map[string][]string{"allowed_path_patterns": p.AllowedPathPatterns, "blocked_path_patterns": p.BlockedPathPatterns} {
+		for i, pattern := range patterns {
+			at := fmt.Sprintf("%s[%d]", field, i)
+			if !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "*") && !strings.HasPrefix(pattern, "{") && !strings.HasPrefix(pattern, "re:") {
+				say(at, "%q matches no path; start it with a slash, or a regular expression with re:", pattern)
+			} else if err := (canonical.Scope{Allow: []string{pattern}}).Check(); err != nil {
+				say(at, "%s", err)
+			}
+		}
+	}
+	if err := (content.Options{Content: p.CustomSelectors.Content}).Check(); err != nil {
+		say("custom_selectors.content", "%s", err)
+	}
+	for i, selector := range p.CustomSelectors.Remove {
+		at := fmt.Sprintf("custom_selectors.remove[%d]", i)
+		if strings.TrimSpace(selector) == "" {
+			say(at, "the selector is empty")
+		} else if err := (content.Options{Remove: []string{selector}}).Check(); err != nil {
+			say(at, "%s", err)
+		}
+	}
 }
 
 func (p *Policy) sourceFaults(say func(field, format string, args ...any)) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -26,6 +27,106 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
 )
 
+// sources turn pages into texts.
+type sources struct {
+	*provider
+	lists    *lists
+	repo     *repository
+	api      *descriptions
+	renderer *browser.Browser // for a policy with spa_rendering
+}
+
+// way is how the text of a page is got.
+type way struct {
+	source policy.Source
+	reason string
+	twin   *url.URL // asked for instead of the page
+	accept string
+	text   string // of a page in a llms-full.txt
+	same   bool   // the text has not changed since it was read
+	whole  bool   // it is asked for without conditions
+	file   *repoFile
+}
+
+// id tells ways apart by which the same page may have another text.
+func (w way) id() string {
+	at := w.twin
+	switch {
+	case w.source == policy.LLMsFull:
+		return "/full"
+	case w.file != nil:
+		at = w.file.at
+	case at == nil && w.accept == acceptMarkdown:
+		return "/accept"
+	case at == nil:
+		return ""
+	}
+	sum := sha256.Sum256([]byte(at.String()))
+	return "/" + hex.EncodeToString(sum[:6])
+}
+
+// media is what the way knows better than the answer's Content-Type.
+func (w way) media(contentType string) string {
+	if w.twin == nil && w.text == "" {
+		return contentType
+	}
+	_, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		params = nil
+	}
+	return mime.FormatMediaType("text/markdown", params)
+}
+
+// byHTML is the way of a page that is asked for itself.
+func byHTML(reason string) way { return way{source: policy.HTML, reason: reason, accept: accept} }
+
+// wayTo chooses the best source of a page.
+func (s *sources) wayTo(ctx context.Context, p *page) (way, error) {
+	if w, ok := s.repo.way(p); ok {
+		return w, nil
+	}
+	if w, ok := s.api.way(p); ok {
+		return w, nil
+	}
+	if s.policy.SPARendering {
+		return byHTML("the policy renders pages"), nil
+	}
+	why := "nothing else has it"
+	if p.depth == 0 {
+		return byHTML("a seed, whose navigation names pages that a list may leave out"), nil
+	}
+	for _, o := range s.policy.Order() {
+		switch o {
+		case policy.LLMsFull:
+			if w, ok := s.lists.fullWay(p); ok {
+				return w, nil
+			}
+		case policy.Markdown:
+			w, no, err := s.lists.markdownWay(ctx, p)
+			if err != nil || no == "" {
+				return w, err
+			}
+			why = no
+		case policy.HTML:
+			return byHTML(why), nil
+		case policy.OpenAPI, policy.GitHub: // they have pages of their own
+		}
+	}
+	return byHTML(why), nil
+}
+
+// given returns the answer for a page that needs no request of its own, nil for another page.
+func (s *sources) given(ctx context.Context, ch *chain) (*web.Response, error) {
+	switch {
+	case ch.way.same:
+		return &web.Response{Status: http.StatusNotModified}, nil
+	case ch.way.text != "":
+		return &web.Response{Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/markdown; charset=utf-8"}},
+			Body: []byte(ch.way.text), FinalURL: ch.at.String()}, nil
+	}
+	return s.api.resumed(ctx, ch)
+}
+
 // contentVersion changes when the program makes other content from the same page than
 // before. Otherwise a 304 would keep the content of an older version.
 const contentVersion = "11"
@@ -33,7 +134,8 @@ const contentVersion = "11"
 // readBy identifies what turns a page into content: this program's version and the
 // policy's selectors.
 func readBy(p policy.Policy) string {
-	sum := sha256.Sum256([]byte(strings.Join(append([]string{contentVersion, p.CustomSelectors.Content, fmt.Sprint(p.SPARendering)}, p.CustomSelectors.Remove...), "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{contentVersion, p.CustomSelectors.Content, fmt.Sprint(p.SPARendering)},
+		p.CustomSelectors.Remove...), "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -82,65 +184,15 @@ type reading struct {
 
 func (r *reading) isMarkdown() bool { return r.form == content.Text && isMarkdown(r.contentType) }
 
-// index reads a page's content and its links, and stores them.
-func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error {
-	r := &reading{resp: resp, contentType: ch.way.media(resp.Header.Get("Content-Type")), body: resp.Body}
-	var media string
-	if r.form, media = content.Kind(r.contentType, resp.Body); r.form == content.Excluded {
-		return c.skip(ctx, ch, resp, ending{reason: "not collected: " + media})
-	}
-	if r.form == content.OpenAPI && c.isOn(policy.OpenAPI) && !pagehead.Read(resp.Header, nil, "", productToken).NoIndex {
-		var unsure string
-		var err error
-		if r.described, unsure, err = c.api.gather(ctx, ch, resp); err != nil {
-			return err
-		}
-		if unsure != "" {
-			return c.fail(ctx, ch, 0, unsure)
-		}
-	}
-	if err := c.move(ch, Parsing); err != nil {
-		return err
-	}
-	why, err := c.render(ctx, ch, r)
-	switch {
-	case err != nil:
-		return err
-	case why != "":
-		return c.skip(ctx, ch, resp, ending{reason: why})
-	case ch.replaced():
-		c.hold(ch, ending{status: Failed, http: resp.Status, reason: "no page but " + string(ch.answer.Kind) + ": " + ch.answer.Evidence})
-		return nil
-	case r.form == content.HTML && ch.answer.Kind == answer.Login:
-		return c.skip(ctx, ch, resp, ending{reason: aLogin, gone: true})
-	}
-	switch err := c.guard(ctx, ch.at, len(r.body), func() error { return c.read(ctx, ch, r) }); {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		e := ending{reason: ledger.Redact(err.Error()), deadLetter: !pdf.Refused(err)}
-		if e.deadLetter {
-			if err := c.w.DeadLetter(ctx, c.deadLetter(ch.page, "page_unreadable", err.Error())); err != nil {
-				return err
-			}
-		}
-		return c.skip(ctx, ch, resp, e)
-	}
-	if err := c.learn(ctx, ch, r); err != nil {
-		return err
-	}
-	return c.settle(ctx, ch, r)
-}
-
 // render prepares the body of an answer for its parser; why says why it cannot.
-func (c *crawl) render(ctx context.Context, ch *chain, r *reading) (why string, err error) {
+func (s *sources) render(ctx context.Context, ch *chain, r *reading) (why string, err error) {
 	if r.isMarkdown() {
 		r.body = []byte(llms.Front(string(r.body)))
 	}
-	if c.renderer == nil || r.form != content.HTML {
+	if s.renderer == nil || r.form != content.HTML {
 		return "", nil
 	}
-	rendered, err := c.renderer.Render(ctx, ch.at, r.body, r.contentType)
+	rendered, err := s.renderer.Render(ctx, ch.at, r.body, r.contentType)
 	switch {
 	case err != nil && (ctx.Err() != nil || ends(err)):
 		return "", err
@@ -153,23 +205,23 @@ func (c *crawl) render(ctx context.Context, ch *chain, r *reading) (why string, 
 }
 
 // learn reads what a page says besides its text: its links, descriptions of APIs, and where its Markdown is.
-func (c *crawl) learn(ctx context.Context, ch *chain, r *reading) error {
+func (s *sources) learn(ctx context.Context, ch *chain, r *reading) error {
 	if r.form == content.HTML {
 		r.html = r.body
 	}
 	r.head = pagehead.Read(r.resp.Header, r.html, r.contentType, productToken)
 	switch {
 	case r.isMarkdown() && ch.way.file != nil:
-		r.page.Links = c.repo.linksOf(ch.way.file, string(r.body))
+		r.page.Links = s.repo.linksOf(ch.way.file, string(r.body))
 	case r.isMarkdown():
-		r.page.Links = c.lists.links(cmp.Or(ch.way.twin, ch.at), string(r.body))
+		r.page.Links = s.lists.links(cmp.Or(ch.way.twin, ch.at), string(r.body))
 	}
-	if err := c.api.name(ctx, ch, &r.page, r.head, r.html); err != nil {
+	if err := s.api.name(ctx, ch, &r.page, r.head, r.html); err != nil {
 		return err
 	}
-	c.api.readAs(&ch.way, r.form)
+	s.api.readAs(&ch.way, r.form)
 	if r.form == content.HTML {
-		if err := c.lists.learn(ctx, ch, r.head); err != nil {
+		if err := s.lists.learn(ctx, ch, r.head); err != nil {
 			return err
 		}
 	}
@@ -178,71 +230,12 @@ func (c *crawl) learn(ctx context.Context, ch *chain, r *reading) error {
 	}
 	has := map[string]bool{}
 	for _, href := range r.page.Links {
-		if l, why := c.link(ch.at, href, false); why == "" && !has[l.key] && len(r.links) < maxLinks {
+		if l, why := s.link(ch.at, href, false); why == "" && !has[l.key] && len(r.links) < maxLinks {
 			has[l.key] = true
 			r.links = append(r.links, l)
 		}
 	}
 	return nil
-}
-
-// settle decides what becomes of a page that was read.
-func (c *crawl) settle(ctx context.Context, ch *chain, r *reading) error {
-	skip := func(e ending) error { return c.skip(ctx, ch, r.resp, e) }
-	onward, why, kept, err := c.elsewhere(ctx, ch, r.page, r.head, r.html)
-	switch {
-	case err != nil:
-		return err
-	case why != "":
-		e := ending{reason: why, gone: !kept, links: r.links, onward: onward}
-		if why == noIndex && r.text != nil && r.form == content.HTML {
-			return c.replace(ctx, ch, r.resp, r.page, r.text, r.links, func() error { return skip(e) })
-		}
-		return skip(e)
-	case r.text == nil && r.page.Script:
-		return skip(ending{reason: "no content without scripts; spa_rendering: true renders the page", empty: true})
-	case r.text == nil:
-		return skip(ending{reason: "no content", empty: true})
-	}
-	if ch.way.source == policy.OpenAPI {
-		other, err := c.api.same(ctx, ch.now.key, r.text.hash)
-		if err != nil {
-			return err
-		}
-		if other != "" {
-			return skip(ending{reason: "the same description as " + other, gone: true})
-		}
-	}
-	of, err := c.sameAs(ctx, ch.now.key, r.text.hash)
-	if err != nil {
-		return fmt.Errorf("looking for the folder of %s: %w", ch.now.address, err)
-	}
-	if of != "" {
-		return skip(ending{reason: copyBegins + of + copySame, gone: true, links: r.links})
-	}
-	r.text.language = cmp.Or(r.page.Language, content.Language(r.resp.Header.Get("Content-Language")))
-	r.text.fetched = c.clock.Now().UTC().Truncate(time.Second)
-	store := func() error {
-		if err := c.move(ch, Extracting); err != nil {
-			return err
-		}
-		return c.end(ctx, ch, ending{status: Indexed, http: r.resp.Status, resp: r.resp, read: r.text, links: r.links})
-	}
-	if r.form == content.HTML {
-		return c.replace(ctx, ch, r.resp, r.page, r.text, r.links, store)
-	}
-	return store()
-}
-
-// skip ends a page whose answer is not stored.
-func (c *crawl) skip(ctx context.Context, ch *chain, resp *web.Response, e ending) error {
-	e.status, e.http, e.resp = Skipped, resp.Status, resp
-	c.log.Info("page_skipped", "url", ch.at.String(), "reason", e.reason)
-	if e.gone && len(e.onward) == 0 && ch.answer.Kind.Wall() {
-		c.hold(ch, e)
-		return nil
-	}
-	return c.end(ctx, ch, e)
 }
 
 // Why a page is skipped.
@@ -256,7 +249,8 @@ const (
 // if it should be: it says noindex, it redirects, it was not found, or it is a copy of a page that the
 // crawl may visit. onward are the pages that are requested instead. kept says that
 // the page's stored content stays until it is known whether its original has any.
-func (s *provider) elsewhere(ctx context.Context, ch *chain, pg content.Page, head pagehead.Head, page []byte) (onward []link, why string, kept bool, err error) {
+func (s *provider) elsewhere(ctx context.Context, ch *chain, pg content.Page, head pagehead.Head, page []byte) (onward []link, why string,
+	kept bool, err error) {
 	if to, no := s.link(ch.at, head.Refresh, false); head.Refresh != "" && to.key != ch.now.key {
 		if no == "" {
 			onward = append(onward, to)
@@ -300,7 +294,8 @@ func (s *provider) read(ctx context.Context, ch *chain, r *reading) (err error) 
 	case r.form == content.PDF:
 		r.page, err = pdf.Read(ctx, r.body)
 	default:
-		r.page, err = content.Read(r.form, r.body, r.contentType, content.Options{Base: ch.at, Content: s.policy.CustomSelectors.Content, Remove: s.policy.CustomSelectors.Remove, Keep: s.policy.KeepQueryParams})
+		r.page, err = content.Read(r.form, r.body, r.contentType, content.Options{Base: ch.at, Content: s.policy.CustomSelectors.Content,
+			Remove: s.policy.CustomSelectors.Remove, Keep: s.policy.KeepQueryParams})
 	}
 	if err != nil || r.page.Empty {
 		return err
@@ -332,7 +327,8 @@ func (s *provider) pagePart(ctx context.Context, page, u *url.URL) (answer brows
 	if u.Scheme != page.Scheme || canonical.Host(u) != s.host {
 		return browser.Asset{}, true, nil
 	}
-	resp, alone, err := s.get(ctx, "", polite.Request{URL: u.String(), Accept: "*/*", Header: http.Header{"Accept-Language": {acceptLanguage}}, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: -1, Once: true})
+	resp, alone, err := s.get(ctx, "", polite.Request{URL: u.String(), Accept: "*/*",
+		Header: http.Header{"Accept-Language": {acceptLanguage}}, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: -1, Once: true})
 	if err != nil || alone != nil || resp.Truncated || resp.Status/100 != 2 {
 		return browser.Asset{}, true, err // the page works without it, as in a reader's browser
 	}

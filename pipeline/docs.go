@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/browser"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -107,7 +108,7 @@ func docsJob() Job {
 			}, Finds: docs.Finds(wholeShown), Path: "/api/v1/docs/runs", Done: "pages_fetched", Alerts: alert.Rules(), OwnAlerts: true,
 		}, SQL: true, Agent: docs.UserAgent,
 		Keeps: []string{"handoff/"}, Tables: []string{"docs_sessions", "docs_pages"},
-		Options: o.options, Check: o.check, Prepare: o.prepare, Accept: o.accept, Instead: o.instead,
+		Removal: new(docs.Removal()), Knows: knowsDocs, Options: o.options, Check: o.check, Prepare: o.prepare, Accept: o.accept, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
@@ -432,8 +433,8 @@ func (d *docsOptions) look(ctx context.Context, c RunOptions, s store.Store, std
 
 func (d *docsOptions) purge(ctx context.Context, base *db.DB, s store.Store, stdout io.Writer) error {
 	id := d.Purge
-	p, receipts, purged := docs.Remove(ctx, base, s, id, byCommand(), time.Now())
-	if purged != nil && !errors.Is(purged, docs.ErrNotErased) {
+	p, receipts, purged := docs.Removal().Remove(ctx, removal.Source{Name: id, Store: s, DB: base}, byCommand(), time.Now())
+	if purged != nil && !errors.Is(purged, removal.ErrNotErased) {
 		return purged
 	}
 	rows := int64(0)

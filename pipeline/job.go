@@ -16,6 +16,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -40,7 +41,11 @@ type Job struct {
 	SQL bool
 	// Keeps are the prefixes of the store, and Tables those of --db, in which runs leave what they found.
 	Keeps, Tables []string
-	told          *option.Set // by Told
+	// Removal says what it keeps of a source; nil: it has no sources. Knows refuses a source that is misspelt; nil: one of
+	// which nothing is kept.
+	Removal *removal.What
+	Knows   func(ctx context.Context, o *RunOptions, dir string, s store.Store, name string) error
+	told    *option.Set // by Told
 
 	// Offline reports whether its flags ask for a run without requests; nil: there is none.
 	Offline func() bool

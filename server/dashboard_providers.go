@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -318,10 +319,21 @@ func (s *Server) confirmRemoveProvider(c *call) (confirmation, error) {
 	return ask, err
 }
 
-// removalsPage is the data of the page of requests to remove a provider.
+// removalsPage is the data of the page of requests to remove a source.
 type removalsPage struct {
 	All      []removal.Entry
-	Provider string // of the form
+	Provider string   // of the form
+	Kinds    []string // of sources of other jobs
+}
+
+// removalKinds are the kinds of sources of other jobs than docs.
+func (s *Server) removalKinds() (kinds []string) {
+	for _, j := range s.jobs {
+		if j.Removal != nil && j.Name != docsJob {
+			kinds = append(kinds, j.Removal.Kind)
+		}
+	}
+	return kinds
 }
 
 func (p *pages) removals(c *call) (any, error) {
@@ -330,38 +342,42 @@ func (p *pages) removals(c *call) (any, error) {
 		return nil, errNotAProvider
 	}
 	all, err := removal.All(c.Context(), p.server.store)
-	return removalsPage{all, provider}, err
+	return removalsPage{all, provider, p.server.removalKinds()}, err
 }
 
-// confirmRemoval asks before a request to remove a provider is recorded: minutes later
+// confirmRemoval asks before a request to remove a source is recorded: minutes later
 // everything of it is gone.
 func (p *pages) confirmRemoval(c *call) (confirmation, error) {
-	id, err := p.removalAsked(c.Request, c.in)
-	return confirmation{Title: "Remove everything of " + id + "?", Button: "Remove everything", Danger: true, Action: "/removals", Back: "/removals",
-		Text:   "Its pages, chunks, hand-off and dead letters are removed within minutes, and it is not crawled again. This cannot be undone.",
-		Hidden: []hidden{{"provider", id}, {"from", c.in.Get("from")}, {"note", c.in.Get("note")}}}, err
+	job, id, err := p.removalAsked(c.Request, c.in)
+	text := "Its pages, chunks, hand-off and dead letters are removed within minutes, and it is not crawled again. This cannot be undone."
+	if job != docsJob {
+		text = "Everything that is kept of it is removed within minutes. This cannot be undone. Take it out of what is crawled, or the next run finds it again."
+	}
+	return confirmation{Title: "Remove everything of " + id + "?", Button: "Remove everything", Danger: true, Action: "/removals", Back: "/removals", Text: text,
+		Hidden: []hidden{{"kind", c.in.Get("kind")}, {"provider", id}, {"from", c.in.Get("from")}, {"note", c.in.Get("note")}}}, err
 }
 
-// removalAsked checks the values of the form for a removal, and returns the provider.
-func (p *pages) removalAsked(r *http.Request, form url.Values) (string, error) {
-	id := strings.TrimSpace(form.Get("provider"))
-	if !providerForm.MatchString(id) {
-		return "", errNotAProvider
-	}
+// removalAsked checks the values of the form for a removal, and returns the job and the source.
+func (p *pages) removalAsked(r *http.Request, form url.Values) (job, name string, err error) {
 	for _, name := range []string{"from", "note"} {
 		if len([]rune(form.Get(name))) > maxForm {
-			return "", refuse("%s: write at most %d characters", name, maxForm)
+			return "", "", refuse("%s: write at most %d characters", name, maxForm)
 		}
 	}
-	return id, p.server.knowsProvider(r.Context(), id)
+	return p.server.removalOf(r.Context(), func(kind string) string {
+		if kind != cmp.Or(form.Get("kind"), "provider") {
+			return ""
+		}
+		return form.Get("provider")
+	})
 }
 
 func (p *pages) askRemoval(w http.ResponseWriter, r *http.Request) {
 	action{Next: "/removals", Do: func(c *call) (any, error) {
-		id, err := p.removalAsked(c.Request, c.in)
+		job, name, err := p.removalAsked(c.Request, c.in)
 		if err != nil {
 			return nil, err
 		}
-		return p.server.recordRemoval(c.Context(), id, c.in.Get("from"), c.in.Get("note"))
+		return p.server.recordRemoval(c.Context(), job, name, c.in.Get("from"), c.in.Get("note"))
 	}}.sent(p.server)(w, r)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// removalInterval is how often the leader looks for requests to remove a provider.
+	// removalInterval is how often the leader looks for requests to remove a source.
 	removalInterval = time.Minute
 	// removalRetry is how long it waits before it tries again what could not be done.
 	removalRetry = 10 * time.Minute
@@ -32,7 +32,7 @@ const (
 var providerForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,127}$`)
 
 // removals lets the pipeline program do open requests to remove what was kept of a
-// provider.
+// source.
 type removals struct {
 	lookAt  time.Time
 	retryAt time.Time
@@ -67,7 +67,7 @@ func (s *Server) tickRemovals(ctx context.Context, now time.Time) (changed bool,
 	return s.alarm.judgeRemovals(all, now), nil
 }
 
-// judgeRemovals raises an alert for each provider with a request that is late, and ends it
+// judgeRemovals raises an alert for each source with a request that is late, and ends it
 // with its receipt.
 func (a *alarm) judgeRemovals(all []removal.Entry, now time.Time) (changed bool) {
 	a.mu.Lock()
@@ -78,8 +78,8 @@ func (a *alarm) judgeRemovals(all []removal.Entry, now time.Time) (changed bool)
 		if f.broken {
 			f.Text = fmt.Sprintf("everything of it must be removed until %s, and is not: stop the run that crawls it, and run `pipeline removals do`", e.Due.UTC().Format("2006-01-02 15:04 UTC"))
 		}
-		if f.broken || !judged[e.Provider].broken {
-			judged[e.Provider] = f
+		if key := e.Job + "/" + e.Provider; f.broken || !judged[key].broken {
+			judged[key] = f
 		}
 	}
 	for _, f := range judged {
@@ -107,20 +107,22 @@ func (s *Server) showRemoval(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) askRemoval(w http.ResponseWriter, r *http.Request) {
 	var given struct {
-		Provider string `json:"provider"`
-		From     string `json:"from"`
-		Note     string `json:"note"`
+		Provider  string `json:"provider"`
+		Site      string `json:"site"`
+		Publisher string `json:"publisher"`
+		Domain    string `json:"domain"`
+		From      string `json:"from"`
+		Note      string `json:"note"`
 	}
 	err := decodeBody(r, &given, `{"provider": "acme", "from": "legal@acme.example", "note": "ticket 7"}`)
-	if err == nil && !providerForm.MatchString(given.Provider) {
-		err = errNotAProvider
-	}
+	var job, name string
 	if err == nil {
-		err = s.knowsProvider(r.Context(), given.Provider)
+		of := map[string]string{"provider": given.Provider, "site": given.Site, "publisher": given.Publisher, "domain": given.Domain}
+		job, name, err = s.removalOf(r.Context(), func(kind string) string { return of[kind] })
 	}
 	var req removal.Request
 	if err == nil {
-		req, err = s.recordRemoval(r.Context(), given.Provider, given.From, given.Note)
+		req, err = s.recordRemoval(r.Context(), job, name, given.From, given.Note)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -132,13 +134,64 @@ func (s *Server) askRemoval(w http.ResponseWriter, r *http.Request) {
 
 var errNotAProvider = refuse("provider: write the id of a provider")
 
-// recordRemoval records a request to remove a provider.
-func (s *Server) recordRemoval(ctx context.Context, provider, from, note string) (removal.Request, error) {
+// removalOf is the source that a request names by its kind, and its job. A source of which nothing is known is refused.
+func (s *Server) removalOf(ctx context.Context, given func(kind string) string) (job, name string, err error) {
+	id := strings.TrimSpace(given("provider"))
+	for _, j := range s.jobs {
+		if j.Removal == nil || j.Name == docsJob || given(j.Removal.Kind) == "" {
+			continue
+		}
+		if name != "" || id != "" {
+			return "", "", refuse("%s: write one name in a request", j.Removal.Kind)
+		}
+		if name, err = j.Removal.Named(strings.TrimSpace(given(j.Removal.Kind))); err != nil {
+			return "", "", refuse("%s", err)
+		}
+		job, err = j.Name, s.knowsSource(ctx, j, name)
+	}
+	if name != "" || err != nil {
+		return job, name, err
+	}
+	if !providerForm.MatchString(id) {
+		return "", "", errNotAProvider
+	}
+	return docsJob, id, s.knowsProvider(ctx, id)
+}
+
+// recordRemoval records a request to remove a source of a job.
+func (s *Server) recordRemoval(ctx context.Context, job, name, from, note string) (removal.Request, error) {
 	ctx = context.WithoutCancel(ctx)
-	if err := s.audited(ctx, "removal_request", provider, note); err != nil {
+	if err := s.audited(ctx, "removal_request", name, note); err != nil {
 		return removal.Request{}, err
 	}
-	return removal.Record(ctx, s.store, removal.Request{Job: docsJob, Provider: provider, By: whoIn(ctx), From: from, Note: note}, s.now())
+	return removal.Record(ctx, s.store, removal.Request{Job: job, Provider: name, By: whoIn(ctx), From: from, Note: note}, s.now())
+}
+
+// knowsSource refuses a source of which its job keeps nothing. Where the store or the database does not answer, the request
+// is taken: one too many removes nothing.
+func (s *Server) knowsSource(ctx context.Context, j job, name string) error {
+	within, cancel := context.WithTimeout(ctx, maxLook)
+	defer cancel()
+	var known []string
+	var kept removal.Removed
+	src, err := s.explorer.source(within, j.Name)
+	if err == nil {
+		kept, err = j.Removal.Find(within, removal.Source{Name: name, Store: src.Store, DB: src.DB})
+	}
+	if err == nil && kept.Total() == 0 {
+		known, err = j.Removal.Known(within, src.DB)
+	}
+	switch {
+	case errors.Is(err, explore.ErrNothingYet), err == nil && kept.Total() == 0 && !slices.Contains(known, name):
+		text := fmt.Sprintf("%s: nothing is stored of %s", j.Removal.Kind, name)
+		if len(known) > 0 {
+			text += "; similar ones are " + strings.Join(similar.Names(name, known, similarShown), ", ")
+		}
+		return &answerError{http.StatusNotFound, text}
+	case err != nil:
+		s.log.Warn("removal_not_checked", "provider", name, "error", ledger.Redact(err.Error()))
+	}
+	return nil
 }
 
 // knowsProvider refuses a provider that nobody knows: it has no policy, people keep nothing

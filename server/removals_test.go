@@ -13,6 +13,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
@@ -76,4 +77,34 @@ func TestRemovalRequests(t *testing.T) {
 	assert.Contains(t, w.do("GET", "/api/v1/docs/removals", "").body, `"in_time":true`)
 	assert.Equal(t, 404, w.do("GET", "/api/v1/docs/removals/none", "").code)
 	assert.True(t, strings.Contains(w.log.String(), "alert_over"))
+}
+
+// A site of another job is removed as a provider is, by the API and by the page, if something of it is kept.
+func TestRemovalOfASite(t *testing.T) {
+	w := newWorld(t, "done", func(set *Settings) {
+		set.Jobs = slices.Clone(set.Jobs)
+		i := slices.IndexFunc(set.Jobs, func(j option.Job) bool { return j.Name == "catalog" })
+		set.Jobs[i].Removal = &removal.What{Job: "catalog", Kind: "site", Objects: removal.Under("things/")}
+		set.Open = func(context.Context, string) (explore.Source, error) { return explore.Source{Store: set.Store}, nil }
+	})
+	require.NoError(t, w.store.Put(t.Context(), "things/gadgets/1", strings.NewReader("x"), store.PutOptions{}))
+	for body, want := range map[string]string{`{"site":"gadget"}`: "site: nothing is stored of gadget", `{"site":"A/b"}`: "site: write the id of a site", `{"site":"gadgets","provider":"stripe"}`: "site: write one name"} {
+		a := w.do("POST", "/api/v1/docs/removals", body)
+		assert.Contains(t, []int{400, 404}, a.code)
+		assert.Contains(t, a.body, want)
+	}
+	a := w.do("POST", "/api/v1/docs/removals", `{"site":"gadgets","note":"7"}`)
+	require.Equal(t, http.StatusCreated, a.code, a.body)
+	assert.Contains(t, w.do("GET", "/removals", "").body, "<option>site</option>")
+	ask := w.do("GET", "/removals/ask?kind=site&provider=gadgets", "")
+	assert.Contains(t, plainText(ask.body), "Remove everything of gadgets?")
+	assert.Contains(t, ask.body, `name="kind" value="site"`)
+	a = w.do("POST", "/removals", "kind=site&provider=gadgets", "Content-Type", "application/x-www-form-urlencoded")
+	require.Equal(t, http.StatusSeeOther, a.code, a.body)
+	all, err := removal.All(t.Context(), w.store)
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	for _, e := range all {
+		assert.Equal(t, []string{"catalog", "gadgets"}, []string{e.Job, e.Provider})
+	}
 }

@@ -117,3 +117,16 @@ func (p inDB) prepare(ctx context.Context) error {
 		return p.db.Migrate(ctx, "db", files)
 	})
 }
+
+// Table has the leases in a database.
+const Table = "leases"
+
+// Forget removes what a database keeps of a lease that nobody holds. A lease that is held stays.
+func Forget(ctx context.Context, d *db.DB, name string) error {
+	p := inDB{d}
+	if err := p.prepare(ctx); err != nil {
+		return err
+	}
+	_, err := p.changesRow(ctx, `DELETE FROM leases WHERE name = $1 AND expires_at = 0`, name)
+	return err
+}

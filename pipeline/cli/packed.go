@@ -6,17 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
-	"github.com/newsfork/seed-engine/io/lease"
-	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/usage"
-	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
-	"github.com/newsfork/seed-engine/transforms/seed/domain"
 )
 
 const packedUsage = `pipeline materialize              writes the objects of --layout=objects from packed results;
@@ -79,12 +74,9 @@ func purgedDomains(words []string) (names []string, err error) {
 		return nil, usage.Errorf("purge needs registrable domains, such as `purge moh.gov.sg`, or --older-than=90d; see `help purge`")
 	}
 	for _, word := range words {
-		name, err := domain.Registrable(word)
+		name, err := seed.Registrable(word)
 		if err != nil {
-			return nil, usage.Errorf("purge: %q is no domain: %v", word, err)
-		}
-		if name != word {
-			return nil, usage.Errorf("purge: results are kept for registrable domains; write %s instead of %s", name, word)
+			return nil, usage.Errorf("purge: %w", err)
 		}
 		names = append(names, name)
 	}
@@ -125,7 +117,10 @@ func packedCommand(ctx context.Context, verb string, args []string, stdout, stde
 	if dry {
 		said, err = work(ctx, store.DryRun(s), "dry-run")
 	} else {
-		said, err = alone(ctx, o, s, stderr, work)
+		err = seed.Alone(ctx, s, o.LeaseTTL, stderr, func(ctx context.Context, s store.Store, id string) error {
+			said, err = work(ctx, s, id)
+			return err
+		})
 	}
 	if err != nil {
 		if said != "" {
@@ -135,25 +130,4 @@ func packedCommand(ctx context.Context, verb string, args []string, stdout, stde
 	}
 	_, err = fmt.Fprintln(stdout, said)
 	return err
-}
-
-// alone works under the seed job's lease, when no worker of an earlier run is left.
-func alone(ctx context.Context, o Options, s store.Store, stderr io.Writer, work packedWork) (said string, err error) {
-	holder := lease.CurrentHolder()
-	holder.Job = seed.Job
-	l, err := lease.Acquire(ctx, lease.InStore(s), seed.Job, holder, o.LeaseTTL)
-	if err != nil {
-		return "", err
-	}
-	within, release := l.Keep(ctx, ledger.LogLeaseEvent(slog.New(slog.NewTextHandler(stderr, nil))))
-	defer func() { err = errors.Join(err, release()) }()
-	if err := ledger.CloseAbandoned(ctx, s, seed.Job, time.Now()); err != nil {
-		return "", err
-	}
-	if err := lane.WaitForLanes(within, s, seed.Job, func(h lease.Holder) {
-		_, _ = fmt.Fprintf(stderr, "waiting for a worker of an earlier run: %s\n", h) // only to say why it takes time
-	}); err != nil {
-		return "", err
-	}
-	return work(within, store.Guarded(s, lease.Allow(l)), ledger.NewRunID(time.Now()))
 }

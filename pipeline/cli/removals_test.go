@@ -33,7 +33,7 @@ func TestRemovals(t *testing.T) {
 	ok(run)
 	id := func(said string) string { return regexp.MustCompile(`^[0-9TZ]+-[a-z0-9]+`).FindString(said) }
 	first := id(ok("removals request --provider=aws-ses --from=legal@aws.example"))
-	assert.Regexp(t, first+` +aws-ses .* open +legal@aws.example`, ok("removals list"))
+	assert.Regexp(t, first+` +docs +aws-ses .* open +legal@aws.example`, ok("removals list"))
 	assert.Nil(t, entry(first).Receipt)
 	ok(run)
 	done := entry(first)
@@ -64,12 +64,13 @@ func TestRemovals(t *testing.T) {
 	assert.Equal(t, ExitUsage, got.code)
 	assert.Contains(t, got.stderr, "known are another")
 	for line, says := range map[string]string{
-		"removals request":         "name the provider",
-		"removals forget":          "write removals list",
-		"removals show":            "name one request",
-		"removals show nothing":    "there is no request nothing",
-		"removals do --provider=a": "are for removals request",
-		"removals list x":          "write removals list",
+		"removals request":                             "name the source, by one of --domain, --provider, --site or --publisher",
+		"removals forget":                              "write removals list",
+		"removals show":                                "name one request",
+		"removals show nothing":                        "there is no request nothing",
+		"removals do --provider=a":                     "are for removals request",
+		"removals request --provider=aws-ses --site=x": "name the source",
+		"removals list x":                              "write removals list",
 	} {
 		got := here(t, line+at)
 		assert.Equal(t, ExitUsage, got.code, line)

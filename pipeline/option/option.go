@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
@@ -66,6 +67,7 @@ type Option struct {
 type Job struct {
 	ledger.Job
 	Options []Option
+	Removal *removal.What `json:"-"` // how a source of it is removed; nil: it has none
 }
 
 // Field is the option's name in a request.

@@ -259,7 +259,7 @@ func TestLeftOut(t *testing.T) {
 	for at := range j.asked() {
 		require.True(t, strings.HasPrefix(at, "docs.tosspayments.com/"), at)
 	}
-	_, err := Purge(t.Context(), d, j.store, "toss-twin", time.Now())
+	_, err := purge(t, d, j.store, "toss-twin", time.Now())
 	require.NoError(t, err)
 	r, total = j.run("direct")
 	require.Equal(t, int64(1), total.Counts["providers"])
@@ -400,7 +400,7 @@ func TestHandOffAgain(t *testing.T) {
 	require.True(t, r.Complete)
 	require.Len(t, manifest(session).Providers, 2)
 
-	_, err = Purge(t.Context(), d, j.store, "toss-payments", time.Now())
+	_, err = purge(t, d, j.store, "toss-payments", time.Now())
 	require.NoError(t, err)
 	j.cfg.Again = "toss-payments"
 	require.ErrorContains(t, j.fails(), "the hand-off of toss-payments cannot be made again: it was purged and not enabled again")
@@ -458,7 +458,7 @@ func TestNotDone(t *testing.T) {
 	fn := &visitFn{doFn{DoFn: lane.DoFn{Worker: w}, Config: j.cfg, db: d}}
 	session, _, err := beginSession(t.Context(), d, "purged", time.Now())
 	require.NoError(t, err)
-	_, err = Purge(t.Context(), d, j.store, "aws-ses", time.Now())
+	_, err = purge(t, d, j.store, "aws-ses", time.Now())
 	require.NoError(t, err)
 	j.asked()
 	state, _, err := fn.provider(t.Context(), session, j.cfg.Policies[slices.IndexFunc(j.cfg.Policies, func(p policy.Policy) bool { return p.ProviderID == "aws-ses" })], w.Count)

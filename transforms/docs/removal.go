@@ -1,10 +1,11 @@
 package docs
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"database/sql"
+	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -13,92 +14,67 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// Remove purges a provider, and writes the receipts of the open requests to remove it. by
-// says who does it. After ErrNotErased a request stays open, and what was removed is
-// written down for the receipt of a later call.
-func Remove(ctx context.Context, d *db.DB, s store.Store, provider, by string, now time.Time) (PurgeResult, []removal.Receipt, error) {
-	asked, err := removal.OpenOf(ctx, s, Job, provider)
-	if err != nil {
-		return PurgeResult{}, nil, err
+// Removal says what is kept of a provider, also in the search index in the database. The ids of its chunks go to a deletion
+// list in the store, for the system that stores the embeddings. A provider that was removed is not crawled until Enable.
+func Removal() removal.What {
+	tables := removal.Rows("provider", "docs_pages", "docs_links", "docs_chunks", "docs_blocks", "docs_changes", "docs_blocked_urls", "docs_runs",
+		"docs_sources", "docs_page_sources", "docs_terms", "docs_api_files", "docs_repository_files")
+	return removal.What{Job: Job, Kind: "provider", Migrate: Migrate, Names: `SELECT id FROM docs_providers`,
+		Tables: append(tables, removal.Table{Name: "docs_robots", Column: "origin", Of: origins}),
+		Others: []string{"docs_sessions", "docs_providers", "docs_budget"}, Hosts: "docs_hosts",
+		Parts: []removal.Part{{Name: removal.SearchTable, Count: countIndexed, Remove: func(ctx context.Context, src removal.Source) error {
+			_, err := removal.FromSearch(ctx, src.DB, src.Name)
+			return err
+		}}},
+		Objects: removal.Under("handoff/docs/"), Lease: "docs/provider/", Before: beforeRemoval, Erase: removal.EraseSearch,
+		After: func(ctx context.Context, tx *sql.Tx, src removal.Source, now time.Time) error {
+			_, err := tx.ExecContext(ctx, `INSERT INTO docs_providers (id, disabled_at) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET disabled_at = excluded.disabled_at`, src.Name, db.Micros(now))
+			return err
+		},
 	}
-	tries := make([]removal.Removed, len(asked))
-	p, purged := purgeAll(ctx, d, s, provider, now, func(p PurgeResult) (err error) {
-		for i, e := range asked {
-			if tries[i], err = removal.Begin(ctx, s, e, removal.Removed{At: now, By: by, Rows: p.Rows, Objects: p.Objects, DeadLetters: p.DeadLetters, Chunks: p.Chunks, DeletionList: p.DeletionList,
-				PagesSHA256: p.PagesSHA256, ObjectsSHA256: p.ObjectsSHA256}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	for i, e := range asked {
-		if tries[i].At.IsZero() { // it ended before it had looked
-			tries[i] = removal.Removed{At: now, By: by}
-		}
-		if err := removal.End(ctx, s, e, tries[i], purged); err != nil {
-			return p, nil, errors.Join(purged, err)
-		}
-	}
-	if purged != nil || len(asked) == 0 {
-		return p, nil, purged
-	}
-	left, err := countLeft(ctx, d, s, provider)
-	if err != nil {
-		return p, nil, err
-	}
-	var receipts []removal.Receipt
-	for _, e := range asked {
-		r, err := removal.Done(ctx, s, e, removal.Receipt{DoneAt: now.UTC(), By: by, Left: left, Erased: true, Database: string(d.Dialect)})
-		if err != nil {
-			return p, receipts, err
-		}
-		receipts = append(receipts, r)
-	}
-	return p, receipts, nil
 }
 
-// countLeft counts what the tables and the hand-off still have of a provider. Anything is
-// an error, because a receipt says that nothing is left.
-func countLeft(ctx context.Context, d *db.DB, s store.Store, provider string) (map[string]int64, error) {
-	left := map[string]int64{}
-	for o, err := range s.List(ctx, handOffPrefix(provider)) {
-		if err != nil {
-			return nil, fmt.Errorf("looking for what is left of %s: %w", provider, err)
-		}
-		return nil, fmt.Errorf("%s was written while %s was removed; remove it again when no run is at work", o.Key, provider)
+func countIndexed(ctx context.Context, src removal.Source) (n int64, err error) {
+	if there, err := src.DB.HasTable(ctx, removal.SearchTable); err != nil || !there {
+		return -1, err
 	}
-	tables := slices.Concat(providerTables, sourceTables)
-	if there, err := d.HasTable(ctx, removal.SearchTable); err != nil {
-		return nil, err
-	} else if there {
-		tables = append(tables, removal.SearchTable)
-	}
-	for _, table := range tables {
-		var n int64
-		if err := d.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+table+` WHERE provider = $1`, provider).Scan(&n); err != nil {
-			return nil, fmt.Errorf("looking for what is left of %s: %w", provider, err)
-		}
-		if left[table] = n; n > 0 {
-			return nil, fmt.Errorf("%d rows of %s were written while %s was removed; remove it again when no run is at work", n, table, provider)
-		}
-	}
-	return left, nil
+	err = src.DB.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+removal.SearchTable+` WHERE provider = $1`, src.Name).Scan(&n)
+	return n, err
 }
 
-// removeRequested does the open requests to remove a provider before anything is crawled.
-// What cannot be done now stays open.
-func (fn *listFn) removeRequested(ctx context.Context) error {
-	open, err := removal.OpenOf(ctx, fn.Worker.Store, Job, "")
+// beforeRemoval writes the deletion list, if there are chunks, because without the rows their ids are unknown.
+func beforeRemoval(ctx context.Context, src removal.Source, now time.Time, r *removal.Removed) (err error) {
+	if r.PagesSHA256, err = hashPages(ctx, src.DB, src.Name); err != nil {
+		return err
+	}
+	rows, err := src.DB.QueryContext(ctx, `SELECT c.id, p.address FROM docs_chunks c JOIN docs_pages p ON p.provider = c.provider AND p.key = c.key WHERE c.provider = $1 ORDER BY c.key, c.ordinal`, src.Name)
 	if err != nil {
 		return err
 	}
-	for _, e := range open {
-		p, receipts, err := Remove(ctx, fn.db, fn.Worker.Store, e.Provider, "run "+fn.Config.Lane.RunID, time.Now())
-		if err != nil {
-			fn.Worker.Log.Error("removal_not_done", "provider", e.Provider, "request", e.ID, "due", e.Due, "error", ledger.Redact(err.Error()))
-			continue
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	if err := each(rows, func() error {
+		h := handOffLine{Op: "delete", Provider: src.Name}
+		if err := rows.Scan(&h.ID, &h.URL); err != nil {
+			return err
 		}
-		fn.Worker.Log.Info("removal_done", "provider", e.Provider, "request", e.ID, "receipts", len(receipts), "objects", p.Objects, "chunks", p.Chunks)
+		r.Chunks++
+		return e.Encode(h)
+	}); err != nil || r.Chunks == 0 {
+		return err
 	}
-	return nil
+	r.DeletionList = fmt.Sprintf("handoff/docs/deletions/%s-%s.jsonl", src.Name, now.UTC().Format("20060102T150405Z"))
+	return store.Write(ctx, src.Store, r.DeletionList, b.Bytes(), store.PutOptions{ContentType: "application/x-ndjson"})
+}
+
+// removeRequested does the open requests to remove a provider before anything is crawled.
+func (fn *listFn) removeRequested(ctx context.Context) error {
+	src, log := removal.Source{Store: fn.Worker.Store, DB: fn.db}, fn.Worker.Log
+	return Removal().Do(ctx, src, "run "+fn.Config.Lane.RunID, time.Now(), func(e removal.Entry, r removal.Removed, receipts []removal.Receipt, err error) {
+		if err != nil {
+			log.Error("removal_not_done", "provider", e.Provider, "request", e.ID, "due", e.Due, "error", ledger.Redact(err.Error()))
+			return
+		}
+		log.Info("removal_done", "provider", e.Provider, "request", e.ID, "receipts", len(receipts), "objects", r.Objects, "chunks", r.Chunks)
+	})
 }

@@ -93,8 +93,8 @@ func testRemoval(t *testing.T, d *db.DB) {
 		require.NoError(t, err)
 		require.True(t, reading.Next())
 		defer func() { require.NoError(t, reading.Close()) }()
-		_, receipts, err := Remove(t.Context(), d, s, "p", "test", asked.Add(time.Hour))
-		require.ErrorIs(t, err, ErrNotErased)
+		_, receipts, err := remove(t, d, s, "p", "test", asked.Add(time.Hour))
+		require.ErrorIs(t, err, removal.ErrNotErased)
 		require.Empty(t, receipts)
 		require.NoError(t, reading.Close())
 	}
@@ -103,7 +103,7 @@ func testRemoval(t *testing.T, d *db.DB) {
 	require.Len(t, open, 1, "the request stays open")
 	require.Equal(t, []bool{false, true}, []bool{open[0].Late(asked.Add(23 * time.Hour)), open[0].Late(asked.Add(24*time.Hour + time.Second))})
 
-	_, receipts, err := Remove(t.Context(), d, s, "p", "test", asked.Add(2*time.Hour))
+	_, receipts, err := remove(t, d, s, "p", "test", asked.Add(2*time.Hour))
 	require.NoError(t, err)
 	require.Empty(t, found())
 	require.Len(t, receipts, 1)
@@ -135,6 +135,24 @@ func testRemoval(t *testing.T, d *db.DB) {
 	require.Equal(t, "another", open[0].Provider)
 }
 
+// remove removes a provider.
+func remove(t *testing.T, d *db.DB, s store.Store, provider, by string, now time.Time) (removal.Removed, []removal.Receipt, error) {
+	return Removal().Remove(t.Context(), removal.Source{Name: provider, Store: s, DB: d}, by, now)
+}
+
+func purge(t *testing.T, d *db.DB, s store.Store, provider string, now time.Time) (removal.Removed, error) {
+	r, _, err := remove(t, d, s, provider, "test", now)
+	return r, err
+}
+
+// tables are those with a provider's rows.
+func tables() (all []string) {
+	for _, t := range Removal().Tables {
+		all = append(all, t.Name)
+	}
+	return all
+}
+
 // databaseFiles returns a function that lists the files with the database's rows. What
 // PostgreSQL logs before it writes rows is its server's, as its backups are.
 func databaseFiles(t *testing.T, w *world) func() []string {
@@ -148,7 +166,7 @@ func databaseFiles(t *testing.T, w *world) func() []string {
 		_, err := w.db.ExecContext(t.Context(), `CHECKPOINT`)
 		require.NoError(t, err)
 		at := w.strings(`SELECT current_setting('data_directory')`)[0]
-		for _, table := range slices.Concat(providerTables, sourceTables, []string{"docs_robots", removal.SearchTable, "search_vectors"}) {
+		for _, table := range append(tables(), removal.SearchTable, "search_vectors") {
 			for _, path := range w.strings(`SELECT pg_relation_filepath(oid) FROM pg_class WHERE oid = to_regclass($1) OR oid = (SELECT reltoastrelid FROM pg_class WHERE oid = to_regclass($1) AND reltoastrelid > 0)`, table) {
 				files = append(files, filepath.Join(at, path))
 			}
@@ -209,10 +227,10 @@ func TestRemovalAfterAKill(t *testing.T) {
 			defer func() { require.NoError(t, s.Close()) }()
 			req, err := removal.Record(t.Context(), s, removal.Request{Job: Job, Provider: "p"}, w.time.Now())
 			require.NoError(t, err)
-			_, _, err = Remove(t.Context(), d, &dyingStore{s, at}, "p", "test", w.time.Now())
+			_, _, err = remove(t, d, &dyingStore{s, at}, "p", "test", w.time.Now())
 			if at < 100 {
 				require.ErrorIs(t, err, errKilled)
-				_, _, err = Remove(t.Context(), d, s, "p", "test", w.time.Now().Add(time.Hour))
+				_, _, err = remove(t, d, s, "p", "test", w.time.Now().Add(time.Hour))
 			}
 			require.NoError(t, err)
 			e, err := removal.Find(t.Context(), s, req.ID)

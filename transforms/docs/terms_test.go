@@ -140,7 +140,7 @@ func TestTerms(t *testing.T) {
 		s, err := store.Open(t.Context(), w.dir)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, s.Close()) }()
-		removed, err := Purge(t.Context(), d, s, "p", w.time.Now())
+		removed, err := purge(t, d, s, "p", w.time.Now())
 		require.NoError(t, err)
 		require.EqualValues(t, 1, removed.Rows["docs_terms"])
 		require.EqualValues(t, 2, removed.Rows["docs_robots"])

@@ -178,7 +178,9 @@ type cachedRobots struct {
 
 func (m robotsCache) origin() string { return "https://" + m.name }
 
-func (m robotsCache) key() string { return "cache/robots/" + m.name + ".json" }
+func (m robotsCache) key() string { return robotsPrefix + m.name + ".json" }
+
+const robotsPrefix = "cache/robots/"
 
 // Robots implements polite.Memory. An entry that cannot be read counts as none.
 func (m robotsCache) Robots(ctx context.Context, origin string, now time.Time) (*polite.RobotsAnswer, error) {

@@ -140,29 +140,16 @@ func removeResult(ctx context.Context, s store.Store, keys []string, removed *at
 	return nil
 }
 
-// purgeObjects removes what each partition that has raw files keeps of the domains.
+// purgeObjects removes the objects of domains.
 func purgeObjects(ctx context.Context, s store.Store, domains []string) (removed int64, err error) {
-	partitions := map[hive.Partition]bool{}
-	for o, err := range s.List(ctx, "datasets/") {
+	for o, err := range objectsOf(ctx, s, domains) {
 		if err != nil {
-			return 0, err
+			return removed, err
 		}
-		if raw, ok := hive.ParseRaw(o.Key); ok {
-			partitions[raw.Partition] = true
+		if err := store.Remove(ctx, s, o.Key); err != nil {
+			return removed, err
 		}
-	}
-	for p := range partitions {
-		for _, name := range domains {
-			for o, err := range s.List(ctx, p.DomainDir(name)+"/") {
-				if err != nil {
-					return removed, err
-				}
-				if err := store.Remove(ctx, s, o.Key); err != nil {
-					return removed, err
-				}
-				removed++
-			}
-		}
+		removed++
 	}
 	return removed, nil
 }

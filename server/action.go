@@ -115,28 +115,6 @@ func (a action) fields(body []byte) (url.Values, error) {
 	return out, nil
 }
 
-func fieldNames(fields []option.Option) (names []string) {
-	for _, f := range fields {
-		names = append(names, f.Field())
-	}
-	return names
-}
-
-// checked refuses values that their fields do not take. A form sends its empty fields; a program that does so has made a mistake.
-func checked(in url.Values, fields []option.Option, strict bool) error {
-	if err := refuseEmpty(in, fieldNames(fields)...); strict && err != nil {
-		return err
-	}
-	for _, f := range fields {
-		if v := in.Get(f.Field()); v != "" {
-			if err := f.Check(v); err != nil {
-				return refuse("%s: %s", f.Field(), err)
-			}
-		}
-	}
-	return nil
-}
-
 // code is the status of the API's answer.
 func (a action) code() int {
 	text, _, _ := strings.Cut(a.Out, " ")

@@ -15,11 +15,6 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
-type deadLetter struct {
-	ID string `json:"id"`
-	ledger.DeadLetter
-}
-
 type deadLetterList struct {
 	DeadLetters []deadLetter `json:"dead_letters"`
 	More        bool         `json:"more"`           // there can be more
@@ -95,7 +90,7 @@ func readDeadLetterFilter(q url.Values, known jobList) (f deadLetterFilter, err 
 }
 
 func (f deadLetterFilter) query(limit int) ledger.DeadLetterQuery {
-	q := ledger.DeadLetterQuery{Job: f.Job, Kind: f.Kind, RunID: f.Run, From: f.from, To: f.to, Text: f.Text, After: f.After, Limit: limit}
+	q := ledger.DeadLetterQuery{Job: f.Job, Kind: f.Kind, RunID: f.Run, From: f.begin, To: f.end, Text: f.Text, After: f.After, Limit: limit}
 	if f.State != "all" {
 		q.State = f.State
 	}

@@ -33,7 +33,7 @@ type runDetail struct {
 	State string `json:"state"` // as in runRow
 }
 
-func (e *entry) row() runRow {
+func rowOf(e *entry) runRow {
 	r := runRow{RunID: e.Run.RunID, Job: e.Run.Job, Runner: e.Run.Runner, State: e.State(), StartedAt: e.Run.StartedAt, Options: e.Run.Options, Duration: e.Report.Duration, Error: e.Error()}
 	if !e.Run.FinishedAt.IsZero() {
 		r.FinishedAt = &e.Run.FinishedAt
@@ -103,7 +103,7 @@ func (s *Server) listRuns(c *call) (any, error) {
 	list := runList{Runs: []runRow{}}
 	found, more := f.page(s.board.runs(), limit)
 	for _, e := range found {
-		list.Runs = append(list.Runs, e.row())
+		list.Runs = append(list.Runs, rowOf(e))
 	}
 	if more {
 		list.Next = found[limit-1].Run.RunID
@@ -134,10 +134,6 @@ func (s *Server) showRun(c *call) (any, error) {
 	page.Workers, err = ledger.ReadWorkers(c.Context(), s.store, e.Run.RunID)
 	return page, err
 }
-
-// Error is why the run failed or was interrupted. Either the run or its report may
-// lack it.
-func (e *entry) Error() string { return cmp.Or(e.Run.Error, e.Report.Error) }
 
 var errNoLog = &answerError{http.StatusNotFound, "this run has no log: it ended before it logged anything, or its log was removed because of its age"}
 
@@ -230,7 +226,7 @@ func (s *Server) runAgain(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := s.againOf(e)
+	a := s.runner.againOf(e, s.config.runFlags[e.Run.Job])
 	if a == nil {
 		return nil, refuse("only the command line starts a run of this job")
 	}

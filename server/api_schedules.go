@@ -39,7 +39,7 @@ type lastTick struct {
 	Error   string    `json:"error,omitempty"`
 }
 
-func (v scheduleView) row() scheduleRow {
+func scheduleRowOf(v scheduleView) scheduleRow {
 	r := scheduleRow{Name: v.Name, Job: v.Job, Cron: v.Cron, TimeZone: cmp.Or(v.TimeZone, "UTC"), Options: v.Options, Source: v.Source(), Paused: v.kept.Paused,
 		Error: v.Wrong, Next: []time.Time{}, Backfill: v.Backfill}
 	if r.Options == nil {
@@ -123,7 +123,7 @@ func (s *Server) listSchedules(c *call) (any, error) {
 	views, err := s.scheduleViews(c.Context())
 	list := scheduleList{[]scheduleRow{}}
 	for _, v := range views {
-		list.Schedules = append(list.Schedules, v.row())
+		list.Schedules = append(list.Schedules, scheduleRowOf(v))
 	}
 	return list, err
 }
@@ -132,7 +132,7 @@ func (s *Server) listSchedules(c *call) (any, error) {
 func (s *Server) scheduleNow(c *call) (any, error) {
 	views, err := s.scheduleViews(c.Context())
 	if i := slices.IndexFunc(views, func(v scheduleView) bool { return v.Name == c.PathValue("name") }); i >= 0 {
-		return views[i].row(), err
+		return scheduleRowOf(views[i]), err
 	}
 	return status{"removed"}, err
 }

@@ -99,17 +99,3 @@ func (a *audit) sweep(ctx context.Context) error {
 	}
 	return nil
 }
-
-// auditList is the answer of GET /api/v1/audit.
-type auditList struct {
-	Lines []auditLine `json:"lines"`
-}
-
-// ownActions are what can be asked about the server itself.
-func (s *Server) ownActions() []action {
-	return grouped("server", "audit", action{At: "GET /api/v1/audit", ID: "listAudit", About: "Who asked the server for what: the newest 200 lines",
-		Out: "200 Audit The lines, newest first.", Do: func(c *call) (any, error) {
-			lines, err := s.audit.newest(c.Context(), auditShown)
-			return auditList{lines}, err
-		}})
-}

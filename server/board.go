@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -400,5 +401,42 @@ func readSamples(ctx context.Context, s store.Store, id string) ([]sample, error
 	return all, err
 }
 
-// maxObject is how many bytes are read of one of the server's own objects.
-const maxObject = 16 << 20
+// Error is why the run failed or was interrupted. Either the run or its report may
+// lack it.
+func (e *entry) Error() string { return cmp.Or(e.Run.Error, e.Report.Error) }
+
+// failed reports whether the run ended without doing its work, and nobody asked for
+// that.
+func (e *entry) failed() bool {
+	return !e.Broken && (e.Run.State == ledger.Failed || e.Run.State == ledger.Interrupted)
+}
+
+// kind is the run's state in the grid: done, failed, cancelled or active.
+func (e *entry) kind() string {
+	switch {
+	case e.Active():
+		return "active"
+	case e.failed():
+		return "failed"
+	}
+	return cmp.Or(map[ledger.State]string{ledger.Cancelled: "cancelled"}[e.Run.State], "done")
+}
+
+// PerSecond is how many requests a second the run makes on average.
+func (e *entry) PerSecond() float64 {
+	if e.Report.Duration <= 0 {
+		return 0
+	}
+	return float64(e.Report.HTTP.Requests) / e.Report.Duration
+}
+
+// Failed are the run's requests that got no answer.
+func (e *entry) Failed() int64 { return e.Report.HTTP.Unanswered() }
+
+// Done is the job's main count, with its name.
+func (e *entry) Done() string {
+	if e.job.Done == "" {
+		return ""
+	}
+	return formatCount(e.Report.Counts[e.job.Done]) + " " + words(e.job.Done)
+}

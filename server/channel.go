@@ -39,9 +39,15 @@ type refusedError struct{ err error }
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
 
+// settings say where alerts and reports are sent. An empty one is none.
+type settings struct {
+	Email                                        Email
+	Webhook, AlertURL, AlertSecret, SMTPPassword string // in the environment; see secretVariables
+}
+
 // channels are those that the settings name. Their addresses are the operator's own
 // choice, so internal ones are allowed; redirects are not followed.
-func channels(set Settings) ([]channel, error) {
+func channels(set settings) ([]channel, error) {
 	var out []channel
 	if set.Webhook != "" {
 		p, err := newPost(WebhookVariable, set.Webhook)
@@ -63,8 +69,8 @@ func channels(set Settings) ([]channel, error) {
 		}
 		out = append(out, channel{"webhook", p.signed})
 	}
-	if set.Config.Email.Server != "" {
-		m, err := newMailer(set.Config.Email, set.SMTPPassword)
+	if set.Email.Server != "" {
+		m, err := newMailer(set.Email, set.SMTPPassword)
 		if err != nil {
 			return nil, err
 		}

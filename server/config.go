@@ -1,11 +1,9 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,20 +36,6 @@ type Config struct {
 	runFlags  map[string][]string         // flags for each run of a job, which give Alerts to the run's own report
 }
 
-// Schedule starts a job's runs by a cron expression.
-type Schedule struct {
-	Name     string         `yaml:"name" json:"name"`
-	Job      string         `yaml:"job" json:"job"`
-	Cron     string         `yaml:"cron" json:"cron"`                   // minute hour day-of-month month day-of-week
-	TimeZone string         `yaml:"timezone" json:"timezone,omitempty"` // IANA name; UTC when empty
-	Options  map[string]any `yaml:"options" json:"options,omitempty"`   // as in the request that starts a run
-
-	values map[string]string // Options as text
-	flags  []string
-	zone   *time.Location
-	ticks  cron
-}
-
 // Reports says when a day and a week begin.
 type Reports struct {
 	TimeZone string `yaml:"timezone"` // IANA name; UTC when empty
@@ -75,8 +59,6 @@ func (r Retention) before(now time.Time) (time.Time, bool) {
 	}
 	return now.AddDate(0, 0, -days), days > 0
 }
-
-var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // ParseConfig reads and checks the text of a configuration file; an empty one means
 // the defaults.
@@ -148,39 +130,6 @@ func (c *Config) check() error {
 	return nil
 }
 
-func (s *Schedule) check(known jobList) error {
-	if !namePattern.MatchString(s.Name) {
-		return errors.New("its name must be at most 64 lower-case letters, digits, _ and -, the first a letter or a digit")
-	}
-	j, ok := known.named(s.Job)
-	if !ok {
-		return fmt.Errorf("there is no job %q; use %s", s.Job, known.or())
-	}
-	var err error
-	if s.zone, err = zone(s.TimeZone); err != nil {
-		return err
-	}
-	if s.ticks, err = parseCron(s.Cron, s.zone, time.Now()); err != nil {
-		return err
-	}
-	s.values = map[string]string{}
-	for name, v := range s.Options {
-		if _, ok := j.field(name); !ok {
-			return fmt.Errorf("unknown option %q; options of %s: %s", name, j.Name, j.fieldNames())
-		}
-		if s.values[name], err = scalar(v); err != nil {
-			return fmt.Errorf("option %s %w", name, err)
-		}
-	}
-	s.flags, err = j.flagsOf(s.values)
-	return err
-}
-
-// next is the schedule's first tick after a time.
-func (s *Schedule) next(after time.Time) (time.Time, error) {
-	return s.ticks.next(after)
-}
-
 // minSamples is how many requests or items a rate needs before it can raise an alert.
 const minSamples = 20
 
@@ -206,27 +155,6 @@ func thresholds(rules []string, set map[string]any) (limits alert.Thresholds, gi
 		}
 	}
 	return limits, strings.Join(forRun, ","), nil
-}
-
-func zone(name string) (*time.Location, error) {
-	z, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, fmt.Errorf("timezone %q is unknown; use a name such as Asia/Seoul", name)
-	}
-	return z, nil
-}
-
-// scalar is the text of a YAML scalar.
-func scalar(v any) (string, error) {
-	switch v := v.(type) {
-	case string:
-		return v, nil
-	case bool, int, int64, uint64:
-		return fmt.Sprint(v), nil
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64), nil
-	}
-	return "", errors.New("must be a single value")
 }
 
 // loopback reports whether an address can be reached from this machine only.

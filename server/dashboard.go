@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -11,9 +10,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
 //go:embed page
@@ -244,29 +240,4 @@ func (p *pages) renderShared(r *http.Request, key string, render func() ([]byte,
 		p.mu.Unlock()
 	}
 	return page.b, page.err
-}
-
-// formatSeconds writes seconds like 1m30s.
-func formatSeconds(s float64) string {
-	d := time.Duration(s * float64(time.Second))
-	return d.Round(cmp.Or(map[bool]time.Duration{true: 100 * time.Millisecond}[d < time.Minute], time.Second)).String()
-}
-
-// formatCount writes 1234567 as 1,234,567.
-func formatCount(n int64) string { return english.Sprintf("%d", n) }
-
-var english = message.NewPrinter(language.English)
-
-// formatBytes writes bytes in a suitable unit.
-func formatBytes(n int64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	f := float64(n)
-	for _, unit := range []string{"KiB", "MiB", "GiB"} {
-		if f /= 1024; f < 1024 {
-			return fmt.Sprintf("%.1f %s", f, unit)
-		}
-	}
-	return fmt.Sprintf("%.1f TiB", f/1024)
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -107,17 +106,6 @@ func (p *pages) frontPage(now time.Time) frontPage {
 	return f
 }
 
-// failed reports whether the run ended without doing its work, and nobody asked for
-// that.
-func (e *entry) failed() bool {
-	return !e.Broken && (e.Run.State == ledger.Failed || e.Run.State == ledger.Interrupted)
-}
-
-// late reports whether the schedule's last tick started no run, or no tick can.
-func (v scheduleView) late() bool {
-	return v.Wrong != "" || !v.kept.Paused && slices.Contains([]string{"missed", "failed", "active"}, v.Last.Outcome)
-}
-
 // until writes a time to wait, rounded up to minutes.
 func until(d time.Duration) string {
 	m := int((d + time.Minute - 1) / time.Minute)
@@ -172,14 +160,3 @@ func (f *frontPage) grid(known jobList, runs []*entry, today time.Time) {
 
 // signs tell the kinds apart without colour.
 var signs = map[string]string{"done": "✓", "failed": "✗", "cancelled": "–", "active": "▶"}
-
-// kind is the run's state in the grid: done, failed, cancelled or active.
-func (e *entry) kind() string {
-	switch {
-	case e.Active():
-		return "active"
-	case e.failed():
-		return "failed"
-	}
-	return cmp.Or(map[ledger.State]string{ledger.Cancelled: "cancelled"}[e.Run.State], "done")
-}

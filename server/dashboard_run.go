@@ -89,25 +89,6 @@ func providers(r ledger.Report) table {
 	return t
 }
 
-// PerSecond is how many requests a second the run makes on average.
-func (e *entry) PerSecond() float64 {
-	if e.Report.Duration <= 0 {
-		return 0
-	}
-	return float64(e.Report.HTTP.Requests) / e.Report.Duration
-}
-
-// Failed are the run's requests that got no answer.
-func (e *entry) Failed() int64 { return e.Report.HTTP.Unanswered() }
-
-// Done is the job's main count, with its name.
-func (e *entry) Done() string {
-	if e.job.Done == "" {
-		return ""
-	}
-	return formatCount(e.Report.Counts[e.job.Done]) + " " + words(e.job.Done)
-}
-
 func (p *pages) run(c *call) (any, error) {
 	e, err := p.server.run(c.Request)
 	if err != nil {
@@ -123,7 +104,7 @@ func (p *pages) run(c *call) (any, error) {
 	}
 	return func() (any, error) {
 		v, err := p.runView(context.WithoutCancel(c.Context()), e) // other requests may wait for the same page
-		v.Compare, v.May, v.Replayed = p.server.compare(e, with), c.May, c.in.Get("replayed")
+		v.Compare, v.May, v.Replayed = p.server.board.compare(e, with), c.May, c.in.Get("replayed")
 		return v, err
 	}, nil
 }
@@ -139,13 +120,13 @@ func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	v.Statuses = bars(r.HTTP.ByStatus, statusClass)
 	v.Counts, v.Stages = countsOf(e.job, r), stagesOf(e.job, r)
 	v.Differ, v.Others = optionsOf(e.job, e.Run)
-	v.Again = p.server.againOf(e)
+	v.Again = p.server.runner.againOf(e, p.server.config.runFlags[e.Run.Job])
 	v.Providers = providers(r)
 	var err error
-	if v.Workers, v.Warnings, err = p.server.workersOf(ctx, e); err != nil {
+	if v.Workers, v.Warnings, err = workersOf(ctx, p.server.store, e, p.server.now()); err != nil {
 		return v, err
 	}
-	if v.Tail, err = p.server.logOf(ctx, e, logQuery{Most: tailLines}); err != nil {
+	if v.Tail, err = logOf(ctx, p.server.store, e, logQuery{Most: tailLines}); err != nil {
 		return v, err
 	}
 	v.Open, err = p.server.deadLettersOf(ctx, e.Run)
@@ -167,4 +148,20 @@ func (v runView) DeadLettersText() string {
 		return fmt.Sprintf("It left %s; none of them is open any more.", formatCount(left))
 	}
 	return "It left none."
+}
+
+// log is the page of a run's log.
+func (p *pages) log(c *call) (any, error) {
+	e, err := p.server.run(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	q, err := readLogQuery(c.in)
+	c.Title, c.Live = "Log of run "+e.Run.RunID, e.Active()
+	if e.Active() {
+		c.key = fmt.Sprintf("log %s %+v", e.Run.RunID, q)
+	}
+	return func() (any, error) {
+		return logOf(context.WithoutCancel(c.Context()), p.server.store, e, q) // other requests may wait for the same page
+	}, err
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"slices"
-	"strings"
 )
 
 // schedulesPage is the data of the page of schedules.
@@ -17,27 +16,8 @@ func (p schedulesPage) Dated(name string) bool {
 	return j.dateField() != ""
 }
 
-// Paused reports whether the schedule has no ticks at this time.
-func (p *plan) Paused() bool { return p.kept.Paused }
-
-// FileText is the file's definition, where another one counts.
-func (p *plan) FileText() string {
-	if p.Source() != "page_over_file" {
-		return ""
-	}
-	return p.file.summary()
-}
-
-// Filling reports whether a backfill is at work.
-func (v scheduleView) Filling() bool { return v.Backfill != nil && v.Backfill.State == "working" }
-
 // New is the definition that the form for a new schedule shows.
 func (p schedulesPage) New() *Schedule { return &Schedule{} }
-
-// OptionLines are the options as lines of YAML.
-func (s *Schedule) OptionLines() string {
-	return strings.ReplaceAll(strings.Trim(optionsText(s.Options), "{}"), ", ", "\n")
-}
 
 func (p *pages) scheduleViews() []view {
 	return []view{

@@ -171,3 +171,39 @@ func (a *alarm) sendTo(ctx, within context.Context, c channel, now time.Time) er
 	}
 	return nil
 }
+
+// channelRow is the state of a channel.
+type channelRow struct {
+	Name     string     `json:"name"`
+	Waiting  int        `json:"waiting"`
+	Error    string     `json:"error,omitempty"` // of the last try, if it failed
+	NextAt   *time.Time `json:"next_at,omitempty"`
+	SentAt   *time.Time `json:"sent_at,omitempty"`
+	FailedAt *time.Time `json:"failed_at,omitempty"`
+	GivenUp  []givenUp  `json:"given_up"`
+}
+
+// rows are the channels as they were when this server read or wrote them last.
+func (a *alarm) rows() []channelRow {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := []channelRow{}
+	at := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return &t
+	}
+	for _, c := range a.channels {
+		o := a.outbox(c.name)
+		row := channelRow{c.name, len(o.Waiting), o.Error, nil, at(o.SentAt), at(o.FailedAt), slices.Clone(o.GivenUp)}
+		if row.GivenUp == nil {
+			row.GivenUp = []givenUp{}
+		}
+		if row.Waiting > 0 {
+			row.NextAt = at(o.NextAt)
+		}
+		out = append(out, row)
+	}
+	return out
+}

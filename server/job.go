@@ -3,9 +3,8 @@ package server
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -59,27 +58,6 @@ func (j job) failures(r ledger.Report) (failed, of int64) {
 	}
 	return r.Counts[j.Failed], r.Counts[j.Failed] + r.Counts[j.Done]
 }
-
-// badRequest is the reason for refusing a request, as its sender sees it.
-type badRequest struct{ message string }
-
-func (e *badRequest) Error() string { return e.message }
-
-// told returns what the sender of a request may be told of an error, and the status. Others
-// go to the log.
-func told(err error) (message string, code int, ok bool) {
-	var bad *badRequest
-	var known *answerError
-	switch {
-	case errors.As(err, &known):
-		return safe(known.message), known.code, true
-	case errors.As(err, &bad):
-		return safe(bad.message), http.StatusBadRequest, true
-	}
-	return "", 0, false
-}
-
-func refuse(format string, args ...any) error { return &badRequest{fmt.Sprintf(format, args...)} }
 
 // Fields are the options of a request that starts a run.
 func (j job) Fields() []option.Option {
@@ -172,10 +150,37 @@ func (j job) example() string {
 	return "{}"
 }
 
-// clip shortens a sender's text for an error message.
-func clip(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:40]) + "…"
+// selection is the part of the job's work that a run does, in one spelling: the values of the options that select, without
+// regard to order and case, as a URL's query. It is empty if the run does all of it.
+func (j job) selection(run ledger.Run) string {
+	out := url.Values{}
+	for _, o := range j.Options {
+		text, given := run.Options[o.Name].(string)
+		if !given || text == o.Default || !o.Has(option.Selects) {
+			continue
+		}
+		for name := range strings.SplitSeq(strings.ToLower(text), ",") {
+			if name = strings.TrimSpace(name); name != "" && !slices.Contains(out[o.Name], name) {
+				out.Add(o.Name, name)
+			}
+		}
+		slices.Sort(out[o.Name])
 	}
-	return s
+	return out.Encode()
+}
+
+// outward reports whether an option says how a run tells of itself, and changes nothing of what it does.
+func (j job) outward(name string) bool {
+	o, known := j.option(name)
+	return known && o.Has(option.Outward)
+}
+
+// dateField is the option that is a date, "" if the job has none.
+func (j job) dateField() string {
+	for _, f := range j.Fields() {
+		if f.Kind == option.Day {
+			return f.Field()
+		}
+	}
+	return ""
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
-	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 // breach is an alert that is raised.
@@ -62,25 +61,6 @@ func (b breach) Who() string {
 
 // Named is the name by which a silence covers the alert.
 func (b breach) Named() string { return cmp.Or(b.Provider, b.Schedule) }
-
-// selection is the part of the job's work that a run does, in one spelling: the values of the options that select, without
-// regard to order and case, as a URL's query. It is empty if the run does all of it.
-func (j job) selection(run ledger.Run) string {
-	out := url.Values{}
-	for _, o := range j.Options {
-		text, given := run.Options[o.Name].(string)
-		if !given || text == o.Default || !o.Has(option.Selects) {
-			continue
-		}
-		for name := range strings.SplitSeq(strings.ToLower(text), ",") {
-			if name = strings.TrimSpace(name); name != "" && !slices.Contains(out[o.Name], name) {
-				out.Add(o.Name, name)
-			}
-		}
-		slices.Sort(out[o.Name])
-	}
-	return out.Encode()
-}
 
 // covers reports whether a run of the selection did the work that an alert is about.
 func covers(selection string, b breach) bool {

@@ -32,9 +32,9 @@ const maxOthers = 20
 
 // compare sets a run next to the one with that id, or with "" next to the newest run
 // before it that was given the same options and has ended.
-func (s *Server) compare(e *entry, with string) comparison {
+func (b *board) compare(e *entry, with string) comparison {
 	var c comparison
-	for _, o := range s.board.runs() {
+	for _, o := range b.runs() {
 		if o.Run.Job != e.Run.Job || o.Run.RunID == e.Run.RunID || o.Broken || o.Active() {
 			continue
 		}
@@ -54,19 +54,19 @@ func (s *Server) compare(e *entry, with string) comparison {
 		return c
 	}
 	c.Differs = differing(e.job, e.Run, c.With.Run)
-	a, b := e.Report, c.With.Report
-	c.group("Run", true, compareRow{Name: "state", Now: e.State(), Then: c.With.State()}, secondsRow("took", a.Duration, b.Duration),
-		countRow("requests", a.HTTP.Requests, b.HTTP.Requests, false), compareRow{Name: "requests a second", Now: fmt.Sprintf("%.1f", e.PerSecond()), Then: fmt.Sprintf("%.1f", c.With.PerSecond())},
-		compareRow{Name: "received", Now: formatBytes(a.HTTP.Bytes), Then: formatBytes(b.HTTP.Bytes)},
-		countRow("retries", a.HTTP.Retries, b.HTTP.Retries, true), countRow("failed", e.Failed(), c.With.Failed(), true))
+	now, then := e.Report, c.With.Report
+	c.group("Run", true, compareRow{Name: "state", Now: e.State(), Then: c.With.State()}, secondsRow("took", now.Duration, then.Duration),
+		countRow("requests", now.HTTP.Requests, then.HTTP.Requests, false), compareRow{Name: "requests a second", Now: fmt.Sprintf("%.1f", e.PerSecond()), Then: fmt.Sprintf("%.1f", c.With.PerSecond())},
+		compareRow{Name: "received", Now: formatBytes(now.HTTP.Bytes), Then: formatBytes(then.HTTP.Bytes)},
+		countRow("retries", now.HTTP.Retries, then.HTTP.Retries, true), countRow("failed", e.Failed(), c.With.Failed(), true))
 	var counts []compareRow
-	for _, n := range countsOf(e.job, ledger.Report{Counts: merged(a.Counts, b.Counts)}) {
-		counts = append(counts, countRow(n.Name, a.Counts[n.Name], b.Counts[n.Name], n.Name == e.job.Failed || n.Name == "dead_letters"))
+	for _, n := range countsOf(e.job, ledger.Report{Counts: merged(now.Counts, then.Counts)}) {
+		counts = append(counts, countRow(n.Name, now.Counts[n.Name], then.Counts[n.Name], n.Name == e.job.Failed || n.Name == "dead_letters"))
 	}
 	c.group("Counts", false, counts...)
-	c.counts("Answers", a.HTTP.ByStatus, b.HTTP.ByStatus, func(status string) bool { return status >= "4" })
-	c.counts("Failed requests", a.HTTP.Failures, b.HTTP.Failures, always)
-	c.counts("Dead letters", a.DeadLetters, b.DeadLetters, always)
+	c.counts("Answers", now.HTTP.ByStatus, then.HTTP.ByStatus, func(status string) bool { return status >= "4" })
+	c.counts("Failed requests", now.HTTP.Failures, then.HTTP.Failures, always)
+	c.counts("Dead letters", now.DeadLetters, then.DeadLetters, always)
 	return c
 }
 

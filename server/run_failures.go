@@ -70,3 +70,8 @@ func failuresOf(r ledger.Report, open []deadLetter) (groups []failureGroup) {
 	})
 	return groups
 }
+
+type deadLetter struct {
+	ID string `json:"id"`
+	ledger.DeadLetter
+}

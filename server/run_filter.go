@@ -12,16 +12,16 @@ import (
 
 // dayRange is a range of days in UTC, both included. An empty one has no limit.
 type dayRange struct {
-	From, To string // like 2026-11-20
-	from, to time.Time
+	From, To   string // like 2026-11-20
+	begin, end time.Time
 }
 
 // read reads the two days, which are checked.
 func (d *dayRange) read(q url.Values) {
 	d.From, d.To = q.Get("from"), q.Get("to")
-	d.from, _ = time.Parse(time.DateOnly, d.From)
+	d.begin, _ = time.Parse(time.DateOnly, d.From)
 	if to, err := time.Parse(time.DateOnly, d.To); err == nil {
-		d.to = to.AddDate(0, 0, 1)
+		d.end = to.AddDate(0, 0, 1)
 	}
 }
 
@@ -42,7 +42,7 @@ func nameField(name, about, wrong string) option.Option {
 }
 
 func (d dayRange) has(t time.Time) bool {
-	return !t.Before(d.from) && (d.to.IsZero() || t.Before(d.to))
+	return !t.Before(d.begin) && (d.end.IsZero() || t.Before(d.end))
 }
 
 // maxFilterText is how many letters a text to search for may have.
@@ -50,17 +50,6 @@ const maxFilterText = 200
 
 // filterText is the text that a query searches for, in lower case.
 func filterText(q url.Values) string { return strings.ToLower(strings.TrimSpace(q.Get("text"))) }
-
-// refuseEmpty refuses parameters without a value. A form sends its empty fields; a
-// program that does so has made a mistake.
-func refuseEmpty(q url.Values, names ...string) error {
-	for _, name := range names {
-		if q.Has(name) && q.Get(name) == "" {
-			return refuse("%s: it is empty; leave it out", name)
-		}
-	}
-	return nil
-}
 
 // runStates are the words of entry.State.
 var runStates = []string{"starting", string(ledger.Running), string(ledger.Paused), "cancelling",

@@ -119,9 +119,9 @@ func (logView) Levels() []string { return logLevels }
 func (logView) Amounts() []int { return []int{50, defaultLines, 1000, maxLines} }
 
 // logOf reads the newest lines of a run's log that a query finds.
-func (s *Server) logOf(ctx context.Context, e *entry, q logQuery) (logView, error) {
+func logOf(ctx context.Context, s store.Store, e *entry, q logQuery) (logView, error) {
 	v := logView{logQuery: q, RunID: e.Run.RunID, Active: e.Active()}
-	b, err := ledger.ReadLog(ctx, s.store, e.Run.RunID)
+	b, err := ledger.ReadLog(ctx, s, e.Run.RunID)
 	if errors.Is(err, store.ErrNotExist) {
 		v.None = true
 		return v, nil
@@ -151,20 +151,4 @@ func (s *Server) logOf(ctx context.Context, e *entry, q logQuery) (logView, erro
 	newestFirst(v.Lines)
 	v.Lines = v.Lines[:min(len(v.Lines), cmp.Or(q.Most, defaultLines))]
 	return v, nil
-}
-
-// log is the page of a run's log.
-func (p *pages) log(c *call) (any, error) {
-	e, err := p.server.run(c.Request)
-	if err != nil {
-		return nil, err
-	}
-	q, err := readLogQuery(c.in)
-	c.Title, c.Live = "Log of run "+e.Run.RunID, e.Active()
-	if e.Active() {
-		c.key = fmt.Sprintf("log %s %+v", e.Run.RunID, q)
-	}
-	return func() (any, error) {
-		return p.server.logOf(context.WithoutCancel(c.Context()), e, q) // other requests may wait for the same page
-	}, err
 }

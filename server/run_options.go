@@ -44,12 +44,6 @@ func optionsOf(j job, run ledger.Run) (differ, others []setting) {
 	return differ, others
 }
 
-// outward reports whether an option says how a run tells of itself, and changes nothing of what it does.
-func (j job) outward(name string) bool {
-	o, known := j.option(name)
-	return known && o.Has(option.Outward)
-}
-
 // sameOptions reports whether two runs do the same.
 func sameOptions(j job, a, b ledger.Run) bool { return len(differing(j, a, b)) == 0 }
 
@@ -62,7 +56,7 @@ type again struct {
 
 // againOf is how to start a run like this one. A request can only have the job's
 // fields. The server's own options are given to each run anyway.
-func (s *Server) againOf(e *entry) *again {
+func (r *runner) againOf(e *entry, own []string) *again {
 	if e.job.Path == "" || e.Broken {
 		return nil
 	}
@@ -78,7 +72,7 @@ func (s *Server) againOf(e *entry) *again {
 		switch {
 		case known.Label != "" && known.Check(o.Value) == nil:
 			a.Flags = append(a.Flags, flag)
-		case !slices.Contains(s.runner.environ, option.Variable(o.Name)+"="+o.Value) && !slices.Contains(s.config.runFlags[e.Run.Job], flag):
+		case !slices.Contains(r.environ, option.Variable(o.Name)+"="+o.Value) && !slices.Contains(own, flag):
 			a.Left = append(a.Left, o)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
 )
 
 // workerRow is a process of a run.
@@ -47,12 +48,12 @@ func kindsOf(lines []logLine) (kinds []warningKind) {
 }
 
 // workersOf returns a run's processes, and their warnings and errors by kind.
-func (s *Server) workersOf(ctx context.Context, e *entry) (rows []workerRow, kinds []warningKind, err error) {
-	logs, err := ledger.ReadWorkers(ctx, s.store, e.Run.RunID)
+func workersOf(ctx context.Context, s store.Store, e *entry, now time.Time) (rows []workerRow, kinds []warningKind, err error) {
+	logs, err := ledger.ReadWorkers(ctx, s, e.Run.RunID)
 	if err != nil {
 		return nil, nil, err
 	}
-	alive, err := ledger.ListAlive(ctx, s.store, e.Run.RunID)
+	alive, err := ledger.ListAlive(ctx, s, e.Run.RunID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +67,7 @@ func (s *Server) workersOf(ctx context.Context, e *entry) (rows []workerRow, kin
 	}
 	for _, a := range alive {
 		w := at(a.Process)
-		w.Lanes, w.At, w.Silent = a.Lanes, a.At, e.Active() && s.now().Sub(a.At) > maxSilence
+		w.Lanes, w.At, w.Silent = a.Lanes, a.At, e.Active() && now.Sub(a.At) > maxSilence
 	}
 	for _, log := range logs {
 		at(log.Worker).Warnings = len(log.Lines)

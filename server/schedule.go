@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -398,3 +399,52 @@ func (s *scheduler) sweep(ctx context.Context, name string) error {
 	}
 	return nil
 }
+
+// Schedule starts a job's runs by a cron expression.
+type Schedule struct {
+	Name     string         `yaml:"name" json:"name"`
+	Job      string         `yaml:"job" json:"job"`
+	Cron     string         `yaml:"cron" json:"cron"`                   // minute hour day-of-month month day-of-week
+	TimeZone string         `yaml:"timezone" json:"timezone,omitempty"` // IANA name; UTC when empty
+	Options  map[string]any `yaml:"options" json:"options,omitempty"`   // as in the request that starts a run
+
+	values map[string]string // Options as text
+	flags  []string
+	zone   *time.Location
+	ticks  cron
+}
+
+func (s *Schedule) check(known jobList) error {
+	if !namePattern.MatchString(s.Name) {
+		return errors.New("its name must be at most 64 lower-case letters, digits, _ and -, the first a letter or a digit")
+	}
+	j, ok := known.named(s.Job)
+	if !ok {
+		return fmt.Errorf("there is no job %q; use %s", s.Job, known.or())
+	}
+	var err error
+	if s.zone, err = zone(s.TimeZone); err != nil {
+		return err
+	}
+	if s.ticks, err = parseCron(s.Cron, s.zone, time.Now()); err != nil {
+		return err
+	}
+	s.values = map[string]string{}
+	for name, v := range s.Options {
+		if _, ok := j.field(name); !ok {
+			return fmt.Errorf("unknown option %q; options of %s: %s", name, j.Name, j.fieldNames())
+		}
+		if s.values[name], err = scalar(v); err != nil {
+			return fmt.Errorf("option %s %w", name, err)
+		}
+	}
+	s.flags, err = j.flagsOf(s.values)
+	return err
+}
+
+// next is the schedule's first tick after a time.
+func (s *Schedule) next(after time.Time) (time.Time, error) {
+	return s.ticks.next(after)
+}
+
+var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 const (
@@ -112,16 +111,6 @@ func (s *scheduler) viewOf(b *backfill) *backfillView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return b.view(s.dates[b.ID])
-}
-
-// dateField is the option that is a date, "" if the job has none.
-func (j job) dateField() string {
-	for _, f := range j.Fields() {
-		if f.Kind == option.Day {
-			return f.Field()
-		}
-	}
-	return ""
 }
 
 // backfill starts a backfill of a schedule.

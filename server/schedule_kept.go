@@ -191,18 +191,6 @@ func (s *scheduler) unchanged(ctx context.Context, p plan) (bool, error) {
 	return ok && string(now) == string(known), errors.Join(err, kerr)
 }
 
-// answerError is an error with the status of its answer, written for the sender.
-type answerError struct {
-	code    int
-	message string
-}
-
-func (e *answerError) Error() string { return e.message }
-
-func conflict(format string, args ...any) error {
-	return &answerError{http.StatusConflict, fmt.Sprintf(format, args...)}
-}
-
 var errInFile = conflict("this schedule is in the server's --config file; remove it there, or pause it here")
 
 var errNoSchedule = &answerError{http.StatusNotFound, "there is no such schedule; GET /api/v1/schedules lists them"}
@@ -347,4 +335,28 @@ func optionsText(options map[string]any) string {
 		out = append(out, name+": "+text)
 	}
 	return "{" + strings.Join(out, ", ") + "}"
+}
+
+// Paused reports whether the schedule has no ticks at this time.
+func (p *plan) Paused() bool { return p.kept.Paused }
+
+// FileText is the file's definition, where another one counts.
+func (p *plan) FileText() string {
+	if p.Source() != "page_over_file" {
+		return ""
+	}
+	return p.file.summary()
+}
+
+// Filling reports whether a backfill is at work.
+func (v scheduleView) Filling() bool { return v.Backfill != nil && v.Backfill.State == "working" }
+
+// OptionLines are the options as lines of YAML.
+func (s *Schedule) OptionLines() string {
+	return strings.ReplaceAll(strings.Trim(optionsText(s.Options), "{}"), ", ", "\n")
+}
+
+// late reports whether the schedule's last tick started no run, or no tick can.
+func (v scheduleView) late() bool {
+	return v.Wrong != "" || !v.kept.Paused && slices.Contains([]string{"missed", "failed", "active"}, v.Last.Outcome)
 }

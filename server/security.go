@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/newsfork/seed-engine/io/ledger"
 )
 
 const (
@@ -311,9 +309,6 @@ func (s *Server) limit(h http.Handler) http.Handler {
 func wantsPage(r *http.Request) bool {
 	return !strings.HasPrefix(r.URL.Path, "/api/") && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
-
-// safe removes what could be a secret from a text that the sender chose.
-func safe(text string) string { return ledger.Redact(strings.ToValidUTF8(text, "")) }
 
 // formValues are the fields of a form that are not empty.
 func formValues(v url.Values, j job) map[string]string {

@@ -131,7 +131,7 @@ func New(set Settings) (*Server, error) {
 		return nil, err
 	}
 	s.metrics = newMetrics(s)
-	told, err := channels(set)
+	told, err := channels(settings{set.Config.Email, set.Webhook, set.AlertURL, set.AlertSecret, set.SMTPPassword})
 	if err != nil {
 		return nil, err
 	}

@@ -215,14 +215,3 @@ func (s Summary) Text(known jobList) string {
 	}
 	return b.String()
 }
-
-func total(c ledger.Counts) int64 {
-	n := int64(0)
-	for _, k := range c {
-		n += k
-	}
-	return n
-}
-
-// words writes a name like domains_collected with spaces.
-func words(name string) string { return strings.ReplaceAll(name, "_", " ") }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -49,14 +48,7 @@ func (a *audit) write(ctx context.Context, l auditLine) error {
 }
 
 func (a *audit) keys(ctx context.Context) ([]string, error) {
-	var keys []string
-	for o, err := range a.store.List(ctx, auditPrefix) {
-		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", auditPrefix, err)
-		}
-		keys = append(keys, o.Key)
-	}
-	return keys, nil
+	return store.Keys(ctx, a.store, auditPrefix)
 }
 
 // newest are the newest lines, newest first.
@@ -92,10 +84,5 @@ func (a *audit) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range keys[:max(0, len(keys)-maxAudit)] {
-		if err := store.Remove(ctx, a.store, key); err != nil {
-			return fmt.Errorf("removing an old audit line: %w", err)
-		}
-	}
-	return nil
+	return store.Remove(ctx, a.store, keys[:max(0, len(keys)-maxAudit)]...)
 }

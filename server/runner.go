@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -163,10 +164,7 @@ func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, err
 // none. A run is active while it is being started, while it has the job's lease, and
 // while it continues without its launcher.
 func (r *runner) active(ctx context.Context, job string) (string, error) {
-	r.mu.Lock()
-	c := r.children[job]
-	r.mu.Unlock()
-	if c != nil {
+	if c := r.processes()[job]; c != nil {
 		return c.run.RunID, nil
 	}
 	holder, inUse, err := lease.ActiveHolder(ctx, r.store, job)
@@ -198,6 +196,9 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 	}
 	c := &child{run: run, ended: make(chan struct{})}
 	r.mu.Lock()
+	if r.children == nil {
+		r.children = map[string]*child{}
+	}
 	r.children[run.Job] = c
 	r.mu.Unlock()
 	r.onStart(run)
@@ -402,12 +403,17 @@ func (r *runner) close(ctx context.Context) {
 	}
 }
 
-// live are the runs whose processes are children of this server.
-func (r *runner) live() []string {
+// processes are the runs whose processes are children of this server, by job.
+func (r *runner) processes() map[string]*child {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return maps.Clone(r.children)
+}
+
+// live are the ids of the runs whose processes are children of this server.
+func (r *runner) live() []string {
 	var ids []string
-	for _, c := range r.children {
+	for _, c := range r.processes() {
 		ids = append(ids, c.run.RunID)
 	}
 	slices.Sort(ids)

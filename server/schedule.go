@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -72,6 +73,12 @@ type scheduler struct {
 	seen map[string]time.Time // the last time up to which each schedule's ticks were handled
 	last map[string]tick
 	open map[string]bool // schedules with a tick that is claimed and not closed
+}
+
+// newScheduler returns a scheduler without its settings.
+func newScheduler() *scheduler {
+	return &scheduler{dates: map[string]map[string]backfillDate{}, retryAt: map[string]time.Time{}, seen: map[string]time.Time{}, last: map[string]tick{},
+		open: map[string]bool{}}
 }
 
 // scheduleView is a schedule as the dashboard shows it.
@@ -374,16 +381,11 @@ func (s *scheduler) since(ctx context.Context, name string, after time.Time) ([]
 }
 
 func (s *scheduler) keys(ctx context.Context, name string) ([]string, error) {
-	var keys []string
-	for o, err := range s.store.List(ctx, tickPrefix(name)) {
-		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", tickPrefix(name), err)
-		}
-		if _, err := time.Parse(tickLayout, strings.TrimSuffix(path.Base(o.Key), ".json")); err == nil {
-			keys = append(keys, o.Key)
-		}
-	}
-	return keys, nil
+	keys, err := store.Keys(ctx, s.store, tickPrefix(name))
+	return slices.DeleteFunc(keys, func(key string) bool {
+		_, err := time.Parse(tickLayout, strings.TrimSuffix(path.Base(key), ".json"))
+		return err != nil
+	}), err
 }
 
 func (s *scheduler) sweep(ctx context.Context, name string) error {
@@ -391,13 +393,7 @@ func (s *scheduler) sweep(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	for len(keys) > maxTicks {
-		if err := store.Remove(ctx, s.store, keys[0]); err != nil {
-			return fmt.Errorf("removing an old tick: %w", err)
-		}
-		keys = keys[1:]
-	}
-	return nil
+	return store.Remove(ctx, s.store, keys[:max(0, len(keys)-maxTicks)]...)
 }
 
 // Schedule starts a job's runs by a cron expression.

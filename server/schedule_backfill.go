@@ -187,17 +187,17 @@ func (s *scheduler) readDates(ctx context.Context, name, id string) (map[string]
 	out := map[string]backfillDate{}
 	maps.Copy(out, s.dates[id])
 	s.mu.Unlock()
-	prefix := backfillPrefix(name) + id + "/"
-	for o, err := range s.store.List(ctx, prefix) {
-		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", prefix, err)
-		}
-		date := strings.TrimSuffix(path.Base(o.Key), ".json")
+	keys, err := store.Keys(ctx, s.store, backfillPrefix(name)+id+"/")
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		date := strings.TrimSuffix(path.Base(key), ".json")
 		if out[date].State != "" {
 			continue
 		}
 		var d backfillDate
-		if err := store.ReadJSON(ctx, s.store, o.Key, maxObject, &d); err != nil {
+		if err := store.ReadJSON(ctx, s.store, key, maxObject, &d); err != nil {
 			return nil, err
 		}
 		out[date] = d
@@ -333,17 +333,9 @@ func (s *scheduler) rememberDate(id string, d backfillDate) {
 
 // sweepBackfills removes the dates of a schedule's backfills.
 func (s *scheduler) sweepBackfills(ctx context.Context, name string) error {
-	var old []string
-	for o, err := range s.store.List(ctx, backfillPrefix(name)) {
-		if err != nil {
-			return fmt.Errorf("listing %s: %w", backfillPrefix(name), err)
-		}
-		old = append(old, o.Key)
+	old, err := store.Keys(ctx, s.store, backfillPrefix(name))
+	if err != nil {
+		return err
 	}
-	for _, key := range old {
-		if err := store.Remove(ctx, s.store, key); err != nil {
-			return fmt.Errorf("removing a date of an old backfill: %w", err)
-		}
-	}
-	return nil
+	return store.Remove(ctx, s.store, old...)
 }

@@ -127,12 +127,13 @@ func (s *scheduler) refresh(ctx context.Context, now time.Time) (changed bool, e
 	if !due {
 		return false, nil
 	}
+	keys, err := store.Keys(ctx, s.store, keptPrefix)
+	if err != nil {
+		return false, err
+	}
 	kept := map[string]keptSchedule{}
-	for o, err := range s.store.List(ctx, keptPrefix) {
-		if err != nil {
-			return false, fmt.Errorf("listing %s: %w", keptPrefix, err)
-		}
-		name := strings.TrimSuffix(path.Base(o.Key), ".json")
+	for _, key := range keys {
+		name := strings.TrimSuffix(path.Base(key), ".json")
 		k, err := s.readKept(ctx, name)
 		if err != nil {
 			return false, err

@@ -142,14 +142,14 @@ func New(set Settings) (*Server, error) {
 	s.providers = newProviders(set.Store, set.Environ, func() time.Time { return s.now() }, s.audited, s.purged)
 	s.board = newBoard(set.Store, set.Log, s.jobs)
 	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log, jobs: s.jobs,
-		onStart: s.board.started, children: map[string]*child{}}
+		onStart: s.board.started}
 	s.checkRun = set.Check
-	s.scheduler = &scheduler{store: set.Store, log: set.Log, start: s.start, check: s.check, file: set.Config.Schedules, jobs: s.jobs.started(), audit: s.audit,
-		dates: map[string]map[string]backfillDate{}, retryAt: map[string]time.Time{},
-		seen: map[string]time.Time{}, last: map[string]tick{}, open: map[string]bool{},
-		count: func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }}
+	s.scheduler = newScheduler()
+	s.scheduler.store, s.scheduler.log, s.scheduler.start, s.scheduler.check = set.Store, set.Log, s.start, s.check
+	s.scheduler.file, s.scheduler.jobs, s.scheduler.audit = set.Config.Schedules, s.jobs.started(), s.audit
+	s.scheduler.count = func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }
 	s.alarm = &alarm{store: set.Store, log: set.Log, jobs: s.jobs.started(), limits: set.Config.limits, scheduler: s.scheduler, channels: told, count: s.metrics.delivered}
-	s.reports = &summaries{store: set.Store, zone: set.Config.Reports.zone, post: s.alarm.enqueue, jobs: s.jobs.started(), byKey: map[string]Summary{}}
+	s.reports = &summaries{store: set.Store, zone: set.Config.Reports.zone, post: s.alarm.enqueue, jobs: s.jobs.started()}
 	s.pages = newPages(s)
 	s.handler = s.protect(s.routes())
 	return s, nil

@@ -234,13 +234,7 @@ func worldAt(t *testing.T, dir, mode string, change ...func(*Settings)) *world {
 
 // waitForChildren lets no process outlive its test.
 func (w *world) waitForChildren() {
-	w.runner.mu.Lock()
-	var all []*child
-	for _, c := range w.runner.children {
-		all = append(all, c)
-	}
-	w.runner.mu.Unlock()
-	for _, c := range all {
+	for _, c := range w.runner.processes() {
 		_ = ledger.WriteControl(context.Background(), w.store, c.run.RunID, ledger.Control{Action: ledger.ActionCancel, At: time.Now()})
 		select {
 		case <-c.ended:
@@ -254,9 +248,7 @@ func (w *world) waitForChildren() {
 // ended waits for a run's process.
 func (w *world) ended(job string) {
 	w.t.Helper()
-	w.runner.mu.Lock()
-	c := w.runner.children[job]
-	w.runner.mu.Unlock()
+	c := w.runner.processes()[job]
 	if c == nil {
 		return
 	}

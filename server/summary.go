@@ -101,15 +101,11 @@ const keptSummaries = 60
 func (s *summaries) load(ctx context.Context) error {
 	found := map[string]Summary{}
 	for _, kind := range []string{"daily", "weekly"} {
-		var keys []string
-		for o, err := range s.store.List(ctx, summariesPrefix+kind+"/") {
-			if err != nil {
-				return fmt.Errorf("listing %s: %w", summariesPrefix, err)
-			}
-			if path.Ext(o.Key) == ".json" {
-				keys = append(keys, o.Key)
-			}
+		keys, err := store.Keys(ctx, s.store, summariesPrefix+kind+"/")
+		if err != nil {
+			return err
 		}
+		keys = slices.DeleteFunc(keys, func(key string) bool { return path.Ext(key) != ".json" })
 		for _, key := range keys[max(0, len(keys)-keptSummaries):] {
 			var sum Summary
 			if err := store.ReadJSON(ctx, s.store, key, maxObject, &sum); err != nil {

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/newsfork/seed-engine/io/ledger"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/newsfork/seed-engine/io/ledger"
 )
 
 var english = message.NewPrinter(language.English)

@@ -61,12 +61,25 @@ func Create(ctx context.Context, s Store, key string, body []byte, o PutOptions)
 	return nil
 }
 
-// Remove deletes an object, with retries. An absent one is no error.
-func Remove(ctx context.Context, s Store, key string) error {
-	if err := Retry(ctx, func() error { return s.Delete(ctx, key) }); err != nil {
-		return fmt.Errorf("deleting %s: %w", key, err)
+// Remove deletes objects, with retries. An absent one is no error.
+func Remove(ctx context.Context, s Store, keys ...string) error {
+	for _, key := range keys {
+		if err := Retry(ctx, func() error { return s.Delete(ctx, key) }); err != nil {
+			return fmt.Errorf("deleting %s: %w", key, err)
+		}
 	}
 	return nil
+}
+
+// Keys returns the keys that begin with prefix, in their order.
+func Keys(ctx context.Context, s Store, prefix string) (keys []string, err error) {
+	for o, err := range s.List(ctx, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", prefix, err)
+		}
+		keys = append(keys, o.Key)
+	}
+	return keys, nil
 }
 
 // Has is Exists, with retries.

@@ -26,17 +26,8 @@ type scheduleRow struct {
 	Paused   bool           `json:"paused"`
 	Error    string         `json:"error,omitempty"` // why it cannot run
 	Next     []time.Time    `json:"next"`
-	Last     *lastTick      `json:"last"`
+	Last     *tick          `json:"last"`
 	Backfill *backfillView  `json:"backfill"`
-}
-
-// lastTick is a schedule's last tick in the API.
-type lastTick struct {
-	At      time.Time `json:"at"`
-	Outcome string    `json:"outcome"`
-	RunID   string    `json:"run_id,omitempty"`
-	Missed  int       `json:"missed,omitempty"`
-	Error   string    `json:"error,omitempty"`
 }
 
 func scheduleRowOf(v scheduleView) scheduleRow {
@@ -49,7 +40,7 @@ func scheduleRowOf(v scheduleView) scheduleRow {
 		r.Next = append(r.Next, at.UTC())
 	}
 	if t := v.Last; !t.At.IsZero() {
-		r.Last = &lastTick{t.At, cmp.Or(string(t.RunState), t.Outcome), t.RunID, t.Missed, t.Error}
+		r.Last = &tick{At: t.At, Outcome: cmp.Or(string(t.RunState), t.Outcome), RunID: t.RunID, Missed: t.Missed, Error: t.Error}
 	}
 	return r
 }
@@ -185,4 +176,53 @@ func (s *Server) runSchedule(c *call) (any, error) {
 	}
 	j, _ := s.jobs.named(p.Job)
 	return s.startFor(c, j, p.flags, "schedule "+p.Name+", now")
+}
+
+// schedulesPage is the data of the page of schedules.
+type schedulesPage struct {
+	Schedules []scheduleView
+	Jobs      jobList
+}
+
+// Dated reports whether the schedule's runs can have a date.
+func (p schedulesPage) Dated(name string) bool {
+	j, _ := p.Jobs.named(name)
+	return j.dateField() != ""
+}
+
+// New is the definition that the form for a new schedule shows.
+func (p schedulesPage) New() *Schedule { return &Schedule{} }
+
+func (p *pages) scheduleViews() []view {
+	return []view{
+		{At: "GET /schedules", Template: "schedules", Section: "schedules", Title: "Schedules", Data: func(c *call) (any, error) {
+			views, err := p.server.scheduleViews(c.Context())
+			return schedulesPage{views, p.server.jobs.started()}, err
+		}},
+		// each load of this page lists all lines in the store
+		{At: "GET /audit", Template: "audit", Section: "audit", Title: "Audit", Still: true, Data: func(c *call) (any, error) {
+			return p.server.audit.newest(c.Context(), auditShown)
+		}},
+	}
+}
+
+// confirmRemove asks before a schedule, or what was changed of it, is removed.
+func (s *Server) confirmRemove(c *call) (confirmation, error) {
+	views, err := s.scheduleViews(c.Context())
+	name := c.PathValue("name")
+	i := slices.IndexFunc(views, func(v scheduleView) bool { return v.Name == name })
+	switch {
+	case err != nil:
+		return confirmation{}, err
+	case i < 0:
+		return confirmation{}, errNoSchedule
+	case views[i].Source() == "file":
+		return confirmation{}, errInFile
+	}
+	ask := confirmation{Title: "Remove schedule " + name + "?", Button: "Remove the schedule", Danger: true, Back: "/schedules",
+		Text: "No run starts by it any more. Its runs and its ticks stay."}
+	if text := views[i].FileText(); text != "" {
+		ask.Title, ask.Button, ask.Text = "Back to the file’s "+name+"?", "Use the file’s schedule", "What was changed here is dropped. The file says: "+text
+	}
+	return ask, nil
 }

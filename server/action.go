@@ -21,11 +21,11 @@ type action struct {
 	ID      string          // its name in the description; "" if openapi.json describes it
 	About   string          // what it does, in one sentence
 	In      []option.Option // the fields of the body, or the parameters of a GET
-	Needs   []string        // fields that must be there
+	Needs   []string        // those that must be there
 	Body    string          // the schema of the body; "" if the API takes none
 	Example string          // of a body
 	Loose   bool            // the body may be empty, and a refusal of it names the field
-	Raw     bool            // Do reads the body itself
+	Raw     bool            // Do reads what comes in
 	Match   bool            // the request names the version that was read, by If-Match
 	Out     string          // status, schema and meaning of the answer, such as "200 Runs The runs."
 	Fails   string          // own failures, such as "404 NoRun, 409 Over"
@@ -62,7 +62,7 @@ func grouped(tag, section string, rows ...action) []action {
 
 // actions are all actions.
 func (s *Server) actions() []action {
-	return slices.Concat(s.runActions(), s.deadLetterActions(), s.scheduleActions(), s.alertActions(), s.providerActions(), s.ownActions())
+	return slices.Concat(s.runActions(), s.deadLetterActions(), s.scheduleActions(), s.alertActions(), s.providerActions(), s.exploreActions(), s.ownActions())
 }
 
 // take reads a request for an action.
@@ -76,8 +76,9 @@ func (a action) take(w http.ResponseWriter, r *http.Request, form bool) (*call, 
 		}
 		c.in = r.PostForm
 	case a.Body == "":
-		c.in = r.URL.Query()
-		return c, checked(c.in, a.In, true)
+		if c.in = r.URL.Query(); !a.Raw {
+			err = checked(c.in, a.In, true)
+		}
 	case a.Loose || a.Raw || r.ContentLength != 0 || len(a.Needs) > 0:
 		if c.body, err = jsonBody(r); err == nil && !a.Raw {
 			c.in, err = a.fields(c.body)

@@ -42,7 +42,7 @@ func (s *Server) api() []route {
 			all = append(all, route{a.At, a.api(s)})
 		}
 	}
-	return slices.Concat(all, s.removalRoutes(), s.explorer.routes(s))
+	return slices.Concat(all, s.removalRoutes())
 }
 
 func (s *Server) routes() http.Handler {

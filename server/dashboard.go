@@ -91,7 +91,7 @@ type view struct {
 }
 
 func (p *pages) views() []view {
-	all := slices.Concat(p.runViews(), p.deadLetterViews(), p.scheduleViews(), p.alertViews(), p.providerViews())
+	all := slices.Concat(p.runViews(), p.deadLetterViews(), p.scheduleViews(), p.alertViews(), p.providerViews(), p.exploreViews())
 	for _, a := range p.server.actions() {
 		if a.Confirm != nil {
 			all = append(all, asks("GET "+a.Form, a.section, a.Confirm))
@@ -111,7 +111,7 @@ func (p *pages) routes() []route {
 			all = append(all, route{"POST " + a.Form, a.sent(s)})
 		}
 	}
-	return slices.Concat(all, p.policyRoutes(), p.exploreRoutes(), []route{
+	return slices.Concat(all, p.policyRoutes(), []route{
 		{"GET /login", func(w http.ResponseWriter, r *http.Request) { p.write(w, r, http.StatusOK, "login", "") }},
 		{"POST /login", s.signIn},
 		{"POST /logout", s.signOut},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -39,59 +38,38 @@ type foundItem struct {
 	Kinds map[string]kind
 }
 
-func (p *pages) exploreRoutes() []route {
+func (p *pages) exploreViews() []view {
 	s := p.server
-	all := []route{{"GET /explore", func(w http.ResponseWriter, r *http.Request) {
-		p.sendExplore(w, r, explorePage{Kinds: s.explorer.forms()})
+	all := []view{{At: "GET /explore", Template: "explore", Section: "explore", Title: "Explore", Still: true, Data: func(*call) (any, error) {
+		return explorePage{Kinds: s.explorer.forms()}, nil
 	}}}
 	for i, k := range s.explorer.kinds {
-		all = append(all, route{"GET /explore/" + k.Name, func(w http.ResponseWriter, r *http.Request) {
+		all = append(all, view{At: "GET /explore/" + k.Name, Template: "explore", Section: "explore", Title: k.Title, Still: true, Data: func(c *call) (any, error) {
 			v := explorePage{Kinds: s.explorer.forms()}
 			v.Kind = &v.Kinds[i]
 			fields := k.searchFields()
 			for j := range fields {
-				fields[j].Required = fields[j].Required && len(r.URL.Query()) > 0
+				fields[j].Required = fields[j].Required && len(c.in) > 0
 			}
-			q, err := readQuery(r.URL.Query(), fields, false)
-			if err == nil && len(r.URL.Query()) > 0 {
+			q, err := readQuery(c.in, fields, false)
+			v.Kind.Query = q
+			if err == nil && len(c.in) > 0 {
 				var list foundList
-				list, err = s.search(r.Context(), k, q)
+				list, err = s.search(c.Context(), k, q)
 				v.List = &list
 			}
+			return v, err
+		}}, view{At: "GET /explore/" + k.Name + "/item", Template: "found", Section: "explore", Still: true, Data: func(c *call) (any, error) {
+			q, err := readQuery(c.in, k.itemFields(), false)
 			if err != nil {
-				s.fail(w, r, err)
-				return
+				return nil, err
 			}
-			v.Kind.Query = q
-			p.sendExplore(w, r, v)
-		}}, route{"GET /explore/" + k.Name + "/item", func(w http.ResponseWriter, r *http.Request) {
-			q, err := readQuery(r.URL.Query(), k.itemFields(), false)
-			var f found
-			if err == nil {
-				f, err = s.find(r.Context(), k, q)
-			}
-			if err != nil {
-				s.fail(w, r, err)
-				return
-			}
-			v := p.view(r, shown(f.Title), "explore", foundPage{kindForm{k, q}, foundItem{f, s.explorer.byName()}})
-			v.Live = false
-			b, err := p.render("found", v)
-			p.send(w, r, b, err)
+			f, err := s.find(c.Context(), k, q)
+			c.Title = shown(f.Title)
+			return foundPage{kindForm{k, q}, foundItem{f, s.explorer.byName()}}, err
 		}})
 	}
 	return all
-}
-
-func (p *pages) sendExplore(w http.ResponseWriter, r *http.Request, data explorePage) {
-	title := "Explore"
-	if data.Kind != nil {
-		title = data.Kind.Title
-	}
-	v := p.view(r, title, "explore", data)
-	v.Live = false // each load of the page reads from the store or the database
-	b, err := p.render("explore", v)
-	p.send(w, r, b, err)
 }
 
 func (e *explorer) forms() (all []kindForm) {

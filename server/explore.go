@@ -16,6 +16,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
 const (
@@ -225,7 +226,7 @@ const maxParameter = untrusted.MaxKey
 
 // parameter is what readQuery accepts: no control characters, and more than white space. The
 // description names no maximum length, because a header of 16 KiB may end a request before it.
-const parameter = "^[^\x00-\x1f\x7f-\u009f]*[^\\s\x00-\x1f\x7f-\u009f][^\x00-\x1f\x7f-\u009f]*$"
+const parameter = "[^\x00-\x1f\x7f-\u009f]*[^\\s\x00-\x1f\x7f-\u009f][^\x00-\x1f\x7f-\u009f]*"
 
 // searchFields are the parameters of a search, itemFields those of one item.
 func (k kind) searchFields() []explore.Field {
@@ -236,55 +237,41 @@ func (k kind) itemFields() []explore.Field { return slices.Concat(k.Keys, k.Asks
 
 const explorePath = "/api/v1/explore"
 
-func (e *explorer) routes(s *Server) []route {
-	all := []route{{"GET " + explorePath, func(w http.ResponseWriter, r *http.Request) {
-		names := []string{}
-		for _, k := range e.kinds {
-			names = append(names, k.Name)
-		}
-		s.answer(w, r, http.StatusOK, map[string][]string{"kinds": names})
-	}}}
-	for _, k := range e.kinds {
-		all = append(all, route{"GET " + explorePath + "/" + k.Name, answered(s, k.searchFields(), func(ctx context.Context, q explore.Query) (any, error) { return s.search(ctx, k, q) })},
-			route{"GET " + explorePath + "/" + k.Name + "/item", answered(s, k.itemFields(), func(ctx context.Context, q explore.Query) (any, error) { return s.find(ctx, k, q) })})
-	}
-	return all
-}
-
-func answered(s *Server, fields []explore.Field, do func(context.Context, explore.Query) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		q, err := readQuery(r.URL.Query(), fields, true)
-		var v any
-		if err == nil {
-			v, err = do(r.Context(), q)
-		}
-		s.reply(w, r, v, err)
-	}
-}
-
-// describeFinds adds the API's requests for what the jobs found to its description.
-func describeFinds(paths map[string]any, known jobList) {
-	base := paths[explorePath+"/{kind}"].(map[string]any)["get"].(map[string]any)
-	one := paths[explorePath+"/{kind}/item"].(map[string]any)["get"].(map[string]any)
-	delete(paths, explorePath+"/{kind}")
-	delete(paths, explorePath+"/{kind}/item")
-	for _, k := range newExplorer(known, nil).kinds {
+// exploreActions are what can be asked about what the jobs found.
+func (s *Server) exploreActions() []action {
+	names := []string{}
+	rows := []action{{At: "GET " + explorePath, ID: "listKinds", About: "The kinds of things that can be looked at", Out: "200 Kinds The kinds.",
+		Do: func(*call) (any, error) { return map[string][]string{"kinds": names}, nil }}}
+	for _, k := range s.explorer.kinds {
+		names = append(names, k.Name)
 		name := strings.ToUpper(k.Name[:1]) + strings.ReplaceAll(k.Name[1:], "-", "")
-		paths[explorePath+"/"+k.Name] = map[string]any{"get": describedAs(base, "find"+name, k.About, k.searchFields())}
-		paths[explorePath+"/"+k.Name+"/item"] = map[string]any{"get": describedAs(one, "show"+name, "One "+k.One+", with all that is stored of it", k.itemFields())}
+		rows = append(rows,
+			looks(explorePath+"/"+k.Name, "find"+name, k.About, "200 FoundList A page of what was found.", k.searchFields(),
+				func(ctx context.Context, q explore.Query) (any, error) { return s.search(ctx, k, q) }),
+			looks(explorePath+"/"+k.Name+"/item", "show"+name, "One "+k.One+", with all that is stored of it", "200 Found What is stored of it.", k.itemFields(),
+				func(ctx context.Context, q explore.Query) (any, error) { return s.find(ctx, k, q) }))
 	}
+	return grouped("explore", "explore", rows...)
 }
 
-func describedAs(base map[string]any, id, summary string, fields []explore.Field) map[string]any {
-	get := map[string]any{"operationId": id, "summary": summary, "tags": base["tags"], "responses": base["responses"]}
-	var parameters []any
-	for _, f := range fields {
-		schema := map[string]any{"type": "string", "pattern": parameter}
-		if f.Day {
-			schema = map[string]any{"type": "string", "format": "date"}
+// looks is a request for things that were found.
+func looks(path, id, about, out string, fields []explore.Field, do func(context.Context, explore.Query) (any, error)) action {
+	a := action{At: "GET " + path, ID: id, About: about, Raw: true, Out: out, Fails: "404 NotFound", Do: func(c *call) (any, error) {
+		q, err := readQuery(c.in, fields, true)
+		if err != nil {
+			return nil, err
 		}
-		parameters = append(parameters, map[string]any{"name": f.Name, "in": "query", "required": f.Required, "description": cmp.Or(f.About, f.Label), "schema": schema})
+		return do(c.Context(), q)
+	}}
+	for _, f := range fields {
+		o := option.Option{Name: f.Name, Kind: option.Text, Usage: cmp.Or(f.About, f.Label), Pattern: parameter}
+		if f.Day {
+			o.Kind, o.Pattern = option.Day, ""
+		}
+		if f.Required {
+			a.Needs = append(a.Needs, f.Name)
+		}
+		a.In = append(a.In, o)
 	}
-	get["parameters"] = parameters
-	return get
+	return a
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/newsfork/seed-engine/pipeline/option"
@@ -31,7 +32,7 @@ func describe(known jobList) ([]byte, error) {
 		return nil, fmt.Errorf("reading openapi.json: %w", err)
 	}
 	schemas := doc.Parts["schemas"]
-	for _, a := range (&Server{jobs: known}).actions() {
+	for _, a := range (&Server{jobs: known, explorer: newExplorer(known, nil)}).actions() {
 		if a.ID == "" {
 			continue
 		}
@@ -46,7 +47,6 @@ func describe(known jobList) ([]byte, error) {
 			schemas[a.Body] = bodySchema(a.In, a.Needs)
 		}
 	}
-	describeFinds(doc.Paths, known)
 	schemas["ScheduleRequest"] = scheduleSchema(known.started())
 	return json.MarshalIndent(doc, "", " ")
 }
@@ -108,7 +108,7 @@ func (a action) describe(path string) object {
 	before := ""
 	for at := range strings.SplitSeq(path, "/") {
 		if name := strings.Trim(at, "{}"); name != at {
-			parameters = append(parameters, parameterOf(pathParts[before], name, "path"))
+			parameters = append(parameters, parameterOf(pathParts[before], name, "path", true))
 		}
 		before = at
 	}
@@ -120,7 +120,7 @@ func (a action) describe(path string) object {
 	case a.In != nil:
 		fails += ", 400 Bad"
 		for _, f := range a.In {
-			parameters = append(parameters, parameterOf(f, f.Field(), "query"))
+			parameters = append(parameters, parameterOf(f, f.Field(), "query", slices.Contains(a.Needs, f.Field())))
 		}
 	}
 	if a.Match {
@@ -141,13 +141,13 @@ func (a action) describe(path string) object {
 	return op
 }
 
-func parameterOf(o option.Option, name, in string) object {
+func parameterOf(o option.Option, name, in string, required bool) object {
 	schema := o.Schema()
 	delete(schema, "description")
 	if o.Default != "" {
 		schema["default"] = json.RawMessage(o.Default)
 	}
-	p := object{"name": name, "in": in, "required": in == "path", "schema": schema}
+	p := object{"name": name, "in": in, "required": required, "schema": schema}
 	if o.Usage != "" {
 		p["description"] = o.Usage
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
-// action is something that a program requests by the API, a person by a form, or both. The routes, the decoding of both bodies, the answers,
-// the page that asks before, and the API's description come from its row.
+// action is something that a program requests by the API, a person by a form, or both. The routes, the decoding of both bodies, the
+// answers, the page that asks before, and the API's description come from its row.
 type action struct {
 	At      string          // method and path of the API; "" for a form alone
 	ID      string          // its name in the description; "" if openapi.json describes it
@@ -62,7 +62,8 @@ func grouped(tag, section string, rows ...action) []action {
 
 // actions are all actions.
 func (s *Server) actions() []action {
-	return slices.Concat(s.runActions(), s.deadLetterActions(), s.scheduleActions(), s.alertActions(), s.providerActions(), s.exploreActions(), s.ownActions())
+	return slices.Concat(s.runActions(), s.deadLetterActions(), s.scheduleActions(), s.alertActions(), s.providerActions(), s.exploreActions(),
+		s.ownActions())
 }
 
 // take reads a request for an action.

@@ -218,8 +218,9 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 
 // ownActions are what can be asked about the server itself.
 func (s *Server) ownActions() []action {
-	return grouped("server", "audit", action{At: "GET /api/v1/audit", ID: "listAudit", About: "Who asked the server for what: the newest 200 lines",
-		Out: "200 Audit The lines, newest first.", Do: func(c *call) (any, error) {
+	return grouped("server", "audit", action{At: "GET /api/v1/audit", ID: "listAudit",
+		About: "Who asked the server for what: the newest 200 lines",
+		Out:   "200 Audit The lines, newest first.", Do: func(c *call) (any, error) {
 			lines, err := s.audit.newest(c.Context(), auditShown)
 			return auditList{lines}, err
 		}})

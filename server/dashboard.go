@@ -76,7 +76,8 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "schedules", "providers", "provider", "removals", "alerts", "audit", "reports", "explore", "found", "error", "login"} {
+	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "schedules", "providers",
+		"provider", "removals", "alerts", "audit", "reports", "explore", "found", "error", "login"} {
 		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/run-parts.html", "page/provider-parts.html", "page/"+name+".html"))
 	}
 	return p
@@ -207,7 +208,8 @@ func (p *pages) sendAs(w http.ResponseWriter, r *http.Request, code int, b []byt
 }
 
 func (p *pages) view(r *http.Request, title, section string, data any) layout {
-	return layout{Title: title, Section: section, Live: true, Token: p.server.token != "", May: mayAct(r), Alerts: p.server.alarm.firing(), Data: data}
+	return layout{Title: title, Section: section, Live: true, Token: p.server.token != "", May: mayAct(r), Alerts: p.server.alarm.firing(),
+		Data: data}
 }
 
 // maxSharedPages is how many rendered pages are kept in memory.

@@ -44,22 +44,23 @@ func (p *pages) exploreViews() []view {
 		return explorePage{Kinds: s.explorer.forms()}, nil
 	}}}
 	for i, k := range s.explorer.kinds {
-		all = append(all, view{At: "GET /explore/" + k.Name, Template: "explore", Section: "explore", Title: k.Title, Still: true, Data: func(c *call) (any, error) {
-			v := explorePage{Kinds: s.explorer.forms()}
-			v.Kind = &v.Kinds[i]
-			fields := k.searchFields()
-			for j := range fields {
-				fields[j].Required = fields[j].Required && len(c.in) > 0
-			}
-			q, err := readQuery(c.in, fields, false)
-			v.Kind.Query = q
-			if err == nil && len(c.in) > 0 {
-				var list foundList
-				list, err = s.search(c.Context(), k, q)
-				v.List = &list
-			}
-			return v, err
-		}}, view{At: "GET /explore/" + k.Name + "/item", Template: "found", Section: "explore", Still: true, Data: func(c *call) (any, error) {
+		all = append(all, view{At: "GET /explore/" + k.Name, Template: "explore", Section: "explore", Title: k.Title, Still: true,
+			Data: func(c *call) (any, error) {
+				v := explorePage{Kinds: s.explorer.forms()}
+				v.Kind = &v.Kinds[i]
+				fields := k.searchFields()
+				for j := range fields {
+					fields[j].Required = fields[j].Required && len(c.in) > 0
+				}
+				q, err := readQuery(c.in, fields, false)
+				v.Kind.Query = q
+				if err == nil && len(c.in) > 0 {
+					var list foundList
+					list, err = s.search(c.Context(), k, q)
+					v.List = &list
+				}
+				return v, err
+			}}, view{At: "GET /explore/" + k.Name + "/item", Template: "found", Section: "explore", Still: true, Data: func(c *call) (any, error) {
 			q, err := readQuery(c.in, k.itemFields(), false)
 			if err != nil {
 				return nil, err

@@ -150,14 +150,15 @@ func (p *pages) policyRoutes() []route {
 
 // providersView is the page of all providers. form replaces the form for a new one.
 func (p *pages) providersView(form *policyForm) view {
-	return view{At: "GET /providers", Template: "providers", Section: "providers", Title: "Providers", Still: form != nil, Data: func(c *call) (any, error) {
-		views, removed, err := p.server.providers.all(c.Context())
-		page := providersPage{views, slices.Sorted(maps.Keys(removed)), policyForm{Text: newPolicy}, p.server.providers.dir != ""}
-		if form != nil {
-			page.Form = *form
-		}
-		return page, err
-	}}
+	return view{At: "GET /providers", Template: "providers", Section: "providers", Title: "Providers", Still: form != nil,
+		Data: func(c *call) (any, error) {
+			views, removed, err := p.server.providers.all(c.Context())
+			page := providersPage{views, slices.Sorted(maps.Keys(removed)), policyForm{Text: newPolicy}, p.server.providers.dir != ""}
+			if form != nil {
+				page.Form = *form
+			}
+			return page, err
+		}}
 }
 
 // providerView is the page of one provider. form replaces the form that shows its policy.
@@ -265,8 +266,8 @@ func policyFaults(text string, now time.Time) (faults []policyFault) {
 	return faults
 }
 
-// definePolicy adds a provider or changes its policy. A text with faults comes back with them, and what was written stays: no event loads the
-// page again.
+// definePolicy adds a provider or changes its policy. A text with faults comes back with them, and what was written stays: no event loads
+// the page again.
 func (p *pages) definePolicy(w http.ResponseWriter, r *http.Request) {
 	s := p.server
 	c, err := action{}.take(w, r, true)
@@ -314,7 +315,8 @@ func (s *Server) confirmRemoveProvider(c *call) (confirmation, error) {
 	ask := confirmation{Title: "Remove provider " + id + "?", Button: "Remove the provider", Danger: true, Back: "/providers/" + id,
 		Text: "It is not crawled any more. Its versions stay, and so does what was crawled of it.", Hidden: []hidden{{"version", strconv.Itoa(v.Version.Number)}}}
 	if v.File {
-		ask.Title, ask.Button, ask.Text = "Back to the file’s "+id+"?", "Use the file’s policy", "What was changed here, and that it is disabled, is dropped. Its versions stay."
+		ask.Title, ask.Button = "Back to the file’s "+id+"?", "Use the file’s policy"
+		ask.Text = "What was changed here, and that it is disabled, is dropped. Its versions stay."
 	}
 	return ask, err
 }

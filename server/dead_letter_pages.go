@@ -147,6 +147,8 @@ func (s *Server) confirmReplay(c *call) (confirmation, error) {
 	if err != nil {
 		return confirmation{}, err
 	}
-	return confirmation{Title: "Replay all dead letters of run " + e.Run.RunID + "?", Button: "Replay all", Back: "/runs/" + e.Run.RunID + "#dead-letters", Section: "runs",
-		Hidden: []hidden{{"all", "true"}}, Text: "The next run of " + e.Run.Job + " tries the inputs of all open dead letters of this run again."}, nil
+	return confirmation{Title: "Replay all dead letters of run " + e.Run.RunID + "?", Button: "Replay all",
+		Back: "/runs/" + e.Run.RunID + "#dead-letters", Section: "runs",
+		Hidden: []hidden{{"all", "true"}},
+		Text:   "The next run of " + e.Run.Job + " tries the inputs of all open dead letters of this run again."}, nil
 }

@@ -33,7 +33,8 @@ func (s *Server) deadLettersOf(ctx context.Context, run ledger.Run) (deadLetterL
 		return deadLetterList{DeadLetters: []deadLetter{}}, nil
 	}
 	// A run's dead letters are written after its start, so older ones need not be read.
-	return s.findDeadLetters(ctx, ledger.DeadLetterQuery{Job: run.Job, RunID: run.RunID, State: ledger.OpenLetters, Since: run.StartedAt, Limit: maxDeadLetters})
+	return s.findDeadLetters(ctx, ledger.DeadLetterQuery{Job: run.Job, RunID: run.RunID, State: ledger.OpenLetters, Since: run.StartedAt,
+		Limit: maxDeadLetters})
 }
 
 // findDeadLetters returns one page of the dead letters that a query chooses.
@@ -86,7 +87,8 @@ func listFields(known jobList) []option.Option {
 const badPlace = "take next of the page before"
 
 func readDeadLetterFilter(q url.Values, known jobList) (f deadLetterFilter, err error) {
-	f = deadLetterFilter{Job: q.Get("job"), Kind: q.Get("kind"), Run: q.Get("run"), Text: filterText(q), State: cmp.Or(q.Get("state"), ledger.OpenLetters), After: q.Get("after")}
+	f = deadLetterFilter{Job: q.Get("job"), Kind: q.Get("kind"), Run: q.Get("run"), Text: filterText(q),
+		State: cmp.Or(q.Get("state"), ledger.OpenLetters), After: q.Get("after")}
 	f.read(q)
 	return f, checked(q, listFields(known), false)
 }
@@ -119,7 +121,8 @@ func (f deadLetterFilter) ReplayURL() string {
 // values are the parameters that have this filter.
 func (f deadLetterFilter) values() url.Values {
 	q := url.Values{}
-	for name, v := range map[string]string{"job": f.Job, "kind": f.Kind, "run": f.Run, "from": f.From, "to": f.To, "text": f.Text, "after": f.After} {
+	for name, v := range map[string]string{"job": f.Job, "kind": f.Kind, "run": f.Run, "from": f.From, "to": f.To, "text": f.Text,
+		"after": f.After} {
 		if v != "" {
 			q.Set(name, v)
 		}
@@ -138,20 +141,29 @@ func (s *Server) deadLetterActions() []action {
 	return grouped("runs", "dead-letters",
 		action{At: "GET " + ofRun, ID: "listDeadLetters", About: "The open dead letters of a run, 500 at most",
 			Out: "200 DeadLetters The dead letters.", Fails: noRun, Do: s.deadLetters},
-		action{At: "POST " + ofRun + "/replay", ID: "replayDeadLetters", About: "Let the job's next run try the inputs of dead letters again, all or those named",
-			Body: "ReplayRequest", Raw: true, Example: "{}", Out: "200 Replayed The next run will try their inputs again.", Fails: noRun, Do: s.replayDeadLetters,
+		action{At: "POST " + ofRun + "/replay", ID: "replayDeadLetters",
+			About: "Let the job's next run try the inputs of dead letters again, all or those named",
+			Body:  "ReplayRequest", Raw: true, Example: "{}", Out: "200 Replayed The next run will try their inputs again.", Fails: noRun,
+			Do:   s.replayDeadLetters,
 			Form: "/runs/{id}/dead-letters/replay", Confirm: s.confirmReplay},
-		action{At: "GET /api/v1/dead-letters", ID: "listOpenDeadLetters", In: listFields(s.jobs), Out: "200 DeadLetters The dead letters.", Do: s.listDeadLetters,
+		action{At: "GET /api/v1/dead-letters", ID: "listOpenDeadLetters", In: listFields(s.jobs), Out: "200 DeadLetters The dead letters.",
+			Do:    s.listDeadLetters,
 			About: "Dead letters, open ones unless state says so, those written last first, 500 at most; next leads to the others"},
-		action{At: "POST /api/v1/dead-letters/replay", ID: "replayDeadLettersFound", Out: "200 ReplayedFound The next runs will try their inputs again.",
+		action{At: "POST /api/v1/dead-letters/replay", ID: "replayDeadLettersFound",
+			Out:   "200 ReplayedFound The next runs will try their inputs again.",
 			About: "Let the next runs try the inputs of all open dead letters that a filter chooses again, 10,000 at most",
-			Body:  "DeadLetterFilter", In: deadLetterFields(s.jobs), Loose: true, Example: `{"job": "seed", "kind": "store_failed"}`, Fails: "409 Conflict", Do: s.replayDeadLettersFound,
+			Body:  "DeadLetterFilter", In: deadLetterFields(s.jobs), Loose: true, Example: `{"job": "seed", "kind": "store_failed"}`,
+			Fails: "409 Conflict", Do: s.replayDeadLettersFound,
 			Form: "/dead-letters/replay", Confirm: s.confirmReplayFound},
-		action{At: "GET " + one, ID: "showDeadLetter", About: "One dead letter", Out: "200 DeadLetter The dead letter.", Fails: none, Do: s.showDeadLetter},
-		action{At: "POST " + one + "/dismiss", ID: "dismissDeadLetter", About: "Record that nothing will be done about a dead letter; a new failure of the same input opens it again",
-			Body: "DismissRequest", In: []option.Option{*note.Range(1, ledger.MaxNote)}, Needs: []string{"note"}, Loose: true, Example: `{"note": "The page is a picture."}`,
-			Out: now, Fails: none, Do: s.dismissDeadLetter, Form: form + "/dismiss", Next: form},
-		action{At: "POST " + one + "/reopen", ID: "reopenDeadLetter", About: "Take a dismissal back", Out: now, Fails: none + ", 409 Conflict", Do: s.reopenDeadLetter,
+		action{At: "GET " + one, ID: "showDeadLetter", About: "One dead letter", Out: "200 DeadLetter The dead letter.", Fails: none,
+			Do: s.showDeadLetter},
+		action{At: "POST " + one + "/dismiss", ID: "dismissDeadLetter",
+			About: "Record that nothing will be done about a dead letter; a new failure of the same input opens it again",
+			Body:  "DismissRequest", In: []option.Option{*note.Range(1, ledger.MaxNote)}, Needs: []string{"note"}, Loose: true,
+			Example: `{"note": "The page is a picture."}`,
+			Out:     now, Fails: none, Do: s.dismissDeadLetter, Form: form + "/dismiss", Next: form},
+		action{At: "POST " + one + "/reopen", ID: "reopenDeadLetter", About: "Take a dismissal back", Out: now, Fails: none + ", 409 Conflict",
+			Do:   s.reopenDeadLetter,
 			Form: form + "/reopen", Next: form},
 		action{Form: form + "/replay", Do: s.replayLetter},
 	)
@@ -238,7 +250,8 @@ func (s *Server) replay(ctx context.Context, e *entry, ids []string) (int, error
 		return 0, errNoRun
 	}
 	there := map[string]bool{}
-	for d, err := range ledger.AllDeadLetters(ctx, s.store, ledger.DeadLetterQuery{Job: e.Run.Job, RunID: e.Run.RunID, State: ledger.OpenLetters}) {
+	for d, err := range ledger.AllDeadLetters(ctx, s.store, ledger.DeadLetterQuery{Job: e.Run.Job, RunID: e.Run.RunID,
+		State: ledger.OpenLetters}) {
 		if err == nil {
 			there[d.ID()] = true
 		}
@@ -364,7 +377,8 @@ func (s *Server) replayFound(ctx context.Context, f deadLetterFilter) (replayed,
 		return replayed{Jobs: []string{}}, err
 	}
 	jobs := slices.Sorted(maps.Keys(ids))
-	if err := s.audited(ctx, "dead_letters_replay", strings.Join(jobs, " "), fmt.Sprintf("%d, chosen by %s", n, f.values().Encode())); err != nil {
+	if err := s.audited(ctx, "dead_letters_replay", strings.Join(jobs, " "),
+		fmt.Sprintf("%d, chosen by %s", n, f.values().Encode())); err != nil {
 		return replayed{}, err
 	}
 	for _, job := range jobs {

@@ -240,15 +240,17 @@ const explorePath = "/api/v1/explore"
 // exploreActions are what can be asked about what the jobs found.
 func (s *Server) exploreActions() []action {
 	names := []string{}
-	rows := []action{{At: "GET " + explorePath, ID: "listKinds", About: "The kinds of things that can be looked at", Out: "200 Kinds The kinds.",
-		Do: func(*call) (any, error) { return map[string][]string{"kinds": names}, nil }}}
+	rows := []action{{At: "GET " + explorePath, ID: "listKinds", About: "The kinds of things that can be looked at",
+		Out: "200 Kinds The kinds.",
+		Do:  func(*call) (any, error) { return map[string][]string{"kinds": names}, nil }}}
 	for _, k := range s.explorer.kinds {
 		names = append(names, k.Name)
 		name := strings.ToUpper(k.Name[:1]) + strings.ReplaceAll(k.Name[1:], "-", "")
 		rows = append(rows,
 			looks(explorePath+"/"+k.Name, "find"+name, k.About, "200 FoundList A page of what was found.", k.searchFields(),
 				func(ctx context.Context, q explore.Query) (any, error) { return s.search(ctx, k, q) }),
-			looks(explorePath+"/"+k.Name+"/item", "show"+name, "One "+k.One+", with all that is stored of it", "200 Found What is stored of it.", k.itemFields(),
+			looks(explorePath+"/"+k.Name+"/item", "show"+name, "One "+k.One+", with all that is stored of it", "200 Found What is stored of it.",
+				k.itemFields(),
 				func(ctx context.Context, q explore.Query) (any, error) { return s.find(ctx, k, q) }))
 	}
 	return grouped("explore", "explore", rows...)

@@ -211,7 +211,8 @@ type costDescriptions struct{ requests, received, seconds, calls, bytes, dollars
 
 func newCostDescs() costDescriptions {
 	of := func(name, help string, labels ...string) *prometheus.Desc {
-		return desc("seed_engine_run_cost_"+name, help+" each job's newest ended run, actual and estimated.", append([]string{"job", "figure"}, labels...)...)
+		return desc("seed_engine_run_cost_"+name, help+" each job's newest ended run, actual and estimated.",
+			append([]string{"job", "figure"}, labels...)...)
 	}
 	return costDescriptions{
 		requests: of("requests", "Requests to sites in"),
@@ -219,7 +220,8 @@ func newCostDescs() costDescriptions {
 		seconds:  of("duration_seconds", "Duration of"),
 		calls:    of("store_calls", "Calls to the store, by class, in", "class"),
 		bytes:    of("store_bytes", "Bytes written to the store and read from it in", "direction"),
-		dollars:  of("price_dollars", "Price of the store's calls, of a month's storage of what was written, and of what was read if it left the provider's network, in", "part"),
+		dollars: of("price_dollars",
+			"Price of the store's calls, of a month's storage of what was written, and of what was read if it left the provider's network, in", "part"),
 	}
 }
 
@@ -237,7 +239,8 @@ func (d costDescriptions) collect(job string, c ledger.Cost, gauge func(d *prome
 		gauge(d.requests, float64(f.Requests), job, figure)
 		gauge(d.received, float64(f.Bytes), job, figure)
 		gauge(d.seconds, f.Duration, job, figure)
-		for class, n := range map[string]int64{"reads": f.Calls.Reads, "lists": f.Calls.Lists, "writes": f.Calls.Writes, "deletes": f.Calls.Deletes} {
+		for class, n := range map[string]int64{"reads": f.Calls.Reads, "lists": f.Calls.Lists, "writes": f.Calls.Writes,
+			"deletes": f.Calls.Deletes} {
 			gauge(d.calls, float64(n), job, figure, class)
 		}
 		gauge(d.bytes, float64(f.Written), job, figure, "written")

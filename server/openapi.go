@@ -74,7 +74,8 @@ const everyAnswer = "401 Unauthorized, 403 Forbidden, 413 TooLarge, 421 Misdirec
 
 // pathParts are the parameters in paths, by what is before them.
 var pathParts = map[string]option.Option{
-	"runs": nameField("", "The run's id.", ""), "dead-letters": {Usage: "The job that failed."}, "{job}": nameField("", "The dead letter's id.", ""),
+	"runs": nameField("", "The run's id.", ""), "dead-letters": {Usage: "The job that failed."}, "{job}": nameField("",
+		"The dead letter's id.", ""),
 	"schedules": {Usage: "The schedule's name.", Pattern: "[a-z0-9][a-z0-9_-]{0,63}"}, "silences": nameField("", "The silence's id.", ""),
 	"providers": {Usage: "The provider's id.", Pattern: "[a-z0-9][a-z0-9-]{0,63}"}, "removals": {},
 }

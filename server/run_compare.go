@@ -56,7 +56,8 @@ func (b *board) compare(e *entry, with string) comparison {
 	c.Differs = differing(e.job, e.Run, c.With.Run)
 	now, then := e.Report, c.With.Report
 	c.group("Run", true, compareRow{Name: "state", Now: e.State(), Then: c.With.State()}, secondsRow("took", now.Duration, then.Duration),
-		countRow("requests", now.HTTP.Requests, then.HTTP.Requests, false), compareRow{Name: "requests a second", Now: fmt.Sprintf("%.1f", e.PerSecond()), Then: fmt.Sprintf("%.1f", c.With.PerSecond())},
+		countRow("requests", now.HTTP.Requests, then.HTTP.Requests, false), compareRow{Name: "requests a second",
+			Now: fmt.Sprintf("%.1f", e.PerSecond()), Then: fmt.Sprintf("%.1f", c.With.PerSecond())},
 		compareRow{Name: "received", Now: formatBytes(now.HTTP.Bytes), Then: formatBytes(then.HTTP.Bytes)},
 		countRow("retries", now.HTTP.Retries, then.HTTP.Retries, true), countRow("failed", e.Failed(), c.With.Failed(), true))
 	var counts []compareRow

@@ -27,7 +27,8 @@ func (d *dayRange) read(q url.Values) {
 
 // filterFields are the parameters that all filters have. what is that of which the days are.
 func filterFields(what, in string) []option.Option {
-	text := option.Option{Name: "text", Kind: option.Text, Usage: "Only with this text in " + in + ". Case does not matter.", Wrong: "use at most 200 letters"}
+	text := option.Option{Name: "text", Kind: option.Text, Usage: "Only with this text in " + in + ". Case does not matter.",
+		Wrong: "use at most 200 letters"}
 	const day = "write a day like 2026-11-20"
 	return []option.Option{
 		{Name: "from", Kind: option.Day, Usage: what + " on this day (UTC) or later.", Wrong: day},
@@ -66,7 +67,8 @@ type runFilter struct {
 func runFields(known jobList) []option.Option {
 	return append([]option.Option{
 		{Name: "job", Kind: option.Text, Choices: known.names()},
-		{Name: "state", Kind: option.Text, Choices: runStates, Usage: "Only runs in this state.", Wrong: "use one of " + strings.Join(runStates, ", ")},
+		{Name: "state", Kind: option.Text, Choices: runStates, Usage: "Only runs in this state.",
+			Wrong: "use one of " + strings.Join(runStates, ", ")},
 		nameField("before", "Only runs whose id sorts before this one.", "that is not a run's id"),
 	}, filterFields("Only runs that started", "the id, the job, the runner, the error or an option")...)
 }

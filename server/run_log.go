@@ -91,7 +91,8 @@ const (
 )
 
 func readLogQuery(v url.Values) (logQuery, error) {
-	text, level, most := option.Option{Name: "q", Kind: option.Text, Wrong: "search for at most 200 letters"}, option.Option{Name: "level", Choices: logLevels},
+	text, level, most := option.Option{Name: "q", Kind: option.Text, Wrong: "search for at most 200 letters"}, option.Option{Name: "level",
+		Choices: logLevels},
 		option.Option{Name: "lines", Kind: option.Number}
 	err := checked(v, []option.Option{*text.Range(0, maxQueryText), level, *most.Range(1, maxLines)}, false)
 	q := logQuery{Text: strings.TrimSpace(v.Get("q")), Level: v.Get("level"), Most: defaultLines}

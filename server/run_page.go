@@ -50,7 +50,8 @@ type cell struct {
 }
 
 // firstColumns come first in a table; the others follow in alphabetical order.
-var firstColumns = []string{"provider", "site", "name", "state", "reason", "total_pages", "new", "updated", "unchanged", "deleted", "failed", "requests"}
+var firstColumns = []string{"provider", "site", "name", "state", "reason", "total_pages", "new", "updated", "unchanged", "deleted",
+	"failed", "requests"}
 
 // providers makes a table of a report's rows, with the columns that have single values.
 func providers(r ledger.Report) table {
@@ -143,7 +144,8 @@ func (v runView) DeadLettersText() string {
 	case open >= left && open > 0:
 		return fmt.Sprintf("It left %s, all of them open.", formatCount(open))
 	case open > 0:
-		return fmt.Sprintf("It left %s; %s of them are open, the rest were resolved or dismissed since, or counted twice.", formatCount(left), formatCount(open))
+		return fmt.Sprintf("It left %s; %s of them are open, the rest were resolved or dismissed since, or counted twice.", formatCount(left),
+			formatCount(open))
 	case left > 0:
 		return fmt.Sprintf("It left %s; none of them is open any more.", formatCount(left))
 	}

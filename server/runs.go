@@ -37,7 +37,8 @@ type runDetail struct {
 }
 
 func rowOf(e *entry) runRow {
-	r := runRow{RunID: e.Run.RunID, Job: e.Run.Job, Runner: e.Run.Runner, State: e.State(), StartedAt: e.Run.StartedAt, Options: e.Run.Options, Duration: e.Report.Duration, Error: e.Error()}
+	r := runRow{RunID: e.Run.RunID, Job: e.Run.Job, Runner: e.Run.Runner, State: e.State(), StartedAt: e.Run.StartedAt, Options: e.Run.Options,
+		Duration: e.Report.Duration, Error: e.Error()}
 	if !e.Run.FinishedAt.IsZero() {
 		r.FinishedAt = &e.Run.FinishedAt
 	}
@@ -62,10 +63,12 @@ func (s *Server) runActions() []action {
 	rows := []action{
 		{At: "GET /api/v1/runs", ID: "listRuns", About: "The newest 1,000 runs, newest first, by pages",
 			In: append(runFields(s.jobs.started()), *limit.Range(1, maxLimit)), Out: "200 Runs The runs.", Do: s.listRuns},
-		{At: "GET " + one, ID: "showRun", About: "One run: live counters, lanes and, after its end, its report", Out: "200 Report The run.", Fails: noRun, Do: s.showRun},
+		{At: "GET " + one, ID: "showRun", About: "One run: live counters, lanes and, after its end, its report", Out: "200 Report The run.",
+			Fails: noRun, Do: s.showRun},
 		{At: "GET " + one + "/log", Do: s.runLog},
-		{At: "POST " + one + "/cancel", ID: "cancelRun", About: "Cancel a run: it begins nothing new, finishes what is in flight, and writes its report",
-			Out: stored, Fails: over, Do: s.control(ledger.ActionCancel), Form: "/runs/{id}/cancel", Next: "/runs/{id}", Confirm: s.confirmCancel},
+		{At: "POST " + one + "/cancel", ID: "cancelRun",
+			About: "Cancel a run: it begins nothing new, finishes what is in flight, and writes its report",
+			Out:   stored, Fails: over, Do: s.control(ledger.ActionCancel), Form: "/runs/{id}/cancel", Next: "/runs/{id}", Confirm: s.confirmCancel},
 		{At: "POST " + one + "/pause", ID: "pauseRun", About: "Pause a run: it begins nothing new until it is resumed",
 			Out: stored, Fails: over, Do: s.control(ledger.ActionPause), Form: "/runs/{id}/pause", Next: "/runs/{id}"},
 		{At: "POST " + one + "/resume", ID: "resumeRun", About: "Resume a paused run",
@@ -74,8 +77,10 @@ func (s *Server) runActions() []action {
 		{Form: "/runs/{id}/again", Do: s.runAgain},
 	}
 	for _, j := range s.jobs.started() {
-		rows = append(rows, action{At: "POST " + j.Path, ID: cmp.Or(j.Operation, "start"+strings.TrimSuffix(j.request(), "Request")), tag: "trigger",
-			About: "Start a run of the " + j.Name + " job", Body: j.request(), In: j.Fields(), Raw: true, Example: j.exampleBody(), Out: "202 Started The run is being started.", Fails: "409 Active",
+		rows = append(rows, action{At: "POST " + j.Path, ID: cmp.Or(j.Operation, "start"+strings.TrimSuffix(j.request(), "Request")),
+			tag:   "trigger",
+			About: "Start a run of the " + j.Name + " job", Body: j.request(), In: j.Fields(), Raw: true, Example: j.exampleBody(),
+			Out: "202 Started The run is being started.", Fails: "409 Active",
 			Do: func(c *call) (any, error) {
 				flags, err := j.flags(c.body)
 				if err != nil {
@@ -138,7 +143,8 @@ func (s *Server) showRun(c *call) (any, error) {
 	return page, err
 }
 
-var errNoLog = &answerError{http.StatusNotFound, "this run has no log: it ended before it logged anything, or its log was removed because of its age"}
+var errNoLog = &answerError{http.StatusNotFound,
+	"this run has no log: it ended before it logged anything, or its log was removed because of its age"}
 
 func (s *Server) runLog(c *call) (any, error) {
 	e, err := s.run(c.Request)
@@ -182,7 +188,8 @@ func (s *Server) setControl(ctx context.Context, e *entry, action ledger.Action)
 	if !e.Active() {
 		return &overError{e.Run.RunID, e.State()}
 	}
-	name := map[ledger.Action]string{ledger.ActionRun: "run_resume", ledger.ActionPause: "run_pause", ledger.ActionCancel: "run_cancel"}[action]
+	name := map[ledger.Action]string{ledger.ActionRun: "run_resume", ledger.ActionPause: "run_pause",
+		ledger.ActionCancel: "run_cancel"}[action]
 	if err := s.audited(ctx, name, e.Run.RunID, ""); err != nil {
 		return err
 	}
@@ -207,7 +214,8 @@ func (s *Server) confirmCancel(c *call) (confirmation, error) {
 		return confirmation{}, err
 	}
 	return confirmation{Title: "Cancel run " + e.Run.RunID + "?", Button: "Cancel the run", Danger: true, Back: "/runs/" + e.Run.RunID,
-		Text: "A cancelled run cannot be resumed. What it has stored stays, and the next run of " + e.Run.Job + " does the rest. To continue it later, pause it instead."}, nil
+		Text: "A cancelled run cannot be resumed. What it has stored stays, and the next run of " + e.Run.Job + " does the rest. " +
+			"To continue it later, pause it instead."}, nil
 }
 
 // startForm starts a run from the form of a job.

@@ -77,7 +77,8 @@ type scheduler struct {
 
 // newScheduler returns a scheduler without its settings.
 func newScheduler() *scheduler {
-	return &scheduler{dates: map[string]map[string]backfillDate{}, retryAt: map[string]time.Time{}, seen: map[string]time.Time{}, last: map[string]tick{},
+	return &scheduler{dates: map[string]map[string]backfillDate{}, retryAt: map[string]time.Time{}, seen: map[string]time.Time{},
+		last: map[string]tick{},
 		open: map[string]bool{}}
 }
 

@@ -31,8 +31,9 @@ type scheduleRow struct {
 }
 
 func scheduleRowOf(v scheduleView) scheduleRow {
-	r := scheduleRow{Name: v.Name, Job: v.Job, Cron: v.Cron, TimeZone: cmp.Or(v.TimeZone, "UTC"), Options: v.Options, Source: v.Source(), Paused: v.kept.Paused,
-		Error: v.Wrong, Next: []time.Time{}, Backfill: v.Backfill}
+	r := scheduleRow{Name: v.Name, Job: v.Job, Cron: v.Cron, TimeZone: cmp.Or(v.TimeZone, "UTC"), Options: v.Options, Source: v.Source(),
+		Paused: v.kept.Paused,
+		Error:  v.Wrong, Next: []time.Time{}, Backfill: v.Backfill}
 	if r.Options == nil {
 		r.Options = map[string]any{}
 	}
@@ -85,27 +86,36 @@ func (s *Server) scheduleActions() []action {
 	const one, form, page = "/api/v1/schedules/{name}", "/schedules/{name}", "/schedules"
 	const now, fails = "200 Schedule The schedule as it is now.", "404 NoSchedule, 409 Conflict"
 	return grouped("schedules", "schedules",
-		action{At: "GET /api/v1/schedules", ID: "listSchedules", About: "The schedules, with their next five times", Out: "200 Schedules The schedules.", Do: s.listSchedules},
+		action{At: "GET /api/v1/schedules", ID: "listSchedules", About: "The schedules, with their next five times",
+			Out: "200 Schedules The schedules.", Do: s.listSchedules},
 		action{At: "PUT " + one, ID: "defineSchedule", About: "Add a schedule, or change one", Out: now, Fails: fails,
-			Body: "ScheduleRequest", In: []option.Option{{Name: "job", Kind: option.Text}, {Name: "cron", Kind: option.Text}, {Name: "timezone", Kind: option.Text}, {Name: "options"}},
+			Body: "ScheduleRequest", In: []option.Option{{Name: "job", Kind: option.Text}, {Name: "cron", Kind: option.Text}, {Name: "timezone",
+				Kind: option.Text}, {Name: "options"}},
 			Needs: []string{"job", "cron"}, Example: `{"job": "seed", "cron": "15 3 * * *", "timezone": "Asia/Seoul", "options": {}}`,
 			Do: s.defineSchedule, Answer: s.scheduleNow, Form: "/schedules", Next: page},
-		action{At: "DELETE " + one, ID: "removeSchedule", About: "Remove a schedule that was added, or go back to the definition of the server's --config file",
-			Out: "200 Schedule|Status The schedule of the file, or that it is removed.", Fails: fails,
+		action{At: "DELETE " + one, ID: "removeSchedule",
+			About: "Remove a schedule that was added, or go back to the definition of the server's --config file",
+			Out:   "200 Schedule|Status The schedule of the file, or that it is removed.", Fails: fails,
 			Do: s.changes(s.scheduler.remove), Answer: s.scheduleNow, Form: form + "/remove", Next: page, Confirm: s.confirmRemove},
-		action{At: "POST " + one + "/pause", ID: "pauseSchedule", About: "Pause a schedule: it has no ticks until it is resumed", Out: now, Fails: fails,
-			Do: s.changes(s.scheduler.pause), Answer: s.scheduleNow, Form: form + "/pause", Next: page},
-		action{At: "POST " + one + "/resume", ID: "resumeSchedule", About: "Resume a schedule; what it would have started meanwhile is not made up for", Out: now, Fails: fails,
+		action{At: "POST " + one + "/pause", ID: "pauseSchedule", About: "Pause a schedule: it has no ticks until it is resumed", Out: now,
+			Fails: fails,
+			Do:    s.changes(s.scheduler.pause), Answer: s.scheduleNow, Form: form + "/pause", Next: page},
+		action{At: "POST " + one + "/resume", ID: "resumeSchedule",
+			About: "Resume a schedule; what it would have started meanwhile is not made up for", Out: now, Fails: fails,
 			Do: s.changes(s.scheduler.resume), Answer: s.scheduleNow, Form: form + "/resume", Next: page},
 		action{At: "POST " + one + "/run", ID: "runSchedule", About: "Start a schedule's run now", Out: "202 Started The run is being started.",
 			Fails: "404 NoSchedule, 409 Active", Do: s.runSchedule, Form: form + "/run"},
-		action{At: "POST " + one + "/backfill", ID: "backfillSchedule", About: "Start one run for each date of a range, one after another", Out: now, Fails: fails,
-			Body: "BackfillRequest", In: []option.Option{{Name: "from", Kind: option.Day}, {Name: "to", Kind: option.Day, Usage: "Not before from; at most 366 dates."}},
-			Needs: []string{"from", "to"}, Example: `{"from": "2026-01-01", "to": "2026-01-31"}`, Answer: s.scheduleNow, Form: form + "/backfill", Next: page,
+		action{At: "POST " + one + "/backfill", ID: "backfillSchedule", About: "Start one run for each date of a range, one after another",
+			Out: now, Fails: fails,
+			Body: "BackfillRequest", In: []option.Option{{Name: "from", Kind: option.Day}, {Name: "to", Kind: option.Day,
+				Usage: "Not before from; at most 366 dates."}},
+			Needs: []string{"from", "to"}, Example: `{"from": "2026-01-01", "to": "2026-01-31"}`, Answer: s.scheduleNow, Form: form + "/backfill",
+			Next: page,
 			Do: func(c *call) (any, error) {
 				return nil, s.scheduler.backfill(c.Context(), c.PathValue("name"), c.in.Get("from"), c.in.Get("to"), s.who(c.Request), s.now())
 			}},
-		action{At: "DELETE " + one + "/backfill", ID: "cancelBackfill", About: "Start no more runs of a backfill; the one at work continues", Out: now, Fails: fails,
+		action{At: "DELETE " + one + "/backfill", ID: "cancelBackfill", About: "Start no more runs of a backfill; the one at work continues",
+			Out: now, Fails: fails,
 			Do: s.changes(s.scheduler.cancelBackfill), Answer: s.scheduleNow, Form: form + "/backfill/cancel", Next: page},
 	)
 }
@@ -222,7 +232,8 @@ func (s *Server) confirmRemove(c *call) (confirmation, error) {
 	ask := confirmation{Title: "Remove schedule " + name + "?", Button: "Remove the schedule", Danger: true, Back: "/schedules",
 		Text: "No run starts by it any more. Its runs and its ticks stay."}
 	if text := views[i].FileText(); text != "" {
-		ask.Title, ask.Button, ask.Text = "Back to the file’s "+name+"?", "Use the file’s schedule", "What was changed here is dropped. The file says: "+text
+		ask.Title, ask.Button = "Back to the file’s "+name+"?", "Use the file’s schedule"
+		ask.Text = "What was changed here is dropped. The file says: "+text
 	}
 	return ask, nil
 }

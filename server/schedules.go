@@ -233,7 +233,7 @@ func (s *Server) confirmRemove(c *call) (confirmation, error) {
 		Text: "No run starts by it any more. Its runs and its ticks stay."}
 	if text := views[i].FileText(); text != "" {
 		ask.Title, ask.Button = "Back to the file’s "+name+"?", "Use the file’s schedule"
-		ask.Text = "What was changed here is dropped. The file says: "+text
+		ask.Text = "What was changed here is dropped. The file says: " + text
 	}
 	return ask, nil
 }

@@ -36,6 +36,9 @@ var impure = []string{"transforms/lane", "transforms/lane/lanetest", "transforms
 // layers of pipeline/, the upper ones first: each may import those below it.
 var layers = []string{"pipeline/cli", "pipeline/launch", "pipeline/export", "pipeline", "pipeline/estimate", "pipeline/option", "pipeline/usage"}
 
+// serverLayers of server/, the upper ones first: each may import those below it.
+var serverLayers = []string{"server", "server/alarm", "server/schedule", "server/runs", "server/known"}
+
 // pureIO are the packages of io/ that only read and write text.
 var pureIO = []string{"io/store/hive", "io/untrusted", "io/web/robots"}
 
@@ -92,6 +95,12 @@ func breach(dir, imported string) string {
 			return "a command is flags and start-up only; what it does belongs in pipeline/ or server/, where tests reach it"
 		}
 	case under(dir, "server"):
+		if from, to := slices.Index(serverLayers, dir), slices.Index(serverLayers, ours); to >= 0 {
+			if from < to {
+				return ""
+			}
+			return "arrows run server to server/alarm to server/schedule to server/runs to server/known, and never back"
+		}
 		if !under(ours, "io") && !isPure(ours) && ours != "pipeline/option" {
 			return "a server reads and writes what runs leave in the store, and knows no job's code"
 		}
@@ -316,6 +325,10 @@ func TestBreach(t *testing.T) {
 		{"transforms/toy", module + "/transforms/seed", true},
 		{"transforms/toy/toysim", module + "/transforms/toy", true},
 		{"server", module + "/io/ledger", false},
+		{"server", module + "/server/known", false},
+		{"server/schedule", module + "/server/alarm", true},
+		{"server/alarm", module + "/server/schedule", false},
+		{"server/runs", module + "/pipeline/option", false},
 		{"server", module + "/transforms/parse/yamltext", false},
 		{"server", module + "/transforms/lane", true},
 		{"server", module + "/pipeline", true},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/pipeline/option"
-	prose "github.com/newsfork/seed-engine/pipeline/usage"
 )
 
 // job is one of the jobs that the server knows.
@@ -49,7 +48,13 @@ func (l jobList) names() []string {
 }
 
 // or is the list as text: "a, b or c".
-func (l jobList) or() string { return prose.Or(l.names()) }
+func (l jobList) or() string {
+	names := l.names()
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " or " + names[last]
+	}
+	return strings.Join(names, "")
+}
 
 // failures is how many of a run's items failed, and how many items there were.
 func (j job) failures(r ledger.Report) (failed, of int64) {

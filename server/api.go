@@ -141,7 +141,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	var of interface {
 		error
-		run() (id string)
+		OfRun() (id string)
 	}
 	var large *http.MaxBytesError
 	var body *bodyError
@@ -149,7 +149,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &of) && wantsPage(r):
 		s.refuse(w, r, http.StatusConflict, of.Error())
 	case errors.As(err, &of):
-		s.answer(w, r, http.StatusConflict, failure{of.Error(), of.run()})
+		s.answer(w, r, http.StatusConflict, failure{of.Error(), of.OfRun()})
 	case errors.As(err, &large):
 		w.Header().Set("Connection", "close")
 		s.refuse(w, r, http.StatusRequestEntityTooLarge, tooLargeText)

@@ -41,7 +41,7 @@ const startLeaseTTL = 30 * time.Second
 // activeError says that another run of the job is active.
 type activeError struct{ RunID string }
 
-func (e *activeError) run() string { return e.RunID }
+func (e *activeError) OfRun() string { return e.RunID }
 
 func (e *activeError) Error() string {
 	return fmt.Sprintf("run %s of this job is active; wait until it ends, or cancel it", e.RunID)

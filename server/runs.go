@@ -181,7 +181,7 @@ func (s *Server) control(action ledger.Action) func(*call) (any, error) {
 // overError says that a run is over and cannot be controlled.
 type overError struct{ runID, state string }
 
-func (e *overError) run() string   { return e.runID }
+func (e *overError) OfRun() string { return e.runID }
 func (e *overError) Error() string { return "run " + e.runID + " is over (" + e.state + ")" }
 
 func (s *Server) setControl(ctx context.Context, e *entry, action ledger.Action) error {

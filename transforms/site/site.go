@@ -157,11 +157,12 @@ func (j *Judge) Add(a Answer) {
 	}
 }
 
-// Listed says how many things a list shows now and showed in the last complete run. A list
-// that shows much less is thin, whatever the answers are.
+// Listed says how many things a list shows now and showed in the last complete run. A site is thin, whatever the answers
+// are, if one of its lists shows much less.
 func (j *Judge) Listed(now, before int) {
-	j.shown[0] += now
-	j.shown[1] += before
+	if before-now >= minGone && (before-now)*j.shown[1] >= (j.shown[1]-j.shown[0])*before {
+		j.shown = [2]int{now, before}
+	}
 }
 
 // Stop reports whether the answers so far are enough to know that the site is not open, so

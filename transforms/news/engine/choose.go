@@ -199,7 +199,9 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 			return nil, err
 		}
 		if err != nil { // the other sitemaps may be readable
-			v.named = -1
+			if n, ok := v.was.Sources[next.address]; ok && next.depth == 0 {
+				v.named.Sources[next.address] = n
+			}
 			if firstErr = cmp.Or(firstErr, err); keepsOut(err) {
 				v.refusing = append(v.refusing, err.Error())
 			}
@@ -231,8 +233,8 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		v.partial = fmt.Sprintf("of %d articles the sitemaps say only that they changed after these days; a backfill up to today has those: leave --published-until out", v.changed)
 		v.limit(v.partial)
 	}
-	if v.named >= 0 && v.partial == "" && v.Backfill.IsZero() {
-		v.judge.Listed(v.named, v.was)
+	for _, s := range v.shown {
+		v.judge.Listed(s[0], s[1])
 	}
 	found.sort()
 	if v.result.Found = found.named; !v.Backfill.IsZero() && found.named > int64(len(found.all)) {
@@ -380,13 +382,13 @@ func (v *visit) entries(ctx context.Context, c child, r *web.Response, base *url
 		return v.children(c, base, entries), nil
 	}
 	v.whereTo(a, base, entries)
-	articles := 0
+	var articles []candidate
 	for _, e := range entries {
 		one, ok := v.listedArticle(base, e)
 		if !ok {
 			continue
 		}
-		articles++
+		articles = append(articles, one)
 		if c.depth > 0 && !v.misdated && v.belies(c, one) {
 			v.misdated = true
 			v.log.Warn("sitemap_misdated", "url", ledger.Redact(c.address), "article", ledger.Redact(one.url.String()))
@@ -395,9 +397,7 @@ func (v *visit) entries(ctx context.Context, c child, r *web.Response, base *url
 			found.add(one)
 		}
 	}
-	if c.depth == 0 && v.named >= 0 {
-		v.named = max(v.named, articles)
-	}
+	v.compare(c, articles)
 	return nil, nil
 }
 

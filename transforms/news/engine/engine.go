@@ -209,8 +209,9 @@ type visit struct {
 	onceOpen []func(context.Context) error // what is concluded if the site is open
 	readable child                         // one that was read
 	known    int                           // articles that are stored
-	named    int                           // articles in the largest feed or sitemap of no index; below 0 if one could not be read
-	was      int                           // named of the last run
+	named    raw.Named                     // what the sources of this run name
+	was      raw.Named                     // the same of the last run
+	shown    [2][2]int                     // named now and before: by the largest source of no index, by those of indexes
 	refused  *candidate                    // the article that ended the crawl, if one did
 	oneText  string                        // see minSame
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
@@ -33,7 +34,7 @@ func (v *visit) beginJudging(ctx context.Context) error {
 	if len(v.p.SitemapHints()) > 0 {
 		keys = append(keys, "sitemapHints")
 	}
-	v.before = before.State
+	v.before, v.named = before.State, raw.Named{At: v.now(), Sources: map[string]int{}}
 	v.judge = site.Begin(site.About{Name: v.base.Hostname(), Known: v.known, Before: before, SeedKey: strings.Join(keys, ", ")})
 	return nil
 }
@@ -43,6 +44,32 @@ func (v *visit) leaves(from, to string) bool {
 	f, err := url.Parse(from)
 	t, terr := url.Parse(to)
 	return err == nil && terr == nil && t.Host != "" && provider.Hosts(v.base.String(), f) && !provider.Hosts(v.base.String(), t)
+}
+
+// recent is how far back the articles count that a sitemap of an index names.
+const recent = 48 * time.Hour
+
+// compare counts the articles that a source names, to compare them with what it named in the last run.
+func (v *visit) compare(c child, articles []candidate) {
+	if v.judge == nil {
+		return
+	}
+	since := func(at time.Time) (n int) {
+		for _, one := range articles {
+			if c.depth == 0 || one.when().IsZero() || one.when().After(at.Add(-recent)) {
+				n++
+			}
+		}
+		return n
+	}
+	v.named.Sources[c.address] = since(v.named.At)
+	switch was, now := v.was.Sources[c.address], since(v.was.At); {
+	case was == 0:
+	case c.depth > 0:
+		v.shown[1][0], v.shown[1][1] = v.shown[1][0]+now, v.shown[1][1]+was
+	case was > v.shown[0][1]:
+		v.shown[0] = [2]int{now, was}
+	}
 }
 
 // whereTo says of a source whether the articles in it are on another host. A publisher of which

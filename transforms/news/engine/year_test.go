@@ -200,3 +200,65 @@ func TestNothingIsConcluded(t *testing.T) {
 		require.Equal(t, counts{Found: 4, Fetched: 1, Inserted: 1}, countsOf(w.run(p)), "the open site had no text there")
 	})
 }
+
+// TestHalfOfASitemapOfAnIndex has a publisher whose index names a sitemap of the last two days, one of each day and an
+// archive. What leaves them with the time is nothing; half of one is.
+func TestHalfOfASitemapOfAnIndex(t *testing.T) {
+	w := once(t)
+	p := declared(t, strings.Replace(ofA, "map.xml", "index.xml", 1))
+	day, half := 20, false
+	list := func(from, to int) string { // an article each two hours
+		page := ""
+		for n := from * 12; n < to*12; n++ {
+			if half && n%2 == 0 {
+				continue
+			}
+			page += fmt.Sprintf("<url><loc>https://daily.example/a/%d</loc><lastmod>%s</lastmod></url>", n+1, begin.Add(time.Duration(n)*2*time.Hour).Format(time.RFC3339))
+		}
+		return "<urlset>" + page + "</urlset>"
+	}
+	w.sim.Handle("daily.example", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		page, n := "", 0
+		switch path := r.URL.Path; {
+		case path == "/index.xml":
+			for _, at := range []string{"/latest.xml", fmt.Sprintf("/day-%d.xml", day-1), fmt.Sprintf("/day-%d.xml", day), "/archive.xml"} {
+				page += "<sitemap><loc>https://daily.example" + at + "</loc></sitemap>"
+			}
+			page = "<sitemapindex>" + page + "</sitemapindex>"
+		case path == "/latest.xml":
+			page = list(day-1, day+1)
+		case path == "/archive.xml":
+			was := half
+			half = false
+			page = list(0, day-1)
+			half = was
+		case strings.HasPrefix(path, "/a/"):
+			_, _ = fmt.Sscanf(path, "/a/%d", &n) // 0 otherwise
+			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+			page = tale(`<meta property="article:published_time" content="`+begin.Add(time.Duration(n)*2*time.Hour).Format(time.RFC3339)+`">`, n)
+		default:
+			if _, err := fmt.Sscanf(path, "/day-%d.xml", &n); err != nil {
+				http.NotFound(rw, r)
+				return
+			}
+			page = list(n, n+1)
+		}
+		_, _ = rw.Write([]byte(page)) // it fails only when the client has closed the connection
+	}))
+	for _, c := range []struct {
+		day  int
+		half bool
+		want engine.State
+	}{
+		{20, false, engine.Ran}, {21, false, engine.Ran}, {22, false, engine.Ran}, {29, false, engine.Ran}, {40, false, engine.Ran},
+		{40, true, thin}, {41, true, thin}, {42, true, engine.Ran}, {43, true, engine.Ran}, {44, false, engine.Ran},
+	} {
+		day, half, w.now = c.day, c.half, begin.AddDate(0, 0, c.day+1)
+		r, err := w.engine().Run(t.Context(), p)
+		require.NoError(t, err)
+		require.Equal(t, c.want, r.State, "day %d: %s", c.day, r.Reason)
+		if c.want == thin {
+			require.Contains(t, r.Reason, "daily.example lists much less than it did")
+		}
+	}
+}

@@ -3,6 +3,7 @@ package raw
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -18,11 +19,14 @@ type Yield struct {
 }
 
 // NoteYield counts a run: whether its newest articles are stored, from this run or
-// an earlier one, and how many are new. Repeated calls for one run count once. named is how many
-// articles the largest source names, below 0 if that is unknown.
+// an earlier one, how many are new, and what the sources named. Repeated calls for one run count once.
 func NoteYield(
-	ctx context.Context, d *db.DB, source, runID string, there bool, inserted int64, named int, now time.Time,
+	ctx context.Context, d *db.DB, source, runID string, there bool, inserted int64, named Named, now time.Time,
 ) (y Yield, err error) {
+	sources, err := json.Marshal(named)
+	if err != nil {
+		return y, fmt.Errorf("writing what the sources of %s named: %w", source, err)
+	}
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		y = Yield{}
 		var last string
@@ -46,10 +50,10 @@ func NoteYield(
 		if newAt > 0 {
 			y.NewAt = db.Time(newAt)
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO news_yield (source, run_id, barren, stale, new_at, named) VALUES ($1, $2, $3, $4, $5, $6)
+		_, err = tx.ExecContext(ctx, `INSERT INTO news_yield (source, run_id, barren, stale, new_at, sources) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (source) DO UPDATE SET run_id = excluded.run_id, barren = excluded.barren, stale = excluded.stale, new_at = excluded.new_at,
-				named = CASE WHEN excluded.named >= 0 THEN excluded.named ELSE news_yield.named END`,
-			source, runID, y.Barren, y.Stale, newAt, named)
+				sources = excluded.sources`,
+			source, runID, y.Barren, y.Stale, newAt, string(sources))
 		return err
 	})
 	if err != nil {
@@ -58,13 +62,23 @@ func NoteYield(
 	return y, nil
 }
 
-// Past returns how many articles of a publisher are stored, and how many its largest source named in the
-// last run that could tell; below 1: unknown.
-func Past(ctx context.Context, d *db.DB, source string) (stored, named int, err error) {
+// Named is how many articles the sources of a publisher named in a run, by address. Of a sitemap of an index it is those
+// of the days before the run: other runs need not read the archive.
+type Named struct {
+	At      time.Time      `json:"at"`
+	Sources map[string]int `json:"sources"`
+}
+
+// Past returns how many articles of a publisher are stored, and what its sources named in the last run.
+func Past(ctx context.Context, d *db.DB, source string) (stored int, named Named, err error) {
+	var sources string
 	err = d.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM news_articles WHERE source = $1),
-		COALESCE((SELECT named FROM news_yield WHERE source = $1), 0)`, source).Scan(&stored, &named)
+		COALESCE((SELECT sources FROM news_yield WHERE source = $1), '{}')`, source).Scan(&stored, &sources)
+	if err == nil {
+		err = json.Unmarshal([]byte(sources), &named)
+	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("reading what %s brought before: %w", source, err)
+		return 0, Named{}, fmt.Errorf("reading what %s brought before: %w", source, err)
 	}
 	return stored, named, nil
 }

@@ -63,7 +63,7 @@ type alarm struct {
 	dirty     bool
 	silences  []alert.Silence
 	silenceAt time.Time           // when to read them again
-	together  map[string][]string // alerts that are told in one message, by its first word
+	together  map[string][]breach // alerts that are told in one message, by its first word
 }
 
 // silenceInterval is how often the leader reads which alerts are silent.
@@ -197,7 +197,7 @@ const remindEvery = 7 * 24 * time.Hour
 func (a *alarm) remind(now time.Time) (changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last, texts := map[string]time.Time{}, map[string][]string{}
+	last, texts, all := map[string]time.Time{}, map[string][]string{}, map[string][]breach{}
 	for _, key := range slices.Sorted(maps.Keys(a.state.Firing)) {
 		b := a.state.Firing[key]
 		if b.Rule != "provider" || b.Untold || a.silent(b, now) {
@@ -207,7 +207,7 @@ func (a *alarm) remind(now time.Time) (changed bool) {
 		if t, had := last[cause]; !had || b.Since.Before(t) {
 			last[cause] = b.Since
 		}
-		texts[cause] = append(texts[cause], b.Who()+": "+why)
+		texts[cause], all[cause] = append(texts[cause], b.Who()+": "+why), append(all[cause], b)
 	}
 	for _, cause := range slices.Sorted(maps.Keys(texts)) {
 		if t := a.state.Reminded[cause]; t.After(last[cause]) {
@@ -220,7 +220,7 @@ func (a *alarm) remind(now time.Time) (changed bool) {
 			a.state.Reminded = map[string]time.Time{}
 		}
 		a.state.Reminded[cause], a.dirty, changed = now.UTC(), true, true
-		a.enqueueLocked(notice{Type: "report", Text: "[STILL] " + cause + ", for a week or more: " + strings.Join(texts[cause], "; ")}, now)
+		a.enqueueLocked(notice{Type: "report", All: all[cause], Text: "[STILL] " + cause + ", for a week or more: " + strings.Join(texts[cause], "; ")}, now)
 	}
 	return changed
 }
@@ -320,16 +320,20 @@ func (a *alarm) group(all []finding, r ledger.Report, now time.Time) (queue func
 			many[map[bool]string{true: "ALERT", false: "OVER"}[f.broken]]++
 		}
 	}
-	a.together = map[string][]string{}
+	a.together = map[string][]breach{}
 	for word, n := range many {
 		if n > maxApart {
-			a.together[word] = []string{}
+			a.together[word] = []breach{}
 		}
 	}
 	return func() {
 		for _, word := range slices.Sorted(maps.Keys(a.together)) {
 			if told := a.together[word]; len(told) > 0 {
-				a.enqueueLocked(notice{Type: "report", Text: fmt.Sprintf("[%s] %d in run %s: %s", word, len(told), r.RunID, strings.Join(told, "; "))}, now)
+				var texts []string
+				for _, b := range told {
+					texts = append(texts, b.Who()+": "+strings.TrimSuffix(b.Text, "."))
+				}
+				a.enqueueLocked(notice{Type: "report", All: told, Text: fmt.Sprintf("[%s] %d in run %s: %s", word, len(told), r.RunID, strings.Join(texts, "; "))}, now)
 			}
 		}
 		a.together = nil

@@ -23,6 +23,7 @@ type notice struct {
 	At   time.Time `json:"at"`
 	Type string    `json:"type"` // alert.raised, alert.over or report
 	Data *breach   `json:"data,omitempty"`
+	All  []breach  `json:"all,omitempty"` // of a report about several alerts
 	Text string    `json:"text"`
 }
 
@@ -117,8 +118,14 @@ func (p *post) signed(ctx context.Context, m notice, now time.Time) error {
 		Type      string    `json:"type"`
 		Timestamp time.Time `json:"timestamp"`
 		Text      string    `json:"text"`
-		Data      *breach   `json:"data,omitempty"`
-	}{m.Type, m.At, m.Text, m.Data}
+		Data      any       `json:"data,omitempty"`
+	}{m.Type, m.At, m.Text, nil}
+	switch {
+	case m.Data != nil:
+		body.Data = m.Data
+	case len(m.All) > 0:
+		body.Data = m.All
+	}
 	return p.post(ctx, body, func(h http.Header, b []byte) {
 		stamp := strconv.FormatInt(now.Unix(), 10)
 		h.Set("Webhook-Id", m.ID)

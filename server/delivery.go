@@ -53,7 +53,7 @@ func (a *alarm) announce(event, word string, b breach, now time.Time) {
 		return
 	}
 	if told, many := a.together[word]; many && b.Rule == "provider" {
-		a.together[word] = append(told, b.Who()+": "+strings.TrimSuffix(b.Text, "."))
+		a.together[word] = append(told, b)
 		return
 	}
 	text := fmt.Sprintf("[%s] %s, %s: %s", word, b.Who(), words(b.Rule), strings.TrimSuffix(b.Text, "."))

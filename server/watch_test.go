@@ -795,8 +795,8 @@ func TestRemind(t *testing.T) {
 
 // TestManySites tells in one message which of more than three sites a run found closed, or open again.
 func TestManySites(t *testing.T) {
-	s := newSlack(t)
-	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	s, rec := newSlack(t), newReceiver(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook, set.AlertURL, set.AlertSecret = s.URL, rec.URL, alertSecret })
 	at := turn(w, time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC), time.Minute, 20*time.Second)
 	run := func(n int, blocked string, want ...string) {
 		t.Helper()
@@ -814,7 +814,12 @@ func TestManySites(t *testing.T) {
 	}
 	refuses := func(id string) string { return "docs / " + id + ": it was blocked: " + id + ".test refuses" }
 	run(1, "abcd", "[ALERT] 4 in run 20260302-093100-000-aaaaaaaa: "+strings.Join([]string{refuses("a"), refuses("b"), refuses("c"), refuses("d")}, "; "))
+	data := rec.got[0]["data"].([]any)
+	require.Len(t, data, 4)
+	require.Equal(t, map[string]any{"job": "docs", "rule": "provider", "provider": "d", "since": data[3].(map[string]any)["since"], "run_id": "20260302-093100-000-aaaaaaaa",
+		"text": "it was blocked: d.test refuses"}, data[3])
 	run(2, "abcde", "[ALERT] docs / e, provider: it was blocked: e.test refuses")
+	require.Equal(t, "e", rec.got[1]["data"].(map[string]any)["provider"])
 	run(3, "e", "[OVER] 4 in run 20260302-093300-000-aaaaaaaa: docs / a: it was done; docs / b: it was done; docs / c: it was done; docs / d: it was done")
 	run(4, "", "[OVER] docs / e, provider: it was done")
 }

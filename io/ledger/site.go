@@ -128,11 +128,17 @@ func (st SiteState) Text() string {
 	return strings.TrimSuffix(cmp.Or(st.Cause, "it is "+st.State)+": "+st.Advice, ": ")
 }
 
+// maxSitesTold is how many sites one message names.
+const maxSitesTold = 50
+
 // SitesText is the one message about all sites in a state.
 func SitesText(state string, texts []string) string {
 	what, of := "1 site is ", "it"
 	if len(texts) != 1 {
 		what, of = fmt.Sprintf("%d sites are ", len(texts)), "them"
+	}
+	if more := len(texts) - maxSitesTold; more > 0 {
+		texts = append(slices.Clone(texts[:maxSitesTold]), fmt.Sprintf("and %d more", more))
 	}
 	return what + state + "; what is stored of " + of + " stays: " + strings.Join(texts, "; ")
 }

@@ -22,10 +22,11 @@ const (
 // rows is the journal of one site's crawl, in the database. Each change is one
 // transaction, so after a kill each task is either done or not done.
 type rows struct {
-	db     *db.DB
-	site   string
-	number int64 // of the open crawl
-	about  judging.About
+	db      *db.DB
+	site    string
+	number  int64 // of the open crawl
+	limited bool  // the crawl before, by the same file, did not read the whole list
+	about   judging.About
 
 	mu        sync.Mutex
 	displaces map[string]int // by key: how many products' pages show this product in their place
@@ -47,7 +48,7 @@ const (
 func (j *rows) begin(ctx context.Context, seeds []entry, file string, now time.Time, restart bool) (resumed bool, pending int64, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		resumed, pending = false, 0
-		var unfinished, others int
+		var unfinished, others, before int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN file NOT IN ('', $2) THEN 1 ELSE 0 END), 0) FROM catalog_crawls WHERE site = $1 AND `+j.db.Never("finished_at"), j.site, file).Scan(&unfinished, &others); err != nil {
 			return err
 		}
@@ -58,6 +59,9 @@ func (j *rows) begin(ctx context.Context, seeds []entry, file string, now time.T
 				return err
 			}
 		} else {
+			if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_crawls WHERE site = $1 AND file = $2 AND partial = $3`, j.site, file, listLimited).Scan(&before); err != nil {
+				return err
+			}
 			keep := waiting // of an earlier crawl only tasks that a replay has reopened
 			if restart {
 				keep = -1
@@ -73,6 +77,7 @@ func (j *rows) begin(ctx context.Context, seeds []entry, file string, now time.T
 				return err
 			}
 		}
+		j.limited = before > 0
 		if err := tx.QueryRowContext(ctx, `SELECT number FROM catalog_crawls WHERE site = $1`, j.site).Scan(&j.number); err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func (v *visit) listPageParser() *stage {
 				}
 			}
 			past := v.reader.pastLimit(t.Page, p)
-			if past && v.limited.CompareAndSwap(false, true) {
+			if past && v.limited.CompareAndSwap(false, true) && (v.reader.site.List.Pages == 0 || !v.journal.limited) {
 				v.warn(listLimit, "", 1)
 			}
 			if past || v.reader.leavesMore(t.Page, p) || p.cut || p.keyless > 0 {

@@ -187,6 +187,7 @@ func TestListWithMorePagesThanAreRead(t *testing.T) {
 				want = nil
 			}
 			require.Equal(t, want, j.run().Warnings)
+			require.Empty(t, j.run().Warnings, "the owner knows it")
 		})
 	}
 }

@@ -157,7 +157,7 @@ func Warnings() map[string]string {
 		unreadable:   "field {field} cannot be read on {n} pages; the dead letters of kind unreadable_field say why",
 		collided:     "{n} pages have the key of another page with other values; the dead letters of kind key_collision name them",
 		listShrunk:   "its list has lost all of its pages but one, so no product was marked as gone; is all of it read? If they are gone indeed, a run with --force marks them",
-		listLimit:    "its list has more pages than are read, so products may be missing, and none is marked as gone because the list does not name it: let list.pages in its file be larger, or let last_page, total, next_link or until_empty say where the list ends",
+		listLimit:    "its list has more pages than are read, so products may be missing, and none is marked as gone because the list does not name it: let list.pages in its file be larger (if it is meant so, the next runs do not say it again), or let last_page, total, next_link or until_empty say where the list ends",
 		listTotal:    "its list states a number of products that differs by {n} from the products found in it: is all of the list read (list.pages, list.product_link), and does list.total find the right number?",
 		listShorter:  "its list names a tenth fewer products than are stored, or less; the pages of the missing ones were requested, and those that show their products stay",
 		listUnread:   "{n} pages of its list could not be read, so products may be missing, and a missing one is gone only if its own page does not exist in two crawls; their dead letters say why",

@@ -89,7 +89,7 @@ release: ## the programs of PLATFORMS, stripped, with NOTICE and bills of materi
 	go run ./release notice >dist/NOTICE
 	@set -e; for platform in $(PLATFORMS); do \
 	  name=seed-engine-$$(echo $$platform | tr / -); mkdir dist/$$name; cp LICENSE dist/NOTICE README.md CHANGELOG.md dist/$$name; \
-	  for program in pipeline server search; do \
+	  for program in pipeline search; do \
 	    CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -ldflags '-s -w' -o dist/$$name/$$program ./cmd/$$program; \
 	    go run ./release sbom dist/$$name/$$program >dist/$$name/$$program.cdx.json; \
 	  done; \

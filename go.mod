@@ -30,6 +30,8 @@ require (
 	github.com/prometheus/client_golang v1.25.0 // /metrics
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // metadata is checked before it is written
 	github.com/schollz/progressbar/v3 v3.19.1 // the live line on a terminal
+	github.com/spf13/cobra v1.10.2 // commands: help, completion for four shells, man pages, suggestions
+	github.com/spf13/pflag v1.0.10 // flags of the commands, with those of Beam
 	github.com/stretchr/testify v1.12.1 // tests: comparing values
 	github.com/temoto/robotstxt v1.1.2 // tests: a second opinion on robots.txt
 	github.com/tiktoken-go/tokenizer v0.10.0 // tests: a second opinion on numbers of tokens

@@ -91,18 +91,20 @@ func (c *catalogOptions) demo(w *webtest.Web) {
 func (c *catalogOptions) options(s *option.Set) {
 	s.Take(slices.Concat(requesting, costed, []string{"concurrency", "rate", "host-delay", "max-crawl-delay", "db", "force", "allow-unsandboxed-browser"})...)
 	s.Default("host-delay", "1s")
-	workers := func(p *int, name string, value int, usage string) { s.Number(p, name, value, usage).Range(1, 10_000) }
-	s.Text(&c.Sites, "sites", "", "directory with one YAML file for each site (default: those shipped with the program; with --web=demo also the simulated ones)")
+	workers := func(p *int, name string, value int, usage string) {
+		s.Number(p, name, value, usage).Range(1, 10_000).Is(option.Tuning)
+	}
+	s.Text(&c.Sites, "sites", "", "directory with one YAML file for each site (default: those shipped with the program; with --web=demo also the simulated ones)").In(option.What)
 	s.Names(&c.Site, "site", "only these sites, by name, separated by commas; with --try: one site, or the YAML file of one", "Only these sites", "names of sites").
-		NotEmpty("name sites, or leave it out for all").Is(option.Selects | option.Extent)
-	s.Text(&c.Try, "try", "", "fetch this page alone, print what its site's file reads from it and what nearly matches, and save nothing").Is(option.OneRun)
+		NotEmpty("name sites, or leave it out for all").Is(option.Selects | option.Extent).In(option.What)
+	s.Text(&c.Try, "try", "", "fetch this page alone, print what its site's file reads from it and what nearly matches, and save nothing").Is(option.OneRun).In(option.What)
 	s.Text(&c.Tagging.Endpoint, "tag-url", "", "an OpenAI-compatible endpoint, such as http://localhost:11434/v1, whose model tags new and changed products; its key: "+catalog.TagKey+" in the environment of the workers")
 	s.Text(&c.Tagging.Model, "tag-model", "default", "with --tag-url: the model's name; an endpoint with one model alone may not need it")
 	workers(&c.Tagging.Taggers, "taggers", 1, "with --tag-url: workers that ask it, for each site")
 	s.Yes(&c.Images.Fetch, "images", false, "fetch the images that products name in fields of the type image, also from other hosts, and keep their bytes in the store under "+catalog.ImagePrefix)
 	workers(&c.Images.Fetchers, "image-fetchers", 2, "with --images: workers that fetch images, for each site; a host gets one request at a time")
 	s.Text(&c.Contact, "contact", "", "URL or mail address for owners of sites who have a question; it becomes part of the User-Agent; needed for real sites").
-		Like("(?s).*@.*|https?://.*").Says("use a URL or a mail address")
+		Like("(?s).*@.*|https?://.*").Says("use a URL or a mail address").In(option.Polite)
 	workers(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, for each site")
 	workers(&c.ListParsers, "list-parsers", 1, "workers that read list pages, for each site")
 	workers(&c.DetailFetchers, "detail-fetchers", 8, "workers that fetch product pages, for each site; with a pause between requests only one works at a time")
@@ -114,7 +116,7 @@ func (c *catalogOptions) options(s *option.Set) {
 		"incomplete: also of those that lack a required field. The list is read in any case").
 		OneOf(catalog.DetailsAll, catalog.DetailsNew, catalog.DetailsIncomplete).Asked("Product pages", "all, new or incomplete").Is(option.Extent)
 	s.Other(&c.History, "history", "print the latest changes of products' values, newest first; --history=SITE: of one site; --history=SITE/KEY: of one product, with its current values").Is(option.OneRun)
-	s.Number(&c.DemoEdition, "demo-changes", 0, "with --web=demo: how many times every tenth simulated product has changed").Range(0, 9)
+	s.Number(&c.DemoEdition, "demo-changes", 0, "with --web=demo: how many times every tenth simulated product has changed").Range(0, 9).Is(option.Tuning)
 }
 
 func (c *catalogOptions) check(o *RunOptions) error {

@@ -122,24 +122,24 @@ func docsJob() Job {
 
 func (d *docsOptions) options(s *option.Set) {
 	s.Take(slices.Concat(requesting, costed, []string{"url", "allow-unsandboxed-browser", "db"})...)
-	s.Text(&d.Policies, "policies", "", "directory with one YAML policy for each provider (default: the fifteen shipped with the program)")
+	s.Text(&d.Policies, "policies", "", "directory with one YAML policy for each provider (default: the fifteen shipped with the program)").In(option.What)
 	s.Names(&d.Provider, "provider", "only these providers, by id, separated by commas", "Only these providers", "ids of providers").
-		NotEmpty("name providers, or leave it out for all").Is(option.Selects | option.Extent)
-	s.Number(&d.Depth, "depth", 0, "with --url: follow links to this depth, to pages below the URL, 1 to 5; 0: the page alone").Range(0, 5).Is(option.OneRun | option.Extent)
+		NotEmpty("name providers, or leave it out for all").Is(option.Selects | option.Extent).In(option.What)
+	s.Number(&d.Depth, "depth", 0, "with --url: follow links to this depth, to pages below the URL, 1 to 5; 0: the page alone").Range(0, 5).Is(option.OneRun | option.Extent).In(option.What)
 	s.Text(&d.TermsRead, "tos-allowed", "", "with --url: the day, YYYY-MM-DD, on which you read the site's terms, which do not forbid crawling; --markdown then has whole pages").Is(option.OneRun)
 	s.Text(&d.Markdown, "markdown", "", "write pages into this directory as Markdown: those that are stored, without a crawl, or with --url those of its crawl; whole where the policy says tos: allowed, else 200 characters").
-		NotEmpty("name a directory").Is(option.OneRun)
+		NotEmpty("name a directory").Is(option.OneRun).In(option.Output)
 	s.Yes(&d.Fallback, "fallback", false, "also crawl the providers that Context7 has").Asked("Crawl what Context7 has too", "").Is(option.Extent)
 	s.Number(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "most pages in one session, all providers together").
-		Range(1, 1_000_000).Asked("Pages at most", "").Is(option.Extent)
+		Range(1, 1_000_000).Asked("Pages at most", "").Is(option.Extent).In(option.Polite)
 	s.Pause(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long to keep handoff/docs/ for the embedding step; below 0: for ever")
 	s.Other(&d.Again, "handoff-again", "fetch all pages again and hand them over to the embedding step, changed or not; --handoff-again=PROVIDER: of one provider only").Is(option.Extent)
 	s.Text(&d.Purge, "purge-provider", "", "remove everything of this provider, and do not crawl it again").Is(option.OneRun)
 	s.Text(&d.Enable, "enable-provider", "", "let a purged provider be crawled again").Is(option.OneRun)
-	s.Text(&d.Explain, "explain", "", "print which rule accepts or rejects this URL, and fetch nothing but robots.txt").Is(option.OneRun)
-	s.Other(&d.Diff, "diff", "print which sections of which pages changed in the latest session; --diff=SESSION: in that one").Is(option.OneRun)
+	s.Text(&d.Explain, "explain", "", "print which rule accepts or rejects this URL, and fetch nothing but robots.txt").Is(option.OneRun).In(option.What)
+	s.Other(&d.Diff, "diff", "print which sections of which pages changed in the latest session; --diff=SESSION: in that one").Is(option.OneRun).In(option.Output)
 	s.Text(&d.Alerts, "alerts", "", "thresholds of the report's alerts that differ from the defaults, such as success_rate=0.85,mean_response=3s,duration=6h; 0: off")
-	s.Number(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the second, with changed pages").Range(1, 2).Says("use 1 or 2")
+	s.Number(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the second, with changed pages").Range(1, 2).Says("use 1 or 2").Is(option.Tuning)
 }
 
 func (d *docsOptions) check(c *RunOptions) error {

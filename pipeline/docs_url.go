@@ -114,7 +114,7 @@ func (d *docsOptions) nothingKeptOfURL(ctx context.Context, runID string) error 
 	if err := errors.Join(err, base.Close()); err != nil || kept > 0 {
 		return err
 	}
-	return fmt.Errorf("nothing was kept of %s: %s; `pipeline robots` says what its robots.txt allows, the run's log (`pipeline runs log %s`) what was tried", d.page.Name, why, runID)
+	return fmt.Errorf("nothing was kept of %s: %s; `pipeline try` says what its robots.txt allows, the run's log (`pipeline runs log %s`) what was tried", d.page.Name, why, runID)
 }
 
 // write prints what a run did. After a run for --url it says where its pages are, and

@@ -37,8 +37,8 @@ func migrateJob() Job {
 		Input: legacyFile,
 		Options: func(s *option.Set) {
 			s.Take(partitioned...)
-			s.Yes(&o.DryRun, "dry-run", true, "migrate: only print what would be copied; --dry-run=false copies").Is(option.OneRun).Previews("--dry-run")
-			s.Yes(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file after its copy is verified").Is(option.OneRun)
+			s.Yes(&o.DryRun, "dry-run", true, "migrate: only print what would be copied; --dry-run=false copies").Is(option.OneRun).Previews("--dry-run").In(option.What)
+			s.Yes(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file after its copy is verified").Is(option.OneRun).In(option.What)
 		},
 		Accept: o.accept, Instead: o.instead,
 		Config:    func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },

@@ -86,17 +86,17 @@ func (n *newsOptions) options(s *option.Set) {
 	// host-delay is not among them: the job's pauses are delaySeconds.
 	s.Take(slices.Concat(requesting, costed, []string{"concurrency", "rate", "max-crawl-delay", "db", "url"})...)
 	s.Default("concurrency", "1")
-	s.Text(&n.Settings, "news-config", "", "YAML file with userAgent, delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it")
-	s.Text(&n.Publishers, "publishers", "", "directory with one YAML file for each publisher; of those shipped with the program only the ones that --news-config enables by name are crawled then")
+	s.Text(&n.Settings, "news-config", "", "YAML file with userAgent, delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it").In(option.What)
+	s.Text(&n.Publishers, "publishers", "", "directory with one YAML file for each publisher; of those shipped with the program only the ones that --news-config enables by name are crawled then").In(option.What)
 	s.Names(&n.Publisher, "publisher", "only these publishers, by id, separated by commas; those of the world that ship with the program (bbc, lemonde, yna …) are crawled only when they are named here or enabled by --news-config", "Only these publishers", "ids of publishers").
-		NotEmpty("name publishers, or leave it out for all").Is(option.Selects | option.Extent)
+		NotEmpty("name publishers, or leave it out for all").Is(option.Selects | option.Extent).In(option.What)
 	s.Yes(&n.KeepHTML, "keep-html", false, "store each article's whole page for as long as the article")
 	s.Yes(&n.Due, "due", false, "ask only the publishers that are due, by how often each publishes (minInterval and maxInterval in its file: 15 minutes to 6 hours); for schedules that start a run every few minutes").Is(option.Selects)
-	s.Yes(&n.Reparse, "reparse", false, "read the pages that --keep-html stored again, and fetch nothing").Is(option.OneRun | option.Selects)
-	s.Text(&n.From, "published-from", "", "backfill: fetch all articles that the sitemaps date on this day (YYYY-MM-DD, UTC) or later, not only the newest; a stopped backfill resumes with the same command").Is(option.OneRun | option.Selects)
+	s.Yes(&n.Reparse, "reparse", false, "read the pages that --keep-html stored again, and fetch nothing").Is(option.OneRun | option.Selects).In(option.What)
+	s.Text(&n.From, "published-from", "", "backfill: fetch all articles that the sitemaps date on this day (YYYY-MM-DD, UTC) or later, not only the newest; a stopped backfill resumes with the same command").Is(option.OneRun | option.Selects).In(option.What)
 	s.Text(&n.Until, "published-until", "", "the last day of a backfill (without it: today); alone, all before it too").Is(option.OneRun | option.Selects)
 	s.Yes(&n.Purge, "purge-expired", false, "remove expired articles, and do nothing else").Is(option.OneRun)
-	s.Text(&n.AsOf, "as-of", "", "with --purge-expired: the time that counts as now, RFC 3339").Is(option.OneRun)
+	s.Text(&n.AsOf, "as-of", "", "with --purge-expired: the time that counts as now, RFC 3339").Is(option.OneRun).Is(option.Tuning)
 }
 
 func (n *newsOptions) check(c *RunOptions) error {

@@ -124,15 +124,15 @@ func (o *seedOptions) watch() *Watch {
 func (o *seedOptions) options(s *option.Set) {
 	s.Take(slices.Concat(requesting, partitioned, costed, []string{"concurrency", "rate", "host-delay", "max-crawl-delay", "raw-prefix", "results-prefix", "force", "watch", "streaming"})...)
 	s.Text(&o.Until, "until", "", "list or extract: print what would be done up to this stage, and change nothing").OneOf("list", "extract").
-		NotEmpty("use list or extract, or leave it out").Is(option.OneRun).Previews("--until=list or --until=extract")
+		NotEmpty("use list or extract, or leave it out").Is(option.OneRun).Previews("--until=list or --until=extract").In(option.What)
 	s.Text(&o.Hosts, "hosts", "all", "all: where https://DOMAIN fails by DNS, connect, TLS or time-out, request the record's own host and www., then http://; strict: https://DOMAIN alone").OneOf("all", "strict")
 	s.Yes(&o.Collect.FollowIndex, "follow-index", false, "read the children of a sitemap index").Is(option.Extent)
 	s.Number(&o.Collect.MaxChildSitemaps, "max-child-sitemaps", 50, "sitemaps that are read of those that robots.txt names, and children of a sitemap index").From(1).Is(option.Extent)
 	s.Yes(&o.Collect.Feeds, "feeds", false, "look for RSS and Atom feeds").Is(option.Extent)
 	s.Yes(&o.Collect.Homepage, "homepage", false, "store the homepage's HTML as evidence").Is(option.Extent)
-	s.Yes(&o.Collect.ParallelFetch, "parallel-fetch", false, "fetch robots.txt and the default sitemap in parallel")
+	s.Yes(&o.Collect.ParallelFetch, "parallel-fetch", false, "fetch robots.txt and the default sitemap in parallel").Is(option.Tuning)
 	s.Text((*string)(&o.Layout), "layout", string(seed.Objects), "how results are kept: objects (some for each domain), packed (thousands of domains in one WARC and one Parquet file; see docs/packed.md) or both").
-		OneOf(string(seed.Objects), string(seed.Packed), string(seed.Both))
+		OneOf(string(seed.Objects), string(seed.Packed), string(seed.Both)).In(option.Output)
 	s.Pause(&o.SegmentAge, "segment-age", seed.SegmentAge, "packed results are committed at least this often; a killed run repeats at most what came since").
 		Above(0).Says("use more than 0, such as 30s")
 	s.Pause(&o.Collect.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off").

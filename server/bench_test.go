@@ -99,7 +99,7 @@ var (
 // bound for the loss when other load on the machine hides it.
 func BenchmarkWatched(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "server")
-	out, err := exec.Command("go", "build", "-o", program, "github.com/newsfork/seed-engine/cmd/server").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", program, "github.com/newsfork/seed-engine/cmd/pipeline").CombinedOutput()
 	require.NoError(b, err, "%s", out)
 	sides := []struct {
 		name     string
@@ -160,7 +160,7 @@ func watchedRun(b *testing.B, program string, watchers int) (rate, share float64
 		return cmd
 	}
 	if watchers < 0 {
-		job := command("pipeline", "--job=seed", "--progress=off")
+		job := command("seed", "--progress=off")
 		require.NoError(b, job.Start())
 		rate = domainsPerSecond(b, s)
 		require.NoError(b, job.Wait())
@@ -169,7 +169,7 @@ func watchedRun(b *testing.B, program string, watchers int) (rate, share float64
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	at := "http://" + l.Addr().String()
-	server := command("--listen=" + l.Addr().String())
+	server := command("serve", "--listen="+l.Addr().String())
 	require.NoError(b, l.Close())
 	require.NoError(b, server.Start())
 	defer func() {

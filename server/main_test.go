@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -23,41 +22,10 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// TestFlags extracts the server's own flags from the command line; the others are
-// for the runs.
-func TestFlags(t *testing.T) {
-	own := map[string]string{"listen": "", "config": "", "pipeline": ""}
-	rest, err := extractFlags([]string{"--listen=127.0.0.1:1", "-config", "c.yaml", "--store=s3://b", "--pipeline", "p", "--force", "listen"}, own)
-	require.NoError(t, err)
-	assert.Equal(t, []string{"--store=s3://b", "--force", "listen"}, rest)
-	assert.Equal(t, map[string]string{"listen": "127.0.0.1:1", "config": "c.yaml", "pipeline": "p"}, own)
-	for _, line := range []string{"--config=", "--listen"} {
-		_, err := extractFlags([]string{line}, map[string]string{"config": "", "listen": ""})
-		assert.Error(t, err, line)
-	}
-
-	dir := t.TempDir()
-	program, plain := filepath.Join(dir, "program"), filepath.Join(dir, "plain")
-	require.NoError(t, os.WriteFile(program, nil, 0o700))
-	require.NoError(t, os.WriteFile(plain, nil, 0o600))
-	found, err := findPipeline(program, "pipeline")
-	require.NoError(t, err)
-	assert.Equal(t, []string{program}, found)
-	for _, bad := range []string{plain, dir, filepath.Join(dir, "none")} {
-		_, err := findPipeline(bad, "pipeline")
-		assert.ErrorContains(t, err, "--pipeline", bad)
-	}
-	self, err := os.Executable()
-	require.NoError(t, err)
-	found, err = findPipeline("", "pipeline")
-	require.NoError(t, err)
-	assert.Equal(t, []string{self, "pipeline"}, found, "the program is the pipeline too")
-}
-
 // TestBadUsage has command lines that the server refuses before it listens.
 func TestBadUsage(t *testing.T) {
 	optionsRead := false
-	readOptions := func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, explore.Opener,
+	readOptions := func(context.Context, map[string]string) (store.Store, []string, *slog.Logger, explore.Opener,
 		func(context.Context, string, []string) error, error) {
 		optionsRead = true
 		s, err := store.Open(t.Context(), t.TempDir())
@@ -66,23 +34,21 @@ func TestBadUsage(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	require.NoError(t, os.WriteFile(bad, []byte("schedule: []\n"), 0o600))
 	for _, c := range []struct {
-		args []string
-		says string
+		listen, config, says string
 	}{
-		{[]string{"--config=" + bad}, `unknown field "schedule"`},
-		{[]string{"--config=" + bad + "x"}, "reading --config"},
-		{[]string{"--pipeline=" + bad}, "is not an executable file"},
-		{[]string{"--listen=8787"}, "write host:port"},
-		{[]string{"--listen=0.0.0.0:8787"}, "a token is needed"},
+		{"", bad, `unknown field "schedule"`},
+		{"", bad + "x", "reading --config"},
+		{"8787", "", "write host:port"},
+		{"0.0.0.0:8787", "", "a token is needed"},
 	} {
-		err := Main(t.Context(), c.args, "pipeline", readOptions, testJobs())
+		err := Main(t.Context(), c.listen, c.config, readOptions, testJobs())
 		var usage interface{ Usage() }
-		require.ErrorAs(t, err, &usage, "%v", c.args)
+		require.ErrorAs(t, err, &usage, "%v", c)
 		assert.ErrorContains(t, err, c.says)
-		assert.False(t, optionsRead, "no store is opened, and no sample copied: %v", c.args)
+		assert.False(t, optionsRead, "no store is opened, and no sample copied: %v", c)
 	}
 	refused := errors.New("refused")
-	err := Main(t.Context(), nil, "pipeline", func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, explore.Opener,
+	err := Main(t.Context(), "", "", func(context.Context, map[string]string) (store.Store, []string, *slog.Logger, explore.Opener,
 		func(context.Context, string, []string) error, error) {
 		return nil, nil, nil, nil, nil, refused
 	}, testJobs())
@@ -186,7 +152,7 @@ func TestDocumentNamesAll(t *testing.T) {
 	for _, name := range append(alert.Rules(), alert.MinimumSamples) {
 		names[name] = true
 	}
-	for _, name := range append([]string{"--listen", "--config", "--pipeline", DefaultListen}, secretVariables...) {
+	for _, name := range append([]string{"--listen", "--config", DefaultListen}, secretVariables...) {
 		names[name] = true
 	}
 	for _, r := range w.api() {

@@ -192,7 +192,7 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 	cmd.ExtraFiles = []*os.File{lastWords} // the child's file descriptor 3
 	cmd.Env = append(cmd.Env, runIDVariable+"="+run.RunID, scheduleVariable+"="+run.Schedule, lastWordsVariable+"=3")
 	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting the pipeline program; name it by --pipeline: %w", err), lastWords.Close())
+		return nil, errors.Join(fmt.Errorf("starting a run's process: %w", err), lastWords.Close())
 	}
 	c := &child{run: run, ended: make(chan struct{})}
 	r.mu.Lock()
@@ -377,7 +377,7 @@ func (r *runner) report(ctx context.Context, id string) error {
 // runCommand runs a command of the pipeline program that is not a run.
 func runCommand(ctx context.Context, cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting the pipeline program; name it by --pipeline: %w", err)
+		return fmt.Errorf("starting a run's process: %w", err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()

@@ -373,7 +373,7 @@ func TestNoProgram(t *testing.T) {
 	a := w.do("POST", "/api/v1/seeds/orchestrate", "{}")
 	assert.Equal(t, http.StatusInternalServerError, a.code, a.body)
 	assert.Contains(t, a.body, internalErrorText)
-	assert.Contains(t, w.log.String(), "starting the pipeline program; name it by --pipeline")
+	assert.Contains(t, w.log.String(), "starting a run's process")
 	assert.Equal(t, http.StatusNotFound, w.do("GET", "/api/v1/runs/none", "").code)
 	id, err := w.runner.active(t.Context(), "seed")
 	assert.NoError(t, err)

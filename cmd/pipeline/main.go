@@ -1,4 +1,4 @@
-// Command pipeline runs the crawl jobs. See `pipeline help`.
+// Command pipeline is the one program: it runs the crawl jobs, and serves. See `pipeline help`.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 
 	"github.com/newsfork/seed-engine/pipeline/cli"
 	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/server"
 )
 
 // The collector's settings where the environment has no GOGC. Garbage may take as much
@@ -32,7 +33,7 @@ func main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	launch.Worker(os.Args[1:], os.Stderr)
-	code := cli.Main(os.Args[1:], os.Stdout, os.Stderr)
+	code := cli.Program{Serve: server.Main}.Main(os.Args[1:], os.Stdout, os.Stderr)
 	runtime.KeepAlive(ballast)
 	os.Exit(code)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +17,8 @@ import (
 	"syscall"
 	"time"
 	"unicode/utf8"
+
+	"github.com/spf13/pflag"
 
 	"github.com/newsfork/seed-engine/cmd/search/embed"
 	"github.com/newsfork/seed-engine/cmd/search/index"
@@ -78,7 +79,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := newOptions()
 	verb, err := o.read(args)
-	if errors.Is(err, flag.ErrHelp) {
+	if errors.Is(err, pflag.ErrHelp) {
 		o.SetOutput(stdout)
 		_, err = io.WriteString(stdout, help)
 		o.PrintDefaults()
@@ -98,20 +99,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // read reads the command line and the environment.
 func (o *options) read(args []string) (verb string, err error) {
 	if len(args) == 0 || args[0] == "help" {
-		return "", flag.ErrHelp
+		return "", pflag.ErrHelp
 	}
 	verb, args = args[0], args[1:]
-	var words []string
-	for { // words and flags come in any order
-		if err := o.Parse(args); errors.Is(err, flag.ErrHelp) {
-			return "", err
-		} else if err != nil {
-			return "", usage.Errorf("%w; see `search help`", err)
-		}
-		if o.NArg() == 0 {
-			break
-		}
-		words, args = append(words, o.Arg(0)), o.Args()[1:]
+	if err := o.Parse(args); errors.Is(err, pflag.ErrHelp) {
+		return "", err
+	} else if err != nil {
+		return "", usage.Errorf("%w; see `search help`", err)
 	}
 	for name := range o.Given() {
 		if u := o.Get(name).Usage; strings.HasPrefix(u, "ask: ") && verb != "ask" || strings.HasPrefix(u, "embed: ") && verb != "embed" || strings.HasPrefix(u, "serve: ") && verb != "serve" {
@@ -126,14 +120,14 @@ func (o *options) read(args []string) (verb string, err error) {
 			}
 		}
 	}
-	o.question = strings.TrimSpace(strings.Join(append(words, o.question), " "))
+	o.question = strings.TrimSpace(strings.Join(append(o.Args(), o.question), " "))
 	switch {
 	case !slices.Contains([]string{"embed", "ask", "serve", "mcp"}, verb):
 		return "", usage.Errorf("%q is no command; use embed, ask, serve or mcp, and see `search help`", verb)
 	case verb == "ask" && (o.question == "" || utf8.RuneCountInString(o.question) > maxQuestion):
 		return "", usage.Errorf("ask: write a question of at most %d letters", maxQuestion)
-	case verb != "ask" && len(words) > 0:
-		return "", usage.Errorf("%s takes nothing but flags, not %q; see `search help`", verb, words[0])
+	case verb != "ask" && o.NArg() > 0:
+		return "", usage.Errorf("%s takes nothing but flags, not %q; see `search help`", verb, o.Arg(0))
 	}
 	if err := o.Check(); err != nil {
 		return "", err

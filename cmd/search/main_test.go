@@ -30,7 +30,7 @@ type answer struct {
 func crawl(t *testing.T, args string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, 0, cli.Main(strings.Fields("--job=docs --web=demo --log-level=error "+args), &stdout, &stderr), "%s: %s%s", args, &stdout, &stderr)
+	require.Equal(t, 0, cli.Program{}.Main(strings.Fields("--job=docs --web=demo --log-level=error "+args), &stdout, &stderr), "%s: %s%s", args, &stdout, &stderr)
 }
 
 // here runs the program in this process.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"io"
 	"net/url"
 	"os"
@@ -100,7 +101,7 @@ func (o *Options) place() error {
 		return usage.Errorf("--env=%s: without --store there is no {env} to fill; add --store=r2://newsfork-datasets-{env}", o.Env)
 	case o.Store == "":
 		j := o.Target()
-		o.Store, o.Sample, o.Fresh = defaultStore, !j.SQL, j.SQL
+		o.Store, o.Sample, o.Fresh = cmp.Or(o.home, defaultStore), !j.SQL, j.SQL
 	case o.Store == "mem://": // the one without a name
 		o.Store = "mem://default"
 	case strings.Contains(o.Store, "{env}"):

@@ -200,17 +200,24 @@ func TestHelpAndVersion(t *testing.T) {
 		}
 	}
 	seed := []string{"-concurrency", "(default 64)", "-host-delay", "(default 200ms)", "-until", "-report", "--endpoint", "SEED_HOST_DELAY"}
-	f("help", append(seed, "pipeline runs", "pipeline dead-letters", "pipeline help"), nil)
-	f("--help", append(seed, "pipeline runs"), nil)
-	f("-h", seed, nil)
-	f("help seed", seed, []string{"-delete-verified", "-dry-run"})
+	for _, args := range []string{"", "help", "--help", "-h"} {
+		f(args, []string{"seed docs catalog news migrate", "runs", "errors", "status [RUN]", "completion SHELL"}, []string{"-concurrency"})
+		if n := strings.Count(here(t, args).stdout, "\n"); n > 25 {
+			t.Errorf("%q: %d lines", args, n)
+		}
+	}
+	f("help seed", append(seed, "--help-all shows all 4"), []string{"-delete-verified", "-dry-run", "-robots-cache", "-parallel-fetch"})
+	f("help seed --help-all", append(seed, "-robots-cache", "-server-delay"), []string{"-delete-verified", "-parallel-fetch"})
+	f("seed --help-all", []string{"-robots-cache"}, nil)
+	f("plan seed --help", []string{"seed-engine plan seed [flags]", "-until"}, nil)
+	f("help catalog", []string{"-host-delay", "(default 1s)"}, []string{"-savers"})
 	f("help migrate", []string{"-delete-verified", "-dry-run", "(default true)", "-store", "-country"}, []string{"-homepage", "-concurrency"})
-	f("help runs", []string{"show ID", "cancel|pause|resume", "--store"}, nil)
-	f("runs --help", []string{"show ID"}, nil)
-	f("help dead-letters", []string{"replay", "show ID", "--store"}, nil)
-	f("dead-letters -h", []string{"replay"}, nil)
+	f("help runs", []string{"show RUN", "cancel RUN", "pause RUN", "resume RUN", "--store"}, nil)
+	f("runs --help", []string{"show RUN"}, nil)
+	f("help errors", []string{"retry [ID…]", "show ID", "--store"}, nil)
+	f("dead-letters -h", []string{"retry [ID…]"}, nil)
 	f("help version", []string{"version"}, nil)
-	f("version", []string{"seed-engine "}, []string{"\n\n"})
+	f("version", []string{"seed-engine ", "commit ", "\ngo1.", "\nBeam "}, []string{"\n\n"})
 	if left := tree(t, "."); len(left) > 0 {
 		t.Errorf("help made %q", left)
 	}

@@ -2,138 +2,71 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
-	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
-const runsUsage = `pipeline runs [list]              the runs of a store, newest first
-pipeline runs show ID             state, lanes and report of one run as JSON, with the newest
-                                  warnings and errors of its workers
-pipeline runs log ID              the log of the run and its workers, as JSON lines
-pipeline runs cancel|pause|resume ID
-controls a run on any machine, through the store
-pipeline runs purge --older-than=90d [--job=JOB]
-                                  removes runs that ended before that, with their reports and logs,
-                                  and dead letters whose last failure was before that
-`
-
-const controlFlags = `
-  --store=URL    the store (default: ./out, where the sample bucket was copied to)
-  --db=DSN       dead-letters replay of docs, catalog and news: their database
-  --env=NAME     dev, staging or prod: fills {env} in --store
-  --config=FILE  YAML file with flags; SEED_STORE, SEED_ENV … go before it
-`
-
-// words separates a sub-command's words from its flags, which may come in any order.
-func words(f *flag.FlagSet, args []string) ([]string, error) {
-	var out []string
-	for {
-		if err := f.Parse(args); err != nil {
-			return nil, usage.Errorf("%s: %w; see `help %s`", f.Name(), err, f.Name())
-		}
-		if f.NArg() == 0 {
-			return out, nil
-		}
-		out, args = append(out, f.Arg(0)), f.Args()[1:]
+// runs makes the commands that show and control runs.
+func (p *program) runs() *cobra.Command {
+	var asJSON bool
+	all := func(use string) *cobra.Command {
+		return p.ofStore(use, "the runs, newest first; log, cancel, pause, resume or rm one", jsonLines(&asJSON), func(ctx context.Context, s store.Store, _ []string) error {
+			return listRuns(ctx, s, asJSON, p.stdout, func(ledger.Run) bool { return true })
+		})
 	}
+	one := func(verb, short string, do func(context.Context, store.Store, ledger.Run) error) *cobra.Command {
+		return p.ofStore(verb+" RUN", short, nil, func(ctx context.Context, s store.Store, w []string) error {
+			run, err := runNamed(ctx, s, w[0])
+			if err != nil {
+				return err
+			}
+			return do(ctx, s, run)
+		})
+	}
+	c, ls := all("runs"), all("ls")
+	ls.Aliases = []string{"list"}
+	c.AddCommand(ls,
+		one("show", "state, lanes and report of a run as JSON, with the newest warnings and errors of its workers", p.showRun),
+		one("log", "the log of a run and its workers, as JSON lines", p.showLog), p.removeRuns())
+	for _, verb := range []string{"cancel", "pause", "resume"} {
+		c.AddCommand(one(verb, verb+" a run on any machine, through the store", func(ctx context.Context, s store.Store, run ledger.Run) error {
+			return control(ctx, s, run, verb, p.stdout)
+		}))
+	}
+	return c
 }
 
-// readCommand reads a sub-command: its words, the flags of f, and those flags of runs
-// that are named.
-func (o *Options) readCommand(f *flag.FlagSet, args []string, names ...string) (w []string, err error) {
-	launch.AddBeamFlags(o.Flags.FlagSet)
-	f.SetOutput(io.Discard)
-	for _, name := range names {
-		f.Var(o.Flags.Lookup(name).Value, name, "")
-	}
-	if w, err = words(f, args); err != nil {
-		return nil, err
-	}
-	given := map[string]bool{}
-	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
-	if err := o.layers(given); err != nil {
-		return nil, err
-	}
-	return w, o.Flags.Check()
+// jsonLines is the option of commands that list.
+func jsonLines(v *bool) func(*option.Set) {
+	return func(s *option.Set) { s.Yes(v, "json", false, "JSON: one object a line") }
 }
 
-// controlOptions reads the options of a sub-command: those that name the store,
-// and the flags in more.
-func controlOptions(f *flag.FlagSet, args []string, more ...string) (o Options, w []string, err error) {
-	newFlags(&o)
-	o.Job = "" // all jobs, unless --job names one
-	if w, err = o.readCommand(f, args, append(more, "store", "raw-prefix", "results-prefix", "env", "config")...); err != nil {
-		return o, nil, err
+// runNamed is the run of that id.
+func runNamed(ctx context.Context, s store.Store, id string) (ledger.Run, error) {
+	if !ledger.IsName(id) {
+		return ledger.Run{}, usage.Errorf("%q is no run's id; `runs` lists them", id)
 	}
-	if err := o.place(); err != nil {
-		return o, nil, err
-	}
-	o.Sample = false // a store that does not exist yet has no runs
-	return o, w, nil
-}
-
-func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f := flag.NewFlagSet("runs", flag.ContinueOnError)
-	older, of := f.String("older-than", "", ""), f.String("job", "", "")
-	o, w, err := controlOptions(f, args)
-	if err != nil {
-		return err
-	}
-	verb := "list"
-	if len(w) > 0 {
-		verb = w[0]
-	}
-	if verb == "purge" {
-		if len(w) > 1 {
-			return usage.Errorf("runs purge takes no id, but --older-than=90d; see `help runs`")
-		}
-		return purgeRuns(ctx, o, *older, *of, stdout, stderr)
-	}
-	if *older+*of != "" {
-		return usage.Errorf("--older-than and --job are for runs purge")
-	}
-	_, controls := actions[verb]
-	if (verb == "list" && len(w) > 1) || (verb != "list" && len(w) != 2) || (verb != "list" && verb != "show" && verb != "log" && !controls) {
-		return usage.Errorf("runs %s: write runs list, runs purge, or runs show|log|cancel|pause|resume ID; see `help runs`", strings.Join(w, " "))
-	}
-	if len(w) > 1 && !ledger.IsName(w[1]) {
-		return usage.Errorf("%q is no run's id; `runs` lists them", w[1])
-	}
-	s, err := launch.OpenStore(ctx, &o.Options, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.Close() }()
-	if verb == "list" {
-		return listRuns(ctx, s, stdout)
-	}
-	run, err := ledger.Load(ctx, s, w[1])
+	run, err := ledger.Load(ctx, s, id)
 	if errors.Is(err, store.ErrNotExist) {
-		return usage.Errorf("there is no run %s in this store; `runs` lists them", w[1])
+		err = usage.Errorf("there is no run %s in this store; `runs` lists them", id)
 	}
-	if err != nil {
-		return err
-	}
-	switch verb {
-	case "log":
-		return showLog(ctx, s, run, stdout)
-	case "show":
-		return showRun(ctx, s, run, stdout)
-	}
-	return control(ctx, s, run, verb, stdout)
+	return run, err
 }
 
 // actions are the verbs of `runs` that control a run.
@@ -154,64 +87,100 @@ func control(ctx context.Context, s store.Store, run ledger.Run, verb string, st
 	return err
 }
 
-func showRun(ctx context.Context, s store.Store, run ledger.Run, stdout io.Writer) error {
-	j, _ := pipeline.Named(run.Job)
-	report, err := ledger.ReportSoFar(ctx, s, j.Job, run, time.Now())
+func (p *program) showRun(ctx context.Context, s store.Store, run ledger.Run) error {
+	report, err := reportOf(ctx, s, run)
 	if err != nil {
 		return err
 	}
-	if run.Async && j.Extend != nil { // the launcher did not wait for the end, so it has not extended the report
-		if err := j.Extend(ctx, s, &report); err != nil {
-			return err
-		}
-	}
-	if report.Workers, err = ledger.ReadWorkers(ctx, s, run.RunID); err != nil {
-		return err
-	}
-	return report.WriteJSON(stdout)
+	return report.WriteJSON(p.stdout)
 }
 
-func listRuns(ctx context.Context, s store.Store, stdout io.Writer) error {
-	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(t, "RUN\tJOB\tRUNNER\tSTATE\tSTARTED\tFINISHED\tERROR"); err != nil {
-		return err
+// reportOf is a run's report so far.
+func reportOf(ctx context.Context, s store.Store, run ledger.Run) (report ledger.Report, err error) {
+	j, _ := pipeline.Named(run.Job)
+	if report, err = ledger.ReportSoFar(ctx, s, j.Job, run, time.Now()); err != nil {
+		return report, err
 	}
-	for r, err := range ledger.List(ctx, s) {
+	if run.Async && j.Extend != nil { // the launcher did not wait for the end, so it has not extended the report
+		if err := j.Extend(ctx, s, &report); err != nil {
+			return report, err
+		}
+	}
+	report.Workers, err = ledger.ReadWorkers(ctx, s, run.RunID)
+	return report, err
+}
+
+func listRuns(ctx context.Context, s store.Store, asJSON bool, stdout io.Writer, wanted func(ledger.Run) bool) error {
+	return list(asJSON, stdout, func(yield func(ledger.Run, error) bool) {
+		for r, err := range ledger.List(ctx, s) {
+			if err != nil && r.RunID != "" { // a run that cannot be read does not end the list
+				r.State, err = "unreadable", nil
+			}
+			if (err != nil || wanted(r)) && !yield(r, err) {
+				return
+			}
+		}
+	}, "RUN\tJOB\tRUNNER\tSTATE\tSTARTED\tFINISHED\tERROR", func(r ledger.Run) []string {
 		finished := "-"
-		switch {
-		case err != nil && r.RunID == "":
-			return err
-		case err != nil:
-			r.State = "unreadable"
-		case !r.FinishedAt.IsZero():
+		if !r.FinishedAt.IsZero() {
 			finished = r.FinishedAt.Format(time.RFC3339)
 		}
-		if err := row(t, r.RunID, r.Job, r.Runner, string(r.State), r.StartedAt.Format(time.RFC3339), finished, cut(r.Error)); err != nil {
+		return []string{r.RunID, r.Job, r.Runner, string(r.State), r.StartedAt.Format(time.RFC3339), finished, cut(r.Error)}
+	})
+}
+
+// list prints things as a table, or as JSON lines.
+func list[T any](asJSON bool, stdout io.Writer, all iter.Seq2[T, error], head string, cells func(T) []string) error {
+	t, e := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0), json.NewEncoder(stdout)
+	if !asJSON {
+		if _, err := fmt.Fprintln(t, head); err != nil {
 			return err
+		}
+	}
+	for x, err := range all {
+		if err == nil && asJSON {
+			err = e.Encode(x)
+		} else if err == nil {
+			err = row(t, cells(x)...)
+		}
+		if err != nil {
+			return errors.Join(err, t.Flush())
 		}
 	}
 	return t.Flush()
 }
 
-// purgeRuns removes old runs. A server with a retention does the same by itself.
-func purgeRuns(ctx context.Context, o Options, older, job string, stdout, stderr io.Writer) error {
-	age, err := days(older)
-	if err != nil {
-		return usage.Errorf("--older-than=%s: write a number of days, such as 90d, or hours, such as 36h", older)
+// removeRuns makes the command that removes old runs. A server with a retention does the same by itself.
+func (p *program) removeRuns() *cobra.Command {
+	var older string
+	c := p.ofStore("rm", "remove runs that ended long ago, with their reports and logs, and dead letters whose last failure was before that",
+		func(s *option.Set) { s.Text(&older, "older-than", "", "how long ago, such as 90d or 36h") },
+		func(ctx context.Context, s store.Store, _ []string) error {
+			age, err := days(older)
+			if err != nil {
+				return usage.Errorf("--older-than=%s: write a number of days, such as 90d, or hours, such as 36h", older)
+			}
+			if _, err := p.jobsNamed(); err != nil {
+				return err
+			}
+			done, err := ledger.Purge(ctx, s, p.o.Job, time.Now().Add(-age))
+			_, werr := fmt.Fprintf(p.stdout, "removed %d runs and %d dead letters\n", done.Runs, done.DeadLetters)
+			return errors.Join(err, werr)
+		}, "job")
+	c.Aliases = []string{"purge"}
+	return c
+}
+
+// jobsNamed are the jobs that --job names: all without it.
+func (p *program) jobsNamed() ([]pipeline.Job, error) {
+	if p.o.Job == "" {
+		return p.o.Jobs, nil
 	}
-	if _, ok := pipeline.Named(job); job != "" && !ok {
-		return pipeline.NoJob(job)
+	j, ok := pipeline.Find(p.o.Jobs, p.o.Job)
+	if !ok {
+		return nil, pipeline.NoJob(p.o.Job)
 	}
-	s, err := launch.OpenStore(ctx, &o.Options, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.Close() }()
-	p, err := ledger.Purge(ctx, s, job, time.Now().Add(-age))
-	if _, werr := fmt.Fprintf(stdout, "removed %d runs and %d dead letters\n", p.Runs, p.DeadLetters); werr != nil {
-		return errors.Join(err, werr)
-	}
-	return err
+	return []pipeline.Job{j}, nil
 }
 
 // days parses 90d, or a duration in Go's form.
@@ -238,7 +207,7 @@ func cut(text string) string {
 	return text
 }
 
-func showLog(ctx context.Context, s store.Store, run ledger.Run, stdout io.Writer) error {
+func (p *program) showLog(ctx context.Context, s store.Store, run ledger.Run) error {
 	b, err := ledger.ReadLog(ctx, s, run.RunID)
 	if errors.Is(err, store.ErrNotExist) {
 		return usage.Errorf("run %s has no log: it ended before it wrote one, or its log was removed because of its age", run.RunID)
@@ -246,7 +215,7 @@ func showLog(ctx context.Context, s store.Store, run ledger.Run, stdout io.Write
 	if err != nil {
 		return err
 	}
-	_, err = stdout.Write(b)
+	_, err = p.stdout.Write(b)
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -14,107 +13,70 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
-	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
-const deadLettersUsage = `pipeline dead-letters [list] [--job=NAME] [--run=ID] [--state=open|dismissed|all]
-                                  of all jobs, unless one is named; open ones, unless --state says so
-pipeline dead-letters show ID [--job=NAME]
-pipeline dead-letters replay [ID …] [--job=NAME] [--run=ID]
-                                  lets the next runs of their jobs try again
-pipeline dead-letters dismiss ID … --note=TEXT [--job=NAME]
-                                  nothing will be done about it: it is not listed and not replayed any
-                                  more, until the same input fails again
-pipeline dead-letters reopen ID … [--job=NAME]
-                                  takes a dismissal back
-`
-
-func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f := flag.NewFlagSet("dead-letters", flag.ContinueOnError)
-	run, state, note := f.String("run", "", ""), f.String("state", "", ""), f.String("note", "", "")
-	o, w, err := controlOptions(f, args, "job", "db")
-	if err != nil {
-		return err
+// errors makes the commands of dead letters: failures that need attention.
+func (p *program) errors() *cobra.Command {
+	var (
+		asJSON           bool
+		run, state, note string
+	)
+	ofRun := func(s *option.Set) { s.Text(&run, "run", "", "only those of this run") }
+	letters := func(use, short string, own func(*option.Set), do func(ctx context.Context, s store.Store, of []pipeline.Job, ids []string) error) *cobra.Command {
+		return p.ofStore(use, short, own, func(ctx context.Context, s store.Store, w []string) error {
+			of, err := p.jobsNamed()
+			if err != nil {
+				return err
+			}
+			for _, id := range w {
+				if !ledger.IsName(id) {
+					return usage.Errorf("%q is no dead letter's id; `errors` lists them", id)
+				}
+			}
+			return do(ctx, s, of, w)
+		}, "job", "db")
 	}
-	of := pipeline.All()
-	if o.Job != "" {
-		j, ok := pipeline.Named(o.Job)
-		if !ok {
-			return pipeline.NoJob(o.Job)
-		}
-		of = []pipeline.Job{j}
+	all := func(use string) *cobra.Command {
+		return letters(use, "failures that need attention; show, retry or dismiss one", func(s *option.Set) {
+			ofRun(s)
+			jsonLines(&asJSON)(s)
+			s.Text(&state, "state", ledger.OpenLetters, "which ones").OneOf(ledger.OpenLetters, ledger.DismissedLetters, "all")
+		}, func(ctx context.Context, s store.Store, of []pipeline.Job, _ []string) error {
+			return listDeadLetters(ctx, s, of, ledger.DeadLetterQuery{RunID: run, State: strings.TrimSuffix(state, "all")}, asJSON, p.stdout)
+		})
 	}
-	verb := "list"
-	if len(w) > 0 {
-		verb, w = w[0], w[1:]
-	}
-	if err := checkLetterWords(verb, w, *state, *note); err != nil {
-		return err
-	}
-	for _, id := range w {
-		if !ledger.IsName(id) {
-			return usage.Errorf("%q is no dead letter's id; `dead-letters list` lists them", id)
-		}
-	}
-	s, err := launch.OpenStore(ctx, &o.Options, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.Close() }()
-	switch verb {
-	case "show":
-		return showDeadLetter(ctx, s, o, of, w[0], stdout)
-	case "replay":
-		return replay(ctx, s, o, of, *run, w, stdout)
-	case "dismiss":
-		return dismiss(ctx, s, o, of, w, &ledger.Dismissal{At: time.Now(), By: person(), Note: *note}, stdout)
-	case "reopen":
-		return dismiss(ctx, s, o, of, w, nil, stdout)
-	}
-	return listDeadLetters(ctx, s, of, ledger.DeadLetterQuery{RunID: *run, State: letterStates[*state]}, stdout)
-}
-
-// letterStates are what --state may be; "" is the default.
-var letterStates = map[string]string{"": ledger.OpenLetters, ledger.OpenLetters: ledger.OpenLetters, ledger.DismissedLetters: ledger.DismissedLetters, "all": ""}
-
-// checkLetterWords checks what follows `dead-letters`.
-func checkLetterWords(verb string, ids []string, state, note string) error {
-	least, most := 0, len(ids)
-	switch verb {
-	case "list":
-		most = 0
-	case "show":
-		least, most = 1, 1
-	case "dismiss", "reopen":
-		least = 1
-	case "replay":
-	default:
-		least = len(ids) + 1
-	}
-	if len(ids) < least || len(ids) > most {
-		return usage.Errorf("dead-letters %s: write dead-letters list, show ID, replay [ID …], dismiss ID … --note=TEXT, or reopen ID …; see `help dead-letters`", strings.Join(append([]string{verb}, ids...), " "))
-	}
-	_, known := letterStates[state]
-	switch {
-	case !known:
-		return usage.Errorf("--state=%s: use open, dismissed or all", state)
-	case state != "" && verb != "list":
-		return usage.Errorf("--state is for dead-letters list")
-	case verb == "dismiss" && strings.TrimSpace(note) == "":
-		return usage.Errorf("dead-letters dismiss: say by --note=TEXT why nothing will be done about it")
-	case note != "" && verb != "dismiss":
-		return usage.Errorf("--note is for dead-letters dismiss")
-	case len(note) > ledger.MaxNote:
-		return usage.Errorf("--note: write at most %d bytes", ledger.MaxNote)
-	}
-	return nil
+	c, ls := all("errors"), all("ls")
+	c.Aliases, ls.Aliases = []string{"dead-letters"}, []string{"list"}
+	retry := letters("retry [ID…]", "let the next runs of their jobs try again: those named, or all", ofRun,
+		func(ctx context.Context, s store.Store, of []pipeline.Job, ids []string) error {
+			return replay(ctx, s, p.o, of, run, ids, p.stdout)
+		})
+	retry.Aliases = []string{"replay"}
+	c.AddCommand(ls, retry,
+		letters("show ID", "a dead letter as JSON", nil, func(ctx context.Context, s store.Store, of []pipeline.Job, ids []string) error {
+			return showDeadLetter(ctx, s, p.o, of, ids[0], p.stdout)
+		}),
+		letters("dismiss ID…", "nothing will be done about it: it is not listed and not tried again, until the same input fails again",
+			func(s *option.Set) { s.Text(&note, "note", "", "why nothing will be done about it") },
+			func(ctx context.Context, s store.Store, of []pipeline.Job, ids []string) error {
+				if strings.TrimSpace(note) == "" || len(note) > ledger.MaxNote {
+					return usage.Errorf("errors dismiss: say by --note=TEXT why nothing will be done about it, in at most %d bytes", ledger.MaxNote)
+				}
+				return dismiss(ctx, s, p.o, of, ids, &ledger.Dismissal{At: time.Now(), By: person(), Note: note}, p.stdout)
+			}),
+		letters("reopen ID…", "take a dismissal back", nil, func(ctx context.Context, s store.Store, of []pipeline.Job, ids []string) error {
+			return dismiss(ctx, s, p.o, of, ids, nil, p.stdout)
+		}))
+	return c
 }
 
 // person names who uses the command line.
@@ -191,30 +153,34 @@ func showDeadLetter(ctx context.Context, s store.Store, o Options, of []pipeline
 	return noDeadLetter(o, id)
 }
 
-func listDeadLetters(ctx context.Context, s store.Store, of []pipeline.Job, q ledger.DeadLetterQuery, stdout io.Writer) error {
-	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(t, "ID\tJOB\tKIND\tTRIES\tLAST\tINPUT\tERROR"); err != nil {
-		return err
-	}
+// letter is a dead letter in a list for programs.
+type letter struct {
+	ID string `json:"id"`
+	ledger.DeadLetter
+}
+
+func listDeadLetters(ctx context.Context, s store.Store, of []pipeline.Job, q ledger.DeadLetterQuery, asJSON bool, stdout io.Writer) error {
 	var broken error
-	for _, j := range of {
-		q.Job = j.Name
-		for d, err := range ledger.AllDeadLetters(ctx, s, q) {
-			if err != nil { // a dead letter that cannot be read does not end the list
-				broken = errors.Join(broken, err)
-				continue
-			}
-			text := d.Error
-			if !d.Open() {
-				text = "dismissed by " + d.Dismissed.By + ": " + d.Dismissed.Note
-			}
-			input := cmp.Or(d.Input.DomainID, d.Input.File, d.Input.URL, d.Input.Source)
-			if err := row(t, d.ID(), j.Name, d.Kind, strconv.Itoa(d.Attempts), d.LastAt.Format(time.RFC3339), input, text); err != nil {
-				return err
+	err := list(asJSON, stdout, func(yield func(letter, error) bool) {
+		for _, j := range of {
+			q.Job = j.Name
+			for d, err := range ledger.AllDeadLetters(ctx, s, q) {
+				if err != nil { // a dead letter that cannot be read does not end the list
+					broken = errors.Join(broken, err)
+				} else if !yield(letter{d.ID(), d}, nil) {
+					return
+				}
 			}
 		}
-	}
-	return errors.Join(t.Flush(), broken)
+	}, "ID\tJOB\tKIND\tTRIES\tLAST\tINPUT\tERROR", func(d letter) []string {
+		text := d.Error
+		if !d.Open() {
+			text = "dismissed by " + d.Dismissed.By + ": " + d.Dismissed.Note
+		}
+		input := cmp.Or(d.Input.DomainID, d.Input.File, d.Input.URL, d.Input.Source)
+		return []string{d.ID, d.Job, d.Kind, strconv.Itoa(d.Attempts), d.LastAt.Format(time.RFC3339), input, text}
+	})
+	return errors.Join(err, broken)
 }
 
 // noDeadLetter is the error for ids that no dead letter has.
@@ -222,5 +188,5 @@ func noDeadLetter(o Options, ids string) error {
 	if o.Job != "" {
 		ids += " of job " + o.Job
 	}
-	return usage.Errorf("there is no dead letter %s; `dead-letters list` lists them", ids)
+	return usage.Errorf("there is no dead letter %s; `errors` lists them", ids)
 }

@@ -69,7 +69,7 @@ func TestRealRunsRefuseADemo(t *testing.T) {
 	}
 	assert.Equal(t, before, filesIn(t, dir))
 
-	for _, args := range []string{"--store=b --until=extract", "--store=b --estimate", "runs --store=b", "dead-letters --store=b", "domains --store=b", "changes --job=seed --store=b",
+	for _, args := range []string{"--store=b --until=extract", "--store=b --estimate", "runs --store=b", "dead-letters --store=b", "ls domains --store=b", "changes --job=seed --store=b",
 		"export --what=domains --to=d.csv --store=b", "--job=docs --diff --store=b", "--job=docs --provider=toss-payments --markdown=md --store=b",
 		"--job=news --purge-expired --store=b", "--job=news --reparse --store=b", "--job=news --web=demo --keep-html --publisher=demo-economy --store=b"} {
 		a := start(t, dir, args+map[bool]string{true: quiet}[strings.HasPrefix(args, "--")])

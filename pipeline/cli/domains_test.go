@@ -31,7 +31,7 @@ func TestDomains(t *testing.T) {
 			"--failed --country=us":      nil,
 			"--failed --date=2026-01-28": {"kind-no-such-host-3.org"},
 		} {
-			got := here(t, "domains --json --store="+dir+" "+args)
+			got := here(t, "ls domains --json --store="+dir+" "+args)
 			require.Equal(t, ExitOK, got.code, got.stderr)
 			var names []string
 			for line := range strings.Lines(got.stdout) {
@@ -44,7 +44,7 @@ func TestDomains(t *testing.T) {
 			assert.ElementsMatch(t, want, names, "%s %s", layout, args)
 			assert.Equal(t, want == nil, strings.Contains(got.stderr, "no domain matches"), args)
 		}
-		got = here(t, "domains --failed --store="+dir)
+		got = here(t, "ls domains --failed --store="+dir)
 		table := strings.Split(got.stdout, "\n")
 		require.Len(t, table, 3, got.stdout)
 		assert.Equal(t, []string{"DOMAIN", "COUNTRY", "CATEGORY", "DATE", "AT", "STATE", "REASON", "MESSAGE"}, strings.Fields(table[0]))
@@ -65,7 +65,7 @@ func TestDomainsRefused(t *testing.T) {
 		"--run=last":          "there is no run of the seed job in this store",
 		"--country=Singapore": "two lower-case letters",
 	} {
-		got := here(t, "domains --store="+dir+" "+args)
+		got := here(t, "ls domains --store="+dir+" "+args)
 		assert.Equal(t, ExitUsage, got.code, args)
 		assert.Contains(t, got.stderr, want, args)
 	}

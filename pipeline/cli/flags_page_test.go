@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,7 +19,7 @@ var updateFlags = flag.Bool("update-flags", false, "write docs/reference/flags.m
 // flagList returns a Markdown list of all flags of this program.
 func flagList() string {
 	var b strings.Builder
-	newFlags(new(Options)).VisitAll(func(f *flag.Flag) {
+	newFlags(new(Options)).VisitAll(func(f *pflag.Flag) {
 		b.WriteString("- `--" + f.Name)
 		if f.DefValue != "" && f.DefValue != "false" {
 			b.WriteString("=" + f.DefValue)

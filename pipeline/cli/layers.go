@@ -1,12 +1,13 @@
 package cli
 
 import (
-	"flag"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/spf13/pflag"
 
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -17,7 +18,7 @@ import (
 // the file. An empty variable counts as not set.
 func (o *Options) layers(given map[string]bool) error {
 	var err error
-	o.Flags.VisitAll(func(g *flag.Flag) {
+	o.Flags.VisitAll(func(g *pflag.Flag) {
 		name := option.Variable(g.Name)
 		v := os.Getenv(name)
 		if v == "" || given[g.Name] || err != nil {
@@ -26,12 +27,37 @@ func (o *Options) layers(given map[string]bool) error {
 		if serr := o.Flags.Put(g.Name, v); serr != nil {
 			err = usage.Errorf("environment variable %s=%q is no value for --%s: %w", name, v, g.Name, serr)
 		}
-		given[g.Name] = true
+		given[g.Name], o.from[g.Name] = true, name
 	})
 	if err != nil || o.Config == "" {
 		return err
 	}
 	return o.file(given)
+}
+
+// otherVariables are those that set no option: secrets, and what a server tells the runs that it starts.
+var otherVariables = []string{LastWordsVariable, "SEED_RUN_ID", "SEED_SCHEDULE", "SEED_GITHUB_TOKEN", "SEED_TAG_KEY", "SEED_EMBED_KEY", "SEED_EMBED_MODEL",
+	"SEED_EMBED_URL", "SEED_SERVER_TOKEN", "SEED_SERVER_READ_TOKEN", "SEED_WEBHOOK_URL", "SEED_ALERT_URL", "SEED_ALERT_SECRET", "SEED_SMTP_PASSWORD"}
+
+// names are the names of all options.
+func (o *Options) names() (all []string) {
+	o.Flags.VisitAll(func(f *pflag.Flag) { all = append(all, f.Name) })
+	return all
+}
+
+// strangers says which SEED_ variables of the environment set nothing, with those that were probably meant.
+func (o *Options) strangers() (said []string) {
+	known := slices.Clone(otherVariables)
+	for _, name := range o.names() {
+		known = append(known, option.Variable(name))
+	}
+	for _, e := range os.Environ() {
+		name, v, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(name, "SEED_") && v != "" && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
+			said = append(said, "the variable "+name+" sets nothing"+meant(name, known))
+		}
+	}
+	return said
 }
 
 func (o *Options) file(given map[string]bool) error {
@@ -46,7 +72,7 @@ func (o *Options) file(given map[string]bool) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if o.Flags.Lookup(name) == nil || name == "config" {
-			return usage.Errorf("--config=%s: unknown key %q; keys are the flags' names, `help` lists them", o.Config, name)
+			return usage.Errorf("--config=%s: unknown key %q%s; keys are the flags' names, `help JOB --help-all` lists them", o.Config, name, meant(name, o.names()))
 		}
 		v, ok := scalar(values[name])
 		if !ok {
@@ -58,6 +84,7 @@ func (o *Options) file(given map[string]bool) error {
 		if err := o.Flags.Put(name, v); err != nil {
 			return usage.Errorf("--config=%s: %q is no value for %s: %w", o.Config, v, name, err)
 		}
+		o.from[name] = o.Config
 	}
 	return nil
 }

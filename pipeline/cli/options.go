@@ -1,11 +1,6 @@
 package cli
 
 import (
-	"errors"
-	"flag"
-	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +16,9 @@ import (
 type Options struct {
 	launch.Options
 	Env, Config string
+
+	from map[string]string // where the value of an option comes from, if it is not the default
+	home string            // the store where none is named; "": defaultStore
 }
 
 // newFlags tells the options of all jobs, and sets their defaults in o.
@@ -28,27 +26,27 @@ func newFlags(o *Options) *option.Set {
 	s := option.New("pipeline")
 	s.Text(&o.Job, "job", "seed", "the job: "+usage.Or(pipeline.Names())).Is(option.OneRun | option.Outward)
 	s.Text(&o.Runner, "runner", "direct", "Beam runner: "+strings.Join(launch.Runners, ", ")+" (with --streaming: prism, unless another is given)").
-		OneOf(launch.Runners...).Says("there is no such runner; use one of " + strings.Join(launch.Runners, ", "))
+		OneOf(launch.Runners...).Says("there is no such runner; use one of " + strings.Join(launch.Runners, ", ")).In(option.RunOn)
 	s.Text(&o.Store, "store", "", "bucket with datasets/ and processing/: a directory, file:///dir, s3://bucket/prefix, r2://bucket, gs://bucket, mem://name (default: the sample bucket, copied to ./out)").
-		NotEmpty("name a bucket, or leave it out for the sample").Is(option.Secret)
+		NotEmpty("name a bucket, or leave it out for the sample").Is(option.Secret).In(option.Where)
 	s.Text(&o.Roots.Raw, "raw-prefix", hive.Datasets, "prefix in the store below which raw files are: country=CC/category=…; /: none").NotEmpty("write / for none")
 	s.Text(&o.Roots.Results, "results-prefix", hive.Processing, "prefix in the store below which the results of domains are written").NotEmpty("name a prefix, or leave it out")
 	s.Text(&o.Env, "env", "", "dev, staging or prod: fills {env} in --store").OneOf("dev", "staging", "prod")
 	s.Text(&o.Country, "country", "", "only this country, two lower-case letters").Like("[a-z]{2}").Says("a country is two lower-case letters, such as sg").
-		NotEmpty("name a country, or leave it out for all").Asked("Country", "two lower-case letters, such as sg").SuchAs("sg").Is(option.OneRun | option.Selects)
+		NotEmpty("name a country, or leave it out for all").Asked("Country", "two lower-case letters, such as sg").SuchAs("sg").Is(option.OneRun | option.Selects).In(option.What)
 	s.Text(&o.Category, "category", "", "only this category").Like(`[a-z0-9_\-]{1,64}`).Says("a category is up to 64 lower-case letters, digits, _ and -").
-		NotEmpty("name a category, or leave it out for all").Asked("Category", "such as news").SuchAs("news").Is(option.OneRun | option.Selects)
+		NotEmpty("name a category, or leave it out for all").Asked("Category", "such as news").SuchAs("news").Is(option.OneRun | option.Selects).In(option.What)
 	s.Day(&o.Date, "date", "only this date, YYYY-MM-DD").
-		NotEmpty("name a day, or leave it out for all").Asked("Date", "YYYY-MM-DD").SuchAs("2026-01-28").Is(option.OneRun | option.Selects)
+		NotEmpty("name a day, or leave it out for all").Asked("Date", "YYYY-MM-DD").SuchAs("2026-01-28").Is(option.OneRun | option.Selects).In(option.What)
 	s.Text(&o.URL, "url", "", "docs: crawl this page, and with --depth those below it, without a policy file; news: print this article as JSON, and store nothing").
-		Is(option.OneRun | option.Selects | option.Extent)
-	s.Yes(&o.Force, "force", false, "also do what has its .success").Asked("Do again what is done", "").Is(option.OneRun)
-	s.Yes(&o.Strict, "strict", false, "exit with 4 when the run left dead letters, or providers that are not done").Is(option.Outward)
+		Is(option.OneRun | option.Selects | option.Extent).In(option.What)
+	s.Yes(&o.Force, "force", false, "also do what has its .success").Asked("Do again what is done", "").Is(option.OneRun).In(option.What)
+	s.Yes(&o.Strict, "strict", false, "exit with 4 when the run left dead letters, or providers that are not done").Is(option.Outward).In(option.Output)
 	s.Number(&o.Lanes, "lanes", 0, "number of lanes over which hosts are spread (default: 1 in one process, for seed one per 4 MiB of raw files and at most 128; on a cluster 16 × the parallelism, and for seed at least one per MiB)").
 		Range(1, 100_000)
-	s.Number(&o.Concurrency, "concurrency", 64, "requests in flight, all workers together").Range(1, 10_000)
-	s.Decimal(&o.Rate, "rate", 0, "requests a second, all workers together; 0: no limit").From(0).Says("use 0 for no limit, or requests a second")
-	s.Pause(&o.HostDelay, "host-delay", 200*time.Millisecond, "pause between two requests to one host").From(0).Says("use 0 or more, such as 200ms")
+	s.Number(&o.Concurrency, "concurrency", 64, "requests in flight, all workers together").Range(1, 10_000).In(option.Polite)
+	s.Decimal(&o.Rate, "rate", 0, "requests a second, all workers together; 0: no limit").From(0).Says("use 0 for no limit, or requests a second").In(option.Polite)
+	s.Pause(&o.HostDelay, "host-delay", 200*time.Millisecond, "pause between two requests to one host").From(0).Says("use 0 or more, such as 200ms").In(option.Polite)
 	s.Pause(&o.MaxCrawlDelay, "max-crawl-delay", 30*time.Second, "longest Crawl-delay or Retry-After that is obeyed; a host that asks for more is abandoned for this run").
 		Above(0).Says("use more than 0, such as 30s")
 	s.Decimal(&o.AdaptiveDelay, "adaptive-delay", 0, "lengthen the pause between two requests to a host to so many times its response time, e.g. 5, and after each 429 and 503; 0: off").
@@ -59,60 +57,25 @@ func newFlags(o *Options) *option.Set {
 		Above(0).Says("use requests a second, more than 0")
 	s.Text(&o.Turns, "turns", polite.OwnTurns, "path of the file by which all processes of a machine, of all jobs, take turns at a site; auto: in the folder of the user's caches; off: each process for itself").
 		Like("(?s).+").Says("use auto, off, or the path of a file for all processes of this machine and user")
-	s.Text(&o.Web, "web", "live", "live, or demo: the simulated web that is part of the program, offline").OneOf("live", "demo").Is(option.Extent)
+	s.Text(&o.Web, "web", "live", "live, or demo: the simulated web that is part of the program, offline").OneOf("live", "demo").Is(option.Extent).In(option.Where)
 	s.Text(&o.ConnectTo, "connect-to", "", "host:port that every request is sent to instead of the URL's own")
 	s.Yes(&o.AllowPrivate, "allow-private", false, "allow requests to loopback and private addresses")
 	s.Yes(&o.UnsandboxedBrowser, "allow-unsandboxed-browser", false, "docs and catalog: let the browser that renders pages run without its sandbox: as root, or where the system has none")
-	s.Text(&o.Report, "report", "", "also write the JSON report to this file, or - for standard output").Is(option.OneRun | option.Secret)
+	s.Text(&o.Report, "report", "", "also write the JSON report to this file, or - for standard output").Is(option.OneRun | option.Secret).In(option.Output)
 	s.Other(&o.Estimate, "estimate", "print what a run will cost (requests, bytes, hours, calls to the store and their price), and change nothing; --estimate=json: for programs").Is(option.OneRun | option.Secret)
 	s.Text(&o.Prices, "prices", "", "YAML file with the store's prices, for --estimate and the report (default: public list prices of S3, R2 and GCS)")
 	s.Text(&o.LogFormat, "log-format", "", "text or json, to standard error (default: text on a terminal, else json)").OneOf("text", "json").Is(option.Outward)
 	s.Text(&o.LogLevel, "log-level", "", "debug, info, warn or error (default: warn on a terminal, else info)").
 		Like("(?i)(debug|info|warn|error)").Says("use debug, info, warn or error").Is(option.Outward)
 	s.Text(&o.Progress, "progress", "auto", "auto: a live line on a terminal; off").OneOf("auto", "off").Is(option.OneRun | option.Outward)
-	s.Text(&o.Config, "config", "", "YAML file with any of these flags").Is(option.OneRun | option.Secret)
+	s.Text(&o.Config, "config", "", "YAML file with any of these flags").Is(option.OneRun | option.Secret).In(option.Where)
 	s.Pause(&o.LeaseTTL, "lease-ttl", 30*time.Second, "how long a run's lease lasts after its holder was killed on another machine").From(1)
 	s.Pause(&o.Watch, "watch", 0, "keep running and read new raw files as they come; the interval between two polls, e.g. 1m").Is(option.OneRun | option.Selects)
 	s.Yes(&o.Streaming, "streaming", false, "with --watch: one streaming pipeline (prism, Flink, Dataflow) instead of a batch run for each poll").Is(option.OneRun)
-	s.Text(&o.FlinkREST, "flink-rest", "", "host:port of Flink's JobManager, to warn of too few slots or network buffers")
+	s.Text(&o.FlinkREST, "flink-rest", "", "host:port of Flink's JobManager, to warn of too few slots or network buffers").Is(option.Tuning)
 	s.Yes(&o.SharedFilesystem, "shared-filesystem", false, "all workers see the store's directory under the same path")
-	s.Text(&o.DB, "db", "", "database of docs, catalog and news: sqlite:///path or postgres://… (default: a SQLite file next to a directory store)").Is(option.Secret)
+	s.Text(&o.DB, "db", "", "database of docs, catalog and news: sqlite:///path or postgres://… (default: a SQLite file next to a directory store)").Is(option.Secret).In(option.Where)
 	o.Flags = s
 	o.Jobs = pipeline.Told(s)
 	return s
-}
-
-// parseOptions reads flags, then the environment (SEED_…), then the file, and
-// checks every value before anything is touched.
-func parseOptions(args []string, stderr io.Writer) (Options, error) {
-	var o Options
-	f := newFlags(&o)
-	launch.AddBeamFlags(f.FlagSet)
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return o, err
-		}
-		return o, usage.Errorf("%w; `help` lists the flags", err)
-	}
-	switch word := f.Arg(0); {
-	case f.NArg() == 0:
-	case slices.Contains(pipeline.Names(), word):
-		return o, usage.Errorf("%q is a job; write --job=%[1]s", word)
-	case slices.Contains(commandNames(), word) || word == "help":
-		return o, usage.Errorf("%q is a command; write it before all flags, as in pipeline %[1]s …", word)
-	default:
-		return o, usage.Errorf("%q is no command; use %s, help, or flags alone", word, strings.Join(commandNames(), ", "))
-	}
-	given := f.Given()
-	line := slices.Sorted(maps.Keys(given))
-	if err := o.layers(given); err != nil {
-		return o, err
-	}
-	if err := f.UseDefaults(o.Job, given); err != nil {
-		return o, err
-	}
-	if o.Streaming && !given["runner"] { // of the runners in this process, prism alone runs unbounded graphs
-		o.Runner = "prism"
-	}
-	return o, o.check(line, stderr)
 }

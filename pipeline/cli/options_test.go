@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime"
+	"github.com/spf13/pflag"
 
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
@@ -197,12 +198,26 @@ func TestRefusals(t *testing.T) {
 	}
 	f("--nonsense", "-nonsense", "help")
 	f("--nonsense=1 --store=b", "-nonsense", "help")
-	f("crawl", `"crawl"`, "use runs")
-	f("catalog --store=b", `"catalog" is a job`, "write --job=catalog")
-	f("docs --store=b", "docs takes unblock", "a run of the job: pipeline --job=docs")
-	f("--store=b runs", `"runs" is a command`, "before all flags, as in pipeline runs …")
-	f("--store=b help", `"help" is a command`, "before all flags")
-	f("--force true", `"true"`, "use runs")
+	f("crawl", `"crawl"`, "use seed, docs")
+	f("crawl --store=b", `"crawl"`, "use seed, docs")
+	f("catalogue --store=b", `"catalogue" is no command`, "did you mean catalog?")
+	f("rusn ls --store=b", `"rusn" is no command`, "did you mean runs?")
+	f("runs lst --store=b", `runs "lst" is no command`, "did you mean ls?")
+	f("plan --store=b", "plan: say what, before the flags", "seed, docs, catalog, news or migrate")
+	f("plan", "plan: say what", "seed, docs, catalog, news or migrate")
+	f("rm", "rm: say what", "domain or older-than")
+	f("plan sede --store=b", `plan "sede" is no command`, "did you mean seed?")
+	f("docs https://a.example --store=b", `docs "https://a.example" is no command`, "help docs")
+	f("seed de --store=b", "seed de", "write seed-engine seed")
+	f("--store=b runs", "runs", "write a command before all flags")
+	f("--store=b help", "help", "write a command before all flags")
+	f("--force true", "true", "write a command before all flags")
+	f("seed --contry=sg --store=b", "--contry: there is no such flag", "did you mean country?")
+	f("seed -store=b", "-store=b", "write two dashes: --store=b")
+	f("seed --country", "--country needs a value", "help seed")
+	f("catalog --savers=2 --store=b", "--savers is no flag", "a key of --config and the variable SEED_SAVERS")
+	f("errors --sate=open --store=b", "--sate", "did you mean state?")
+	f("completion tcsh", "completion tcsh", "bash, zsh, fish or powershell")
 	f("--job=crawl", "--job=crawl", "use seed, ")
 	f("--estimate=yes --store=b", "--estimate=yes", "--estimate=json")
 	f("--estimate --watch=1m --store=b", "--watch", "leave --watch out")
@@ -278,10 +293,10 @@ func TestRefusals(t *testing.T) {
 	f("--layout=", "layout", "objects, packed or both")
 	f("--layout=packed --segment-age=0s", "--segment-age=0s", "such as 30s")
 	f("--layout=both --store=b --watch=1m --streaming", "--layout=both", "--streaming")
-	f("compact all", "compact", "help compact")
-	f("purge --store=b", "purge", "registrable domains")
-	f("purge --store=b moh.gov.sg www.moh.gov.sg", "www.moh.gov.sg", "write moh.gov.sg")
-	f("purge --store=b gov.sg.", "gov.sg.", "domain")
+	f("store compact all", "compact", "help store compact")
+	f("rm domain --store=b", "rm domain", "rm domain NAME…")
+	f("rm domain --store=b moh.gov.sg www.moh.gov.sg", "www.moh.gov.sg", "write moh.gov.sg")
+	f("rm domain --store=b gov.sg.", "gov.sg.", "domain")
 	// configuration files
 	f("--config=none.yaml", "none.yaml", "no such file")
 	f("--config=unknown.yaml", `"cuntry"`, "help")
@@ -331,13 +346,13 @@ func TestRefusals(t *testing.T) {
 	f("--runner=dataflow --project=p --region=r --staging_location=gs://b/s --store=b --environment_type=LOOPBACK", "--store=b", "use s3://")
 	// sub-commands
 	f("help nonsense", "nonsense", "use seed, ")
-	f("nonsense", "nonsense", "use runs, dead-letters, alerts, domains, changes, export, embed, search, mcp, materialize, compact, purge, snapshot, removals, bot-page, robots, version, help, or flags alone")
-	f("help seed migrate", "seed migrate", "one word")
-	f("version 2", `"2"`, "nothing")
+	f("nonsense", "nonsense", "use seed, docs, catalog, news, migrate, plan, try, init, watch, demo, status, runs, ls, export, errors, changes, rm, removals, store, config, ")
+	f("help seed migrate", `seed "migrate" is no command`, "help seed")
+	f("version 2", "version 2", "write seed-engine version")
 	f("runs nonsense", "nonsense", "help runs")
 	f("runs show", "runs show", "help runs")
 	f("runs show a b --store=b", "runs show a b", "help runs")
-	f("runs list x --store=b", "runs list x", "help runs")
+	f("runs list x --store=b", "runs ls x", "help runs")
 	f("runs --nonsense", "-nonsense", "help runs")
 	f("runs", "out", "must exist")
 	f("runs --store=b-{env}", "b-{env}", "--env=dev")
@@ -346,9 +361,9 @@ func TestRefusals(t *testing.T) {
 	f("runs show 20260101-000000-000-00000000 --store=b", "no run 20260101", "lists them")
 	f("runs cancel 20260101-000000-000-00000000 --store=b", "no run 20260101", "lists them")
 	f("runs show ../b --store=b", "../b", "lists them")
-	f("dead-letters nonsense", "nonsense", "help dead-letters")
-	f("dead-letters show", "show", "help dead-letters")
-	f("dead-letters list x", "list x", "help dead-letters")
+	f("dead-letters nonsense", "nonsense", "help errors")
+	f("dead-letters show", "show", "help errors")
+	f("dead-letters list x", "ls x", "help errors")
 	f("dead-letters --job=crawl --store=b", "--job=crawl", "use seed, ")
 	f("dead-letters show ../b --store=b", "../b", "lists them")
 	f("dead-letters show abc --store=b", "abc", "lists them")
@@ -372,7 +387,7 @@ func TestRefusedEnvironment(t *testing.T) {
 			t.Chdir(t.TempDir())
 			t.Setenv(name, value)
 			var stdout, stderr bytes.Buffer
-			if code := Main(nil, &stdout, &stderr); code != ExitUsage || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), value) {
+			if code := Main([]string{"--runner=direct"}, &stdout, &stderr); code != ExitUsage || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), value) {
 				t.Errorf("exit %d: %s", code, stderr.String())
 			}
 			if left := tree(t, "."); len(left) > 0 {
@@ -409,7 +424,7 @@ func TestBeamFlags(t *testing.T) {
 	set := map[string]bool{}
 	flag.CommandLine.Visit(func(f *flag.Flag) { set[f.Name] = true })
 	own := newFlags(new(Options))
-	own.VisitAll(func(f *flag.Flag) {
+	own.VisitAll(func(f *pflag.Flag) {
 		// The SDK has a --runner of its own, which stays unset.
 		if set[f.Name] || (flag.Lookup(f.Name) != nil && f.Name != "runner") {
 			t.Errorf("--%s is in flag.CommandLine, and so in the job", f.Name)

@@ -139,7 +139,7 @@ func TestDismissedDeadLetters(t *testing.T) {
 		}
 	}
 	f("dismiss "+d.ID(), ExitUsage, "--note", "")
-	f("dismiss --note=x", ExitUsage, "dismiss ID", "")
+	f("dismiss --note=x", ExitUsage, "dismiss ID…", "")
 	f("dismiss "+d.ID()+" 000000000000 --note=x", ExitUsage, "no dead letter 000000000000", "")
 	f("list", ExitOK, d.ID(), "dismissed")
 	f("dismiss "+d.ID()+" --note=a-picture", ExitOK, "dismissed 1 dead letters", "")
@@ -151,7 +151,7 @@ func TestDismissedDeadLetters(t *testing.T) {
 	f("list --state=all", ExitOK, d.ID(), "")
 	f("list --state=dismissed", ExitOK, ": a-picture", other.ID())
 	f("list --state=shut", ExitUsage, "open, dismissed or all", "")
-	f("show --state=all "+d.ID(), ExitUsage, "--state is for", "")
+	f("show --state=all "+d.ID(), ExitUsage, "--state: there is no such flag", "")
 	f("replay", ExitOK, "opened the inputs of 1 dead letters; the next run of --job=seed", "news")
 	f("replay "+d.ID(), ExitUsage, "was dismissed by", "")
 	f("replay --run=r2 "+other.ID(), ExitUsage, "of run r2", "")

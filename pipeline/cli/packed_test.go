@@ -43,32 +43,32 @@ func TestPurgeOfResults(t *testing.T) {
 		require.NoError(t, os.Chtimes(name, time.Time{}, time.Now().Add(-49*time.Hour)))
 	}
 	for args, want := range map[string]string{
-		"--older-than=2d":                     " remove 0 packed results and 11 objects from before 20",
-		"--older-than=3d":                     " remove 0 packed results and 0 objects from before 20",
-		"--older-than=1ms":                    " remove 3 packed results and 11 objects from before 20",
-		"kind-urlset-1.com kind-urlset-2.com": " remove 2 packed results",
+		"older-than 2d":  " remove 0 packed results and 11 objects from before 20",
+		"older-than 3d":  " remove 0 packed results and 0 objects from before 20",
+		"older-than 1ms": " remove 3 packed results and 11 objects from before 20",
+		"domain kind-urlset-1.com kind-urlset-2.com": " remove 2 packed results",
 	} {
-		a := here(t, "purge --dry-run --store="+b+" "+args)
+		a := here(t, "rm "+args+" --dry-run --store="+b)
 		require.Equal(t, ExitOK, a.code, a.stderr)
 		require.Contains(t, a.stdout, "would"+want, args)
 		require.Equal(t, files, contents(t, b), args)
 	}
 	for args, want := range map[string]string{
-		"--older-than=old":           "write a number of days, such as 90d",
-		"--older-than=0d":            "write a number of days, such as 90d",
-		"--older-than=2d gov.sg.com": "purge takes domains, or --older-than=90d, not both",
-		"--dry-run":                  "purge needs registrable domains, such as `purge moh.gov.sg`, or --older-than=90d",
+		"older-than old":           "write a number of days, such as 90d",
+		"older-than 0d":            "write a number of days, such as 90d",
+		"older-than 2d gov.sg.com": "write seed-engine rm older-than AGE",
+		"domain --dry-run":         "write seed-engine rm domain NAME…",
 	} {
-		a := here(t, "purge --store="+b+" "+args)
+		a := here(t, "rm "+args+" --store="+b)
 		require.Equal(t, ExitUsage, a.code, args)
 		require.Contains(t, a.stderr, want, args)
 	}
-	require.Equal(t, ExitUsage, here(t, "compact --dry-run --store="+b).code)
+	require.Equal(t, ExitUsage, here(t, "store compact --dry-run --store="+b).code)
 
-	a = here(t, "purge --older-than=2d --store="+b)
+	a = here(t, "rm older-than 2d --store="+b)
 	require.Equal(t, ExitOK, a.code, a.stderr)
 	require.Contains(t, a.stdout, "removed 0 packed results and 11 objects from before 20")
-	a = here(t, "purge --older-than=1ms --store="+b)
+	a = here(t, "rm older-than 1ms --store="+b)
 	require.Contains(t, a.stdout, "removed 3 packed results and 0 objects from before 20")
 	for name := range contents(t, b) {
 		require.NotContains(t, name, "/processing/")

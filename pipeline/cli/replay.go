@@ -67,7 +67,7 @@ func toReplay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, 
 			case run != "" && !d.FailedIn(run):
 				return nil, noDeadLetter(o, d.ID()+" of run "+run)
 			case !d.Open():
-				return nil, usage.Errorf("dead letter %s was dismissed by %s (%s); `dead-letters reopen %s` takes that back", d.ID(), d.Dismissed.By, d.Dismissed.Note, d.ID())
+				return nil, usage.Errorf("dead letter %s was dismissed by %s (%s); `errors reopen %s` takes that back", d.ID(), d.Dismissed.By, d.Dismissed.Note, d.ID())
 			}
 		}
 		return letters, err

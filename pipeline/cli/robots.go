@@ -5,69 +5,57 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/newsfork/seed-engine/pipeline"
-	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
-const robotsUsage = `pipeline robots URL [--job=NAME] [--agent=TOKEN] [--json]
-                                  fetches the robots.txt of the URL's host, and nothing else, and
-                                  prints whether the crawler may fetch the URL, and by which line
-
-  --job=NAME       whose name counts: the jobs have different User-Agents (default: seed)
-  --agent=TOKEN    another crawler's name; the request is still sent under the job's own
-  --json           as JSON
-  --web=demo       asks the simulated web; --connect-to, --allow-private, --host-delay,
-                   --max-crawl-delay, --turns and --config as for runs
-
-Exit code 0: allowed; 3: disallowed; 1: robots.txt cannot be fetched; 2: wrong usage.
-Where the crawl delay is longer than --max-crawl-delay, a run visits no allowed URL either:
-the line "not visited" says so, and "crawl_delay_too_long" in JSON.
-`
-
-// errDisallowed ends robotsCommand for a URL that may not be fetched.
+// errDisallowed ends try for a URL that may not be fetched.
 var errDisallowed = errors.New("robots.txt disallows the URL")
 
-// robotsCommand prints what a site's robots.txt says about a URL.
-func robotsCommand(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	var o Options
-	newFlags(&o)
-	f := flag.NewFlagSet("robots", flag.ContinueOnError)
-	agent, asJSON := f.String("agent", "", ""), f.Bool("json", false, "")
-	w, err := o.readCommand(f, args, "job", "web", "connect-to", "allow-private", "host-delay", "max-crawl-delay", "turns", "config")
-	if err != nil {
+// asking are the options of commands that send a request or two.
+var asking = []string{"web", "connect-to", "allow-private", "max-crawl-delay", "turns", "config"}
+
+// try makes the command that says what a run would make of a URL.
+func (p *program) try() *cobra.Command {
+	var (
+		agent  string
+		asJSON bool
+	)
+	return p.command("try URL", "may it be fetched, and what would be read of it", func(s *option.Set) {
+		s.Text(&agent, "agent", "", "another crawler's name; the request is still sent under the job's own")
+		s.Yes(&asJSON, "json", false, "the answer of robots.txt as JSON")
+	}, func(ctx context.Context, w []string) error {
+		p.o.Job = cmp.Or(p.o.Job, "seed")
+		j, ok := pipeline.Find(p.o.Jobs, p.o.Job)
+		if !ok {
+			return pipeline.NoJob(p.o.Job)
+		}
+		if err := errors.Join(p.o.checkWeb(), p.o.checkTurns()); err != nil {
+			return err
+		}
+		a, err := j.AskRobots(ctx, p.o.RunOptions, agent, w[0])
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			e := json.NewEncoder(p.stdout)
+			e.SetIndent("", "  ")
+			err = e.Encode(a)
+		} else {
+			err = writeRobots(p.stdout, a, p.o.MaxCrawlDelay)
+		}
+		if err == nil && !a.Allowed {
+			err = fmt.Errorf("%w (line %d: %s)", errDisallowed, a.Line, a.Rule)
+		}
 		return err
-	}
-	if len(w) != 1 {
-		return usage.Errorf("robots takes one URL; write pipeline robots https://example.org/page")
-	}
-	j, ok := pipeline.Find(o.Jobs, o.Job)
-	if !ok {
-		return pipeline.NoJob(o.Job)
-	}
-	if err := errors.Join(o.checkWeb(), o.checkTurns()); err != nil {
-		return err
-	}
-	a, err := j.AskRobots(ctx, o.RunOptions, *agent, w[0])
-	if err != nil {
-		return err
-	}
-	if *asJSON {
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		err = e.Encode(a)
-	} else {
-		err = writeRobots(stdout, a, o.MaxCrawlDelay)
-	}
-	if err == nil && !a.Allowed {
-		err = fmt.Errorf("%w (line %d: %s)", errDisallowed, a.Line, a.Rule)
-	}
-	return err
+	}, append(asking, "job", "host-delay")...)
 }
 
 func writeRobots(w io.Writer, a pipeline.RobotsAnswer, longest time.Duration) error {

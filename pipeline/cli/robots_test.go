@@ -10,11 +10,11 @@ import (
 	"github.com/newsfork/seed-engine/pipeline"
 )
 
-// pipeline robots says by which line of which group a URL is allowed or not, and its
+// try says by which line of which group a URL is allowed or not, and its
 // exit code says the same to scripts.
 func TestRobotsCommand(t *testing.T) {
 	emptyEnv(t)
-	got := here(t, "robots --web=demo https://kind-crawl-delay-1.com/admin/public/x")
+	got := here(t, "try --web=demo https://kind-crawl-delay-1.com/admin/public/x")
 	assert.Equal(t, ExitOK, got.code, got.stderr)
 	assert.Equal(t, `allowed      https://kind-crawl-delay-1.com/admin/public/x
 agent        Newsfork-SeedEngine/1.0
@@ -27,14 +27,14 @@ sitemap      https://kind-crawl-delay-1.com/sitemap.xml
 
 	// A URL that is allowed, and that no run would visit.
 	long := "https://kind-crawl-delay-long-1.com/a"
-	got = here(t, "robots --web=demo "+long)
+	got = here(t, "try --web=demo "+long)
 	assert.Equal(t, ExitOK, got.code, got.stderr)
 	assert.Contains(t, got.stdout, `
 crawl delay  1m0s
 not visited  that is longer than --max-crawl-delay=30s, so a run asks this host for nothing but robots.txt
 robots.txt   `)
 	for _, args := range []string{"--max-crawl-delay=1m ", "--job=docs "} { // docs waits for any crawl delay
-		got = here(t, "robots --web=demo "+args+long)
+		got = here(t, "try --web=demo "+args+long)
 		assert.Contains(t, got.stdout, "\ncrawl delay  1m0s\nrobots.txt   ", args)
 	}
 
@@ -46,7 +46,7 @@ robots.txt   `)
 		"https://kind-crawl-delay-long-1.com/admin/":               {Line: 4, Rule: "Disallow: /admin/", Group: "*", GroupLines: []int{2}, Agent: "Newsfork-SeedEngine/1.0", Status: 200, CrawlDelay: 60, TooLong: true},
 		"https://me:secret@kind-urlset-1.com/a?utm_source=x#there": {Allowed: true, Group: "*", GroupLines: []int{2}, Agent: "Newsfork-SeedEngine/1.0", Status: 200},
 	} {
-		got := here(t, "robots --json --web=demo "+args)
+		got := here(t, "try --json --web=demo "+args)
 		var a pipeline.RobotsAnswer
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &a), got.stderr)
 		code := ExitOK
@@ -68,17 +68,17 @@ func TestRobotsCommandFails(t *testing.T) {
 		code int
 		says string
 	}{
-		"robots":                              {ExitUsage, "robots takes one URL"},
-		"robots example.org":                  {ExitUsage, "write it with its scheme"},
-		"robots ftp://example.org/":           {ExitUsage, "write an http or https URL"},
-		"robots --turns=/ https://a.example/": {ExitUsage, "name a file with --turns"},
-		"robots --job=x https://a.example/":   {ExitUsage, "there is no such job"},
-		"robots --web=demo --host-delay=0s https://kind-robots-500-1.com/":       {ExitFailed, "answers with status 500"},
-		"robots --web=demo https://kind-redirect-private-1.com/":                 {ExitFailed, "robots.txt cannot be fetched"},
-		"robots --web=demo https://kind-no-such-host-1.com/":                     {ExitFailed, "robots.txt cannot be fetched"},
-		"robots https://127.0.0.1/":                                              {ExitFailed, "unless --allow-private is given"},
-		"robots --web=demo --connect-to=127.0.0.1:1 https://a.example/":          {ExitUsage, "give one"},
-		"robots --web=demo https://kind-urlset-1.com/ https://a.example/ --json": {ExitUsage, "robots takes one URL"},
+		"try":                              {ExitUsage, "write seed-engine try URL"},
+		"try example.org":                  {ExitUsage, "write it with its scheme"},
+		"try ftp://example.org/":           {ExitUsage, "write an http or https URL"},
+		"try --turns=/ https://a.example/": {ExitUsage, "name a file with --turns"},
+		"try --job=x https://a.example/":   {ExitUsage, "there is no such job"},
+		"try --web=demo --host-delay=0s https://kind-robots-500-1.com/":       {ExitFailed, "answers with status 500"},
+		"try --web=demo https://kind-redirect-private-1.com/":                 {ExitFailed, "robots.txt cannot be fetched"},
+		"try --web=demo https://kind-no-such-host-1.com/":                     {ExitFailed, "robots.txt cannot be fetched"},
+		"try https://127.0.0.1/":                                              {ExitFailed, "unless --allow-private is given"},
+		"try --web=demo --connect-to=127.0.0.1:1 https://a.example/":          {ExitUsage, "give one"},
+		"try --web=demo https://kind-urlset-1.com/ https://a.example/ --json": {ExitUsage, "write seed-engine try URL"},
 	} {
 		got := here(t, args)
 		assert.Equal(t, want.code, got.code, args)

@@ -3,16 +3,17 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/explore"
@@ -52,28 +53,57 @@ func (w lastWordsFile) say(err error) {
 	_, _ = w.file.WriteString(ledger.ErrorText(errors.New(usage.OneLine(err)))) // standard error has it too
 }
 
-// Serve reads the options that all runs of a server share: flags in args, then
+// Server is what `serve` does, until ctx ends: see package server. It listens at an address, "": by its configuration, which is in a
+// file, "": none.
+type Server func(ctx context.Context, listen, config string, options ServerOptions, jobs []option.Job) error
+
+// ServerOptions reads the options that all runs of a server share: flags, then
 // the environment, then file, which has values of flags by name. environ passes
 // these options to a run in a child process. They are not passed as flags,
 // because a job refuses the flags of other jobs. find opens where a job keeps what it
 // found. check refuses a run of a job with these flags that would be refused when it starts.
-func Serve(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (s store.Store, environ []string, log *slog.Logger,
+type ServerOptions = func(ctx context.Context, file map[string]string) (s store.Store, environ []string, log *slog.Logger,
+	find explore.Opener, check func(ctx context.Context, job string, flags []string) error, err error)
+
+// serve makes the command that starts the server.
+func (p *program) serve() *cobra.Command {
+	var listen, config string
+	set := option.New("serve")
+	set.Text(&listen, "listen", "", "host:port where it listens (default 127.0.0.1:8787); beyond loopback the environment must have a token in SEED_SERVER_TOKEN").
+		NotEmpty("give an address, or leave it out")
+	set.Text(&config, "config", "", "YAML: listen, flags, schedules, alerts, email, reports, retention, bot").NotEmpty("name a file, or leave it out")
+	c := &cobra.Command{Use: "serve", Short: "the server: dashboard, API, schedules, alerts", Args: words("serve"), DisableFlagsInUseLine: true}
+	c.Long = c.Short + ".\nThe flags of runs apply to every run that it starts. docs/server.md has the variables for alerts and e-mail."
+	lend(c, set, "listen", "")
+	lend(c, set, "config", "")
+	for _, o := range p.o.Flags.All {
+		if set.Lookup(o.Name) == nil {
+			lend(c, p.o.Flags, o.Name, o.Default)
+			c.Flags().Lookup(o.Name).Hidden = o.Group == "" || o.Has(option.OneRun) // they are refused by name
+		}
+	}
+	p.lendBeams(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		for _, o := range set.All {
+			if f := c.Flags().Lookup(o.Name); f.Changed && f.Value.String() == "" {
+				return usage.Errorf("--%s= is empty; %s", o.Name, o.Empty)
+			}
+		}
+		p.mark(c)
+		ctx, stop := signal.NotifyContext(c.Context(), launch.Endings()...)
+		defer stop()
+		return p.Serve(ctx, listen, config, p.serverOptions, Descriptions())
+	}
+	return c
+}
+
+// serverOptions is ServerOptions for the flags of the command line.
+func (p *program) serverOptions(ctx context.Context, file map[string]string) (s store.Store, environ []string, log *slog.Logger,
 	find explore.Opener, check func(ctx context.Context, job string, flags []string) error, err error) {
 	bad := func(err error) (store.Store, []string, *slog.Logger, explore.Opener, func(context.Context, string, []string) error, error) {
 		return nil, nil, nil, nil, nil, err
 	}
-	var o Options
-	newFlags(&o)
-	launch.AddBeamFlags(o.Flags.FlagSet)
-	if err := o.Flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return bad(err)
-		}
-		return bad(usage.Errorf("%w; `pipeline help` lists the flags", err))
-	}
-	if o.Flags.NArg() > 0 {
-		return bad(usage.Errorf("%q: a server takes only flags", o.Flags.Arg(0)))
-	}
+	o := &p.o
 	given := o.Flags.Given()
 	for _, name := range o.Flags.Which(option.OneRun) {
 		if _, inFile := file[name]; given[name] || inFile {
@@ -85,7 +115,7 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 	}
 	for _, name := range slices.Sorted(maps.Keys(file)) {
 		if o.Flags.Lookup(name) == nil {
-			return bad(usage.Errorf("flags: unknown key %q; keys are the flags' names, `pipeline help` lists them", name))
+			return bad(usage.Errorf("flags: unknown key %q%s; keys are the flags' names, `help JOB --help-all` lists them", name, meant(name, o.names())))
 		}
 		if given[name] {
 			continue
@@ -97,7 +127,7 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 	}
 	// Options with which no run could begin are refused now. The flags of jobs
 	// other than seed are checked by the runs of those jobs.
-	if err := o.check(nil, stderr); err != nil {
+	if err := o.check(nil, p.stderr); err != nil {
 		return bad(err)
 	}
 	if strings.HasPrefix(o.Store, "mem://") {
@@ -111,7 +141,7 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 	}
 	log = lane.Logger(o.LogFormat, o.Level())
 	lane.TakeLibraryLines(log)
-	s, err = launch.OpenStore(ctx, &o.Options, stderr)
+	s, err = launch.OpenStore(ctx, &o.Options, p.stderr)
 	find = func(ctx context.Context, job string) (explore.Source, error) { return o.source(ctx, s, job) }
 	check = func(ctx context.Context, job string, flags []string) error {
 		return o.checkRun(ctx, s, given, job, flags)

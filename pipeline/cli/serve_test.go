@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"flag"
 	"io"
 	"strings"
 	"testing"
@@ -37,7 +36,7 @@ func TestServe(t *testing.T) {
 		{nil, map[string]string{"surprise": "x"}, "unknown key"},
 		{nil, map[string]string{"lanes": "x"}, "no value for"},
 		{[]string{"--store=mem://x"}, nil, "each run is a process of its own"},
-		{[]string{"runs"}, nil, "only flags"},
+		{[]string{"runs"}, nil, "write seed-engine serve"},
 		{[]string{"--store=" + dir + "/none"}, nil, "--store"},
 		{[]string{"--runner=drect"}, nil, "there is no such runner"},
 		{[]string{"--concurrency=0"}, nil, "use 1 to 10000"},
@@ -97,8 +96,7 @@ func TestServeChecksRunsOfClusters(t *testing.T) {
 		resetBeam(t)
 		o, err := parseOptions(strings.Fields(line), io.Discard)
 		require.NoError(t, err, line)
-		given := map[string]bool{}
-		o.Flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+		given := o.Flags.Given()
 		assert.NoError(t, o.checkRun(t.Context(), s, given, "seed", []string{"--country=sg"}), line)
 		if o.WorkersElsewhere {
 			assert.NoError(t, o.checkRun(t.Context(), s, given, "docs", []string{"--provider=stripe"}), line)

@@ -56,7 +56,7 @@ func toyJob() pipeline.Job {
 		Purpose: ledger.Purpose{Kept: "greetings", Refused: "deaf"}},
 		Options: func(s *option.Set) {
 			s.Take("lanes")
-			s.Text(&greeting, "greeting", "hello", "what the toy says").NotEmpty("say something").Previews("--greeting=quiet")
+			s.Text(&greeting, "greeting", "hello", "what the toy says").NotEmpty("say something").Previews("--greeting=quiet").In(option.What)
 		},
 		Check: func(*pipeline.RunOptions) error {
 			if greeting == "rude" {
@@ -86,7 +86,7 @@ func TestToyJob(t *testing.T) {
 	dir := t.TempDir()
 
 	t.Run("help", func(t *testing.T) {
-		require.Contains(t, here(t, "help").stdout, "|toy]")
+		require.Contains(t, here(t, "help").stdout, "migrate toy ")
 		own := here(t, "help toy").stdout
 		require.Contains(t, own, "-greeting")
 		require.Contains(t, own, `(default "hello")`)
@@ -97,15 +97,15 @@ func TestToyJob(t *testing.T) {
 	})
 	t.Run("flags", func(t *testing.T) {
 		for args, want := range map[string]string{
-			"--greeting=hi --store=" + dir:                        "--greeting means nothing to --job=seed",
-			"--job=toy --robots-cache=1h --store=" + dir:          "--robots-cache means nothing to --job=toy",
-			"--job=toy --greeting= --store=" + dir:                "--greeting= is empty; say something",
-			"--job=toy --greeting=rude --store=" + dir:            "--greeting=rude: be polite",
-			"--job=toy --dry-run --store=" + dir:                  "--dry-run is for --job=migrate; for a dry run of toy use --greeting=quiet",
-			"--job=docs --dry-run --store=" + dir:                 "--dry-run means nothing to --job=docs",
-			"--job=toy --watch=1m --store=" + dir:                 "--watch means nothing to --job=toy",
-			"dead-letters --job=tic --store=" + dir:               "migrate or toy",
-			"runs purge --older-than=1d --job=tic --store=" + dir: "migrate or toy",
+			"--greeting=hi --store=" + dir:                     "--greeting means nothing to --job=seed",
+			"--job=toy --robots-cache=1h --store=" + dir:       "--robots-cache means nothing to --job=toy",
+			"--job=toy --greeting= --store=" + dir:             "--greeting= is empty; say something",
+			"--job=toy --greeting=rude --store=" + dir:         "--greeting=rude: be polite",
+			"--job=toy --dry-run --store=" + dir:               "--dry-run is for --job=migrate; for a dry run of toy use --greeting=quiet",
+			"--job=docs --dry-run --store=" + dir:              "--dry-run means nothing to --job=docs",
+			"--job=toy --watch=1m --store=" + dir:              "--watch means nothing to --job=toy",
+			"dead-letters --job=tic --store=" + dir:            "migrate or toy",
+			"runs rm --older-than=1d --job=tic --store=" + dir: "migrate or toy",
 		} {
 			a := here(t, args)
 			require.Equal(t, ExitUsage, a.code, args)

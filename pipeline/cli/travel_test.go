@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding"
 	"encoding/json"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/pipeline"
@@ -87,7 +87,7 @@ func TestOptionsTravel(t *testing.T) {
 		}
 		o, plain := encoded()
 		t.Run(j.Name, func(t *testing.T) { wholly(t, reflect.TypeOf(workerConfig(o)), j.Name, map[reflect.Type]bool{}) })
-		newFlags(new(Options)).VisitAll(func(f *flag.Flag) {
+		newFlags(new(Options)).VisitAll(func(f *pflag.Flag) {
 			t.Run(j.Name+" "+f.Name, func(t *testing.T) {
 				switch why, launcher := own[f.Name]; {
 				case !o.Flags.Get(f.Name).Means(j.Name):

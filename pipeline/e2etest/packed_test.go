@@ -190,7 +190,9 @@ func TestCompactKilled(t *testing.T) {
 	made := rig.Directory(t, generate(90, steadyKinds).files)
 	run(t, w, made, slices.Concat(packed, []string{"--segment-age=20ms"})...)
 	want := documents(t, made)
-	again := func(dir string) *rig.Child { return rig.Start(t, exec.Command(rig.Program, "compact", "--store="+dir)) }
+	again := func(dir string) *rig.Child {
+		return rig.Start(t, exec.Command(rig.Program, "store", "compact", "--store="+dir))
+	}
 	copied := func() string {
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(made)); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	// Beam's own flags are registered on flag.CommandLine by its packages.
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
+	"github.com/spf13/pflag"
 
 	"github.com/newsfork/seed-engine/io/store/price"
 	"github.com/newsfork/seed-engine/pipeline"
@@ -87,10 +88,10 @@ func (o *Options) Public() map[string]any {
 // AddBeamFlags adds Beam's own flags to f, under their names. Their values go to
 // flag.CommandLine, which the SDK copies into the job. The values of this
 // program's flags never go there.
-func AddBeamFlags(f *flag.FlagSet) {
+func AddBeamFlags(f *pflag.FlagSet) {
 	flag.CommandLine.VisitAll(func(b *flag.Flag) {
 		if f.Lookup(b.Name) == nil && !strings.HasPrefix(b.Name, "test.") {
-			f.Var(&beamFlag{b}, b.Name, "Beam: "+b.Usage)
+			option.Lend(f, &beamFlag{b}, b.Name, "Beam: "+b.Usage)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package launch
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -87,16 +86,15 @@ func (o *Options) checkRunner() error {
 }
 
 // checkHere refuses options of runners elsewhere when the runner is in this process.
-func (o *Options) checkHere() (err error) {
-	o.Flags.Visit(func(f *flag.Flag) {
-		switch v := f.Value.String(); {
-		case f.Name == "endpoint" && v != "":
-			err = usage.Errorf("--endpoint=%s is a job server's address, and --runner=%s works in this process; add --runner=universal, or flink, or leave --endpoint out", v, o.Runner)
-		case f.Name == "environment_type" && v != "" && !strings.EqualFold(v, "loopback"):
-			err = usage.Errorf("--environment_type=%s is for workers elsewhere, and --runner=%s works in this process; leave it out, or add another --runner", v, o.Runner)
-		}
-	})
-	return err
+func (o *Options) checkHere() error {
+	given := o.Flags.Given()
+	if v := o.beam("endpoint"); given["endpoint"] && v != "" {
+		return usage.Errorf("--endpoint=%s is a job server's address, and --runner=%s works in this process; add --runner=universal, or flink, or leave --endpoint out", v, o.Runner)
+	}
+	if v := o.beam("environment_type"); given["environment_type"] && v != "" && !strings.EqualFold(v, "loopback") {
+		return usage.Errorf("--environment_type=%s is for workers elsewhere, and --runner=%s works in this process; leave it out, or add another --runner", v, o.Runner)
+	}
+	return nil
 }
 
 // startPrism starts prism when it is the runner, once for all runs of the

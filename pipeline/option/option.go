@@ -42,7 +42,23 @@ const (
 	Selects                  // with it a run does a part of the job's work
 	Extent                   // it decides how much a run requests of its sites
 	Secret                   // no report shows its value
+	Tuning                   // nobody sets it better by hand: it is a key of the file and a variable, and no flag of a command
 )
+
+// Group is a part of a job's help.
+type Group string
+
+// The groups of a job's help, in its order.
+const (
+	What   Group = "What"
+	Polite Group = "How politely"
+	Where  Group = "Where"
+	RunOn  Group = "Run on"
+	Output Group = "Output"
+)
+
+// Groups are all of them.
+var Groups = []Group{What, Polite, Where, RunOn, Output}
 
 // Option is one thing that can be set. It is plain data, for programs that run no job too.
 type Option struct {
@@ -57,6 +73,7 @@ type Option struct {
 	Empty                string   `json:",omitempty"` // what to do about an empty value on the command line; "": it may be empty
 	Label, Hint          string   `json:",omitempty"` // of its field in a form; without a label no request has it
 	Example              any      `json:",omitempty"`
+	Group                Group    `json:"-"`
 	Preview              string   `json:",omitempty"` // how it makes the job only say what a run would do
 
 	jobs     []string          // to which it means something; nil: all

@@ -5,24 +5,24 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
 // Set is what can be set together: a flag set in which each option has its description. Flags without one are Beam's.
 type Set struct {
-	*flag.FlagSet
+	*pflag.FlagSet
 	All []*Option // in the order in which they were told
 	job string    // whose options are told
 }
 
 // New returns an empty set.
 func New(name string) *Set {
-	f := flag.NewFlagSet(name, flag.ContinueOnError)
+	f := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	return &Set{FlagSet: f}
 }
@@ -30,6 +30,7 @@ func New(name string) *Set {
 func (s *Set) add(name string, kind Kind) *Option {
 	f := s.Lookup(name)
 	o := &Option{Name: name, Usage: f.Usage, Default: f.DefValue, Kind: kind}
+	f.Annotations = map[string][]string{formOf: {o.form()}}
 	if s.job != "" {
 		o.jobs = []string{s.job}
 	}
@@ -84,8 +85,28 @@ func (s *Set) Pause(p *time.Duration, name string, value time.Duration, usage st
 
 // Other adds an option with a form of its own.
 func (s *Set) Other(v flag.Value, name, usage string) *Option {
-	s.Var(v, name, usage)
-	return s.add(name, Text)
+	Lend(s.FlagSet, v, name, usage)
+	o := s.add(name, Text)
+	delete(s.Lookup(name).Annotations, formOf)
+	return o
+}
+
+// Lend adds a flag of package flag to a set of package pflag.
+func Lend(s *pflag.FlagSet, v flag.Value, name, usage string) {
+	f := s.VarPF(lent{v}, name, "", usage)
+	if f.Value.Type() == "bool" {
+		f.NoOptDefVal = "true"
+	}
+}
+
+type lent struct{ flag.Value }
+
+// Type is the name of the value in help: none of one that may be left out.
+func (l lent) Type() string {
+	if v, ok := l.Value.(interface{ IsBoolFlag() bool }); ok && v.IsBoolFlag() {
+		return "bool"
+	}
+	return "value"
 }
 
 // Range limits a number.
@@ -120,6 +141,9 @@ func (o *Option) Is(marks Mark) *Option { o.Marks |= marks; return o }
 
 // Previews says how the option makes the job only say what a run would do.
 func (o *Option) Previews(how string) *Option { o.Preview = how; return o }
+
+// In names the group of the help in which the option is shown; those in no group are shown by --help-all alone.
+func (o *Option) In(group Group) *Option { o.Group = group; return o }
 
 // Begin begins a job's options: those that are told from now on mean something to this job only.
 func (s *Set) Begin(job string) { s.job = job }
@@ -177,16 +201,12 @@ func (s *Set) DefaultValue(name string) string {
 	return ""
 }
 
-// badValue is the flag package's message about a value: the value, the flag's name, and the reason.
-var badValue = regexp.MustCompile(`(?s)^invalid (?:boolean )?value "(.*)" for (?:flag )?-(\S+): (.*)$`)
-
 // Parse reads a command line. Its error says what to write.
 func (s *Set) Parse(args []string) error {
 	err := s.FlagSet.Parse(args)
-	if err != nil {
-		if m := badValue.FindStringSubmatch(err.Error()); m != nil {
-			return fmt.Errorf("--%s=%s: %w", m[2], m[1], s.wanted(m[2], errors.New(m[3])))
-		}
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		return fmt.Errorf("--%s=%s: %w", bad.GetFlag().Name, bad.GetValue(), Wanted(err))
 	}
 	return err
 }
@@ -194,20 +214,31 @@ func (s *Set) Parse(args []string) error {
 // Given are the names of the flags that were set.
 func (s *Set) Given() map[string]bool {
 	given := map[string]bool{}
-	s.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	s.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			given[f.Name] = true
+		}
+	})
 	return given
 }
 
 // Put sets an option. Its error says what to write.
-func (s *Set) Put(name, value string) error { return s.wanted(name, s.Set(name, value)) }
+func (s *Set) Put(name, value string) error { return Wanted(s.Set(name, value)) }
 
-// wanted says what a value must look like, where package flag only says "parse error".
-func (s *Set) wanted(name string, err error) error {
-	if o := s.Get(name); o != nil && err != nil && strings.Contains(err.Error(), "parse error") {
-		return errors.New(o.form())
+// Wanted says what a value must look like, where package pflag only says that it cannot be read.
+func Wanted(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err
 	}
-	return err
+	if form := bad.GetFlag().Annotations[formOf]; form != nil {
+		return errors.New(form[0])
+	}
+	return bad.Unwrap()
 }
+
+// formOf is the annotation of a flag that says what its values look like.
+const formOf = "form"
 
 // Which are the names of the options that have a mark.
 func (s *Set) Which(mark Mark) (names []string) {

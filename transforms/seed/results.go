@@ -170,7 +170,7 @@ func rowsOf(ctx context.Context, s store.Store, c segment.Commit) ([]table.Row, 
 	file, _ := c.File(rowsFile)
 	b, err := segment.Read(ctx, s, file)
 	if errors.Is(err, store.ErrNotExist) {
-		return nil, fmt.Errorf("%w; if `compact` has just replaced it, try again", err)
+		return nil, fmt.Errorf("%w; if `store compact` has just replaced it, try again", err)
 	}
 	if err != nil {
 		return nil, err

@@ -192,7 +192,7 @@ func TestRefused(t *testing.T) {
 		assert.Equal(t, 2, c.Wait(t, time.Minute), tt.args)
 		assert.Contains(t, c.Output(t), tt.want)
 	}
-	c := rig.Start(t, exec.Command(rig.Program, "snapshot", "--provider=nobody", "--url=https://a.example/", "--page=x"))
+	c := rig.Start(t, exec.Command(rig.Program, "init", "snapshot", "--provider=nobody", "--url=https://a.example/", "--page=x"))
 	assert.Equal(t, 2, c.Wait(t, time.Minute))
 	assert.Contains(t, c.Output(t), fmt.Sprintf("use %s", "mk or hankyung"))
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Orchestrator is a process of cmd/server.
+// Orchestrator is a process of `pipeline serve`.
 type Orchestrator struct {
 	*Child
 	t   *testing.T
@@ -28,7 +28,7 @@ type Orchestrator struct {
 func (w Web) StartOrchestrator(t *testing.T, environ []string, store string, more ...string) Orchestrator {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "server")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/newsfork/seed-engine/cmd/server").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program, "github.com/newsfork/seed-engine/cmd/pipeline").CombinedOutput(); err != nil {
 		t.Fatalf("building the server: %v\n%s", err, out)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +39,7 @@ func (w Web) StartOrchestrator(t *testing.T, environ []string, store string, mor
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, append([]string{"--listen=" + address, "--store=" + store, "--connect-to=" + w.Addr(), "--host-delay=5ms",
+	cmd := exec.Command(program, append([]string{"serve", "--listen=" + address, "--store=" + store, "--connect-to=" + w.Addr(), "--host-delay=5ms",
 		"--log-level=warn", "--log-format=json"}, more...)...)
 	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA), environ...)
 	o := Orchestrator{Start(t, cmd), t, "http://" + address}

@@ -458,7 +458,7 @@ func LastReport(t testing.TB, url string) Report {
 // Materialize writes the objects of packed results.
 func Materialize(t testing.TB, store string) {
 	t.Helper()
-	if out, err := exec.Command(Program, "materialize", "--store="+store).CombinedOutput(); err != nil {
+	if out, err := exec.Command(Program, "store", "materialize", "--store="+store).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestUnit(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(deployed, "seed-engine.service"))
 	require.NoError(t, err)
 	unit := filepath.Join(t.TempDir(), "seed-engine.service")
-	require.NoError(t, os.WriteFile(unit, []byte(strings.ReplaceAll(string(b), "/opt/seed-engine/server", program)), 0o644))
+	require.NoError(t, os.WriteFile(unit, []byte(strings.ReplaceAll(string(b), "/opt/seed-engine/pipeline", program)), 0o644))
 	out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.NotContains(t, string(out), "seed-engine.service", "it has something to say")
@@ -158,7 +159,7 @@ func TestDeployedCommands(t *testing.T) {
 	require.GreaterOrEqual(t, len(commands), 3)
 	for _, flags := range commands {
 		require.NotEmpty(t, flags)
-		code, out := run(t, nil, append([]string{"pipeline", "--report=no/such/report.json"}, flags...)...)
+		code, out := run(t, nil, append(slices.Clone(flags), "--report=no/such/report.json")...)
 		assert.Equal(t, 2, code, "%v", flags)
 		assert.Contains(t, out, "there is no directory no/such", "%v", flags)
 	}

@@ -76,7 +76,7 @@ func Verify(p Provider, dir string, update bool) (map[string][]Difference, error
 		return nil, fmt.Errorf("listing snapshots: %w", err)
 	}
 	if len(names) == 0 {
-		return nil, errors.New(dir + ": it has no snapshots; make one by `pipeline snapshot`")
+		return nil, errors.New(dir + ": it has no snapshots; make one by `pipeline init snapshot`")
 	}
 	all := map[string][]Difference{}
 	for _, name := range names {

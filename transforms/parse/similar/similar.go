@@ -33,3 +33,11 @@ func distance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// Near is the one of known that was probably meant by a misspelt name; "": none is similar enough.
+func Near(name string, known []string) string {
+	if near := Names(name, known, 1); len(near) > 0 && distance(near[0], name) <= max(1, min(3, len(name)/2)) {
+		return near[0]
+	}
+	return ""
+}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 // action is something that a program requests by the API, a person by a form, or both. The routes, the decoding of both bodies, the
@@ -78,7 +79,7 @@ func (a action) take(w http.ResponseWriter, r *http.Request, form bool) (*call, 
 		c.in = r.PostForm
 	case a.Body == "":
 		if c.in = r.URL.Query(); !a.Raw {
-			err = checked(c.in, a.In, true)
+			err = known.Checked(c.in, a.In, true)
 		}
 	case a.Loose || a.Raw || r.ContentLength != 0 || len(a.Needs) > 0:
 		if c.body, err = jsonBody(r); err == nil && !a.Raw {
@@ -90,15 +91,15 @@ func (a action) take(w http.ResponseWriter, r *http.Request, form bool) (*call, 
 
 // fields reads a JSON object. Its values are texts; a field without a kind takes any value.
 func (a action) fields(body []byte) (url.Values, error) {
-	names, out := fieldNames(a.In), url.Values{}
+	names, out := known.FieldNames(a.In), url.Values{}
 	if a.Loose {
 		given := map[string]string{}
 		if len(body) > 0 && json.Unmarshal(body, &given) != nil || given == nil {
-			return nil, refuse("the body is not a JSON object of texts; its fields are %s", strings.Join(names, ", "))
+			return nil, known.Refuse("the body is not a JSON object of texts; its fields are %s", strings.Join(names, ", "))
 		}
 		for _, name := range slices.Sorted(maps.Keys(given)) {
 			if !slices.Contains(names, name) {
-				return nil, refuse("unknown field %q; the fields are %s", clip(name), strings.Join(names, ", "))
+				return nil, known.Refuse("unknown field %q; the fields are %s", known.Clip(name), strings.Join(names, ", "))
 			}
 			out.Set(name, given[name])
 		}
@@ -112,7 +113,7 @@ func (a action) fields(body []byte) (url.Values, error) {
 		out.Set(name, text)
 	}
 	if wrong {
-		return nil, refuse("the body is not what is needed here; write %s", a.Example)
+		return nil, known.Refuse("the body is not what is needed here; write %s", a.Example)
 	}
 	return out, nil
 }

@@ -10,30 +10,32 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/alarm"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 // firingRow is an alert that fires, in the API.
 type firingRow struct {
-	breach
+	alarm.Breach
 	Silenced bool `json:"silenced"`
 }
 
 type alertList struct {
-	Firing   []firingRow     `json:"firing"`
-	Silences []alert.Silence `json:"silences"`
-	Channels []channelRow    `json:"channels"`
+	Firing   []firingRow        `json:"firing"`
+	Silences []alert.Silence    `json:"silences"`
+	Channels []alarm.ChannelRow `json:"channels"`
 }
 
 // alerts are the alerts, the silences and the channels.
 func (s *Server) alerts(ctx context.Context) (alertList, error) {
 	now := s.now()
-	list := alertList{Firing: []firingRow{}, Silences: []alert.Silence{}, Channels: s.alarm.rows()}
+	list := alertList{Firing: []firingRow{}, Silences: []alert.Silence{}, Channels: s.alarm.Rows()}
 	silences, err := alert.Silences(ctx, s.store, now)
 	if err != nil {
 		return list, err
 	}
 	list.Silences = append(list.Silences, silences...)
-	for _, b := range s.alarm.firing() {
+	for _, b := range s.alarm.Firing() {
 		silenced := slices.ContainsFunc(silences, func(x alert.Silence) bool { return x.Covers(b.Job, b.Rule, b.Named(), now) })
 		b.Untold = false // the silence says it
 		list.Firing = append(list.Firing, firingRow{b, silenced})
@@ -44,7 +46,7 @@ func (s *Server) alerts(ctx context.Context) (alertList, error) {
 // alertActions are what can be asked about alerts.
 func (s *Server) alertActions() []action {
 	silence := []option.Option{
-		{Name: "job", Kind: option.Text, Choices: s.jobs.started().names(), Usage: "All jobs if it is left out."},
+		{Name: "job", Kind: option.Text, Choices: s.jobs.Started().Names(), Usage: "All jobs if it is left out."},
 		{Name: "rule", Kind: option.Text, Choices: alert.Names(), Usage: "All alerts if it is left out."},
 		{Name: "provider", Kind: option.Text}, {Name: "note", Kind: option.Text},
 		{Name: "for", Kind: option.Text, Usage: "How long, from 1m to 720h.",
@@ -72,20 +74,20 @@ func (s *Server) silence(c *call) (any, error) {
 	sil := alert.Silence{Job: get("job"), Rule: get("rule"), Provider: get("provider"), Note: get("note"), By: s.who(c.Request)}
 	d, err := time.ParseDuration(get("for"))
 	if err != nil || d < alert.MinSilence || d > alert.MaxSilence {
-		return nil, refuse("for: write a time from 1m to 720h, such as 2h")
+		return nil, known.Refuse("for: write a time from 1m to 720h, such as 2h")
 	}
-	if _, ok := s.jobs.started().named(sil.Job); sil.Job != "" && !ok {
-		return nil, refuse("job: use %s", s.jobs.started().or())
+	if _, ok := s.jobs.Started().Named(sil.Job); sil.Job != "" && !ok {
+		return nil, known.Refuse("job: use %s", s.jobs.Started().Or())
 	}
 	if err := sil.CheckRule(); err != nil {
-		return nil, refuse("rule: %s", err)
+		return nil, known.Refuse("rule: %s", err)
 	}
 	ctx, now := context.WithoutCancel(c.Context()), s.now()
-	line := auditLine{At: now, Who: sil.By, Action: "alerts_silence", Target: sil.Text(), Detail: "for " + get("for")}
+	line := known.AuditLine{At: now, Who: sil.By, Action: "alerts_silence", Target: sil.Text(), Detail: "for " + get("for")}
 	if sil.Note != "" {
 		line.Detail += ": " + sil.Note
 	}
-	if err := s.audit.write(ctx, line); err != nil {
+	if err := s.audit.Write(ctx, line); err != nil {
 		return nil, err
 	}
 	sil, err = alert.AddSilence(ctx, s.store, sil, d, now)
@@ -95,13 +97,13 @@ func (s *Server) silence(c *call) (any, error) {
 
 // silencesChanged shows the silences as they are now.
 func (s *Server) silencesChanged() {
-	s.alarm.rereadSilences()
-	s.board.change()
+	s.alarm.RereadSilences()
+	s.board.Change()
 }
 
 // endSilence ends a silence before its time.
 func (s *Server) endSilence(c *call) (any, error) {
-	none := &answerError{http.StatusNotFound, "there is no such silence; GET /api/v1/alerts lists them"}
+	none := &known.AnswerError{Code: http.StatusNotFound, Message: "there is no such silence; GET /api/v1/alerts lists them"}
 	id := c.PathValue("id")
 	if !ledger.IsName(id) {
 		return nil, none
@@ -113,7 +115,7 @@ func (s *Server) endSilence(c *call) (any, error) {
 		err = none
 	}
 	if err == nil {
-		err = s.audit.write(ctx, auditLine{At: s.now(), Who: s.who(c.Request), Action: "alerts_silence_end", Target: all[i].Text()})
+		err = s.audit.Write(ctx, known.AuditLine{At: s.now(), Who: s.who(c.Request), Action: "alerts_silence_end", Target: all[i].Text()})
 	}
 	if err != nil {
 		return nil, err
@@ -136,6 +138,6 @@ func (p *pages) alertViews() []view {
 	return []view{{At: "GET /alerts", Template: "alerts", Section: "alerts", Title: "Alerts", Data: func(c *call) (any, error) {
 		list, err := p.server.alerts(c.Context())
 		c.Alerts = nil // the page has them below
-		return alertsPage{list, p.server.jobs.started().names(), alert.Names()}, err
+		return alertsPage{list, p.server.jobs.Started().Names(), alert.Names()}, err
 	}}}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 	tooLargeText      = "the body is larger than 64 KiB"
 )
 
-var errNoRun = &answerError{http.StatusNotFound, "there is no such run; GET /api/v1/runs lists them"}
+var errNoRun = &known.AnswerError{Code: http.StatusNotFound, Message: "there is no such run; GET /api/v1/runs lists them"}
 
 // route is a route of the API or of the pages. openapi.json describes the API's.
 type route struct {
@@ -135,7 +136,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, messag
 // were written for senders. Other errors may contain paths and keys, so they go to
 // the log.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if message, code, ok := told(err); ok {
+	if message, code, ok := known.Told(err); ok {
 		s.refuse(w, r, code, message)
 		return
 	}
@@ -168,7 +169,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-var errNotJSON = &answerError{http.StatusUnsupportedMediaType, "send the body as JSON, with the header Content-Type: application/json"}
+var errNotJSON = &known.AnswerError{Code: http.StatusUnsupportedMediaType,
+	Message: "send the body as JSON, with the header Content-Type: application/json"}
 
 // jsonBody reads a request's body, which must be JSON or empty. A program may omit
 // Content-Type, or send the one that curl -d sends. A browser adds Origin or
@@ -203,13 +205,13 @@ func decodeBody(r *http.Request, v any, example string) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err != nil || fields == nil || d.Decode(v) != nil {
-		return refuse("the body is not what is needed here; write %s", example)
+		return known.Refuse("the body is not what is needed here; write %s", example)
 	}
 	return nil
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	if s.board.ready(s.now()) {
+	if s.board.Ready(s.now()) {
 		s.answer(w, r, http.StatusOK, status{"ready"})
 		return
 	}
@@ -221,12 +223,12 @@ func (s *Server) ownActions() []action {
 	return grouped("server", "audit", action{At: "GET /api/v1/audit", ID: "listAudit",
 		About: "Who asked the server for what: the newest 200 lines",
 		Out:   "200 Audit The lines, newest first.", Do: func(c *call) (any, error) {
-			lines, err := s.audit.newest(c.Context(), auditShown)
+			lines, err := s.audit.Newest(c.Context(), known.AuditShown)
 			return auditList{lines}, err
 		}})
 }
 
 // auditList is the answer of GET /api/v1/audit.
 type auditList struct {
-	Lines []auditLine `json:"lines"`
+	Lines []known.AuditLine `json:"lines"`
 }

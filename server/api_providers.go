@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
@@ -197,9 +199,9 @@ func (s *Server) defineProvider(c *call) (any, error) {
 	if err == nil {
 		err = s.providers.define(c.Context(), c.PathValue("id"), text, c.versionRead())
 	}
-	var bad *badRequest
+	var bad *known.BadRequest
 	if errors.As(err, &bad) {
-		bad.message = byField(bad.message, text)
+		bad.Message = byField(bad.Message, text)
 	}
 	return nil, err
 }
@@ -208,7 +210,7 @@ func (s *Server) defineProvider(c *call) (any, error) {
 func policyText(body []byte) (string, error) {
 	text, err := policy.YAML(body)
 	if err != nil {
-		return "", refuse(`the body is not a policy; write the policy as JSON, such as {"provider_id": "acme", "seed_urls": ["https://docs.acme.example/"], "allowed_path_patterns": ["/**"]}`)
+		return "", known.Refuse(`the body is not a policy; write the policy as JSON, such as {"provider_id": "acme", "seed_urls": ["https://docs.acme.example/"], "allowed_path_patterns": ["/**"]}`)
 	}
 	return text, nil
 }
@@ -217,7 +219,7 @@ func policyText(body []byte) (string, error) {
 func (s *Server) changesProvider(change func(c *call, id string, read int) error) func(*call) (any, error) {
 	return func(c *call) (any, error) {
 		if utf8.RuneCountInString(c.in.Get("why")) > maxWhy {
-			return nil, refuse("why: write at most %d characters", maxWhy)
+			return nil, known.Refuse("why: write at most %d characters", maxWhy)
 		}
 		id := c.PathValue("id")
 		err := change(c, id, c.versionRead())
@@ -235,7 +237,7 @@ func (s *Server) unblockProvider(c *call) (any, error) {
 	id, page := c.PathValue("id"), c.in.Get("url")
 	var err error
 	if page != "" && !strings.HasPrefix(page, "http") {
-		err = refuse("url: write the URL of a page, or leave it out for all pages of the provider")
+		err = known.Refuse("url: write the URL of a page, or leave it out for all pages of the provider")
 	}
 	if err == nil {
 		_, err = s.providers.named(c.Context(), id)
@@ -244,11 +246,11 @@ func (s *Server) unblockProvider(c *call) (any, error) {
 		err = s.audited(c.Context(), "provider_unblock", id, page)
 	}
 	if err == nil {
-		err = runCommand(c.Context(), s.runner.command("docs", "unblock", id, page))
+		err = runs.RunCommand(c.Context(), s.runner.Command("docs", "unblock", id, page))
 	}
 	var ended *exec.ExitError
 	if errors.As(err, &ended) && ended.ExitCode() == 2 {
-		err = conflict("no such page is blocked by a 403")
+		err = known.Conflict("no such page is blocked by a 403")
 	}
 	return nil, err
 }

@@ -48,7 +48,7 @@ func BenchmarkStatusPage(b *testing.B) {
 	server, err := New(Settings{Jobs: testJobs(), Store: s, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
 	begin := time.Now()
-	require.NoError(b, server.board.refresh(b.Context(), time.Now()))
+	require.NoError(b, server.board.Refresh(b.Context(), time.Now()))
 	b.ReportMetric(time.Since(begin).Seconds()*1000, "ms-to-read-1000-runs")
 	web := httptest.NewServer(server.handler)
 	defer web.Close()
@@ -66,7 +66,7 @@ func BenchmarkStatusPage(b *testing.B) {
 		for {
 			select {
 			case <-t.C:
-				server.board.change()
+				server.board.Change()
 			case <-done:
 				return
 			}

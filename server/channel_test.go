@@ -34,6 +34,8 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/alarm"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 const alertSecret = "0123456789abcdef0123456789abcdef"
@@ -91,9 +93,9 @@ func (rec *receiver) texts() (out []string) {
 // TestSignedWebhook follows the Standard Webhooks specification; the example of its
 // text gives the same signature.
 func TestSignedWebhook(t *testing.T) {
-	key, err := signingKey("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	key, err := alarm.SigningKey("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	require.NoError(t, err)
-	assert.Equal(t, "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", sign(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)))
+	assert.Equal(t, "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", alarm.Sign(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)))
 
 	rec := newReceiver(t)
 	w := newWorld(t, "done", func(set *Settings) { set.AlertURL, set.AlertSecret = rec.URL, alertSecret })
@@ -154,7 +156,7 @@ func TestDeliveries(t *testing.T) {
 	fail("three")
 	rec.answer(503)
 	fail("four")
-	now = turn(w, now, giveUpAfter+time.Hour, 5*time.Minute)
+	now = turn(w, now, alarm.GiveUpAfter+time.Hour, 5*time.Minute)
 	at(now, w)
 	hook = w.do("GET", "/api/v1/alerts", "").json(t)["channels"].([]any)[1].(map[string]any)
 	var given []string
@@ -171,12 +173,12 @@ func TestDeliveries(t *testing.T) {
 	assert.Contains(t, w.do("GET", "/metrics", "").body, `seed_engine_alert_deliveries_total{channel="webhook",outcome="given_up"} 2`)
 
 	rec.answer(0)
-	for i := range maxOutbox + 5 { // more than can wait, while nothing ticks
-		w.alarm.enqueue(fmt.Sprint("report ", i), now)
+	for i := range alarm.MaxOutbox + 5 { // more than can wait, while nothing ticks
+		w.alarm.Enqueue(fmt.Sprint("report ", i), now)
 	}
 	turn(w, now, time.Minute, 20*time.Second)
 	assert.Equal(t, "report 5", rec.texts()[2], "the oldest are given up")
-	assert.Equal(t, "too many messages waited", w.alarm.rows()[1].GivenUp[0].Error)
+	assert.Equal(t, "too many messages waited", w.alarm.Rows()[1].GivenUp[0].Error)
 }
 
 // What a site, a policy or a path says is no markup in Slack, which would notify everybody and show links. Other
@@ -191,7 +193,7 @@ func TestSlackShowsText(t *testing.T) {
 	at = turn(w, at.Add(2*time.Minute), time.Minute, 20*time.Second)
 	assert.Equal(t, []string{"[ALERT] docs / a&amp;b, quality: &lt;!channel&gt; &lt;https://evil.example/?a=1&amp;b=2|sign in&gt; &amp;lt;"}, s.told())
 	assert.Equal(t, []string{"[ALERT] docs / a&b, quality: " + said}, rec.texts())
-	w.alarm.enqueue("report: <"+said+">", at)
+	w.alarm.Enqueue("report: <"+said+">", at)
 	turn(w, at, time.Minute, 20*time.Second)
 	assert.Equal(t, []string{"report: &lt;&lt;!channel&gt; &lt;https://evil.example/?a=1&amp;b=2|sign in&gt; &amp;lt;&gt;"}, s.told())
 }
@@ -200,7 +202,7 @@ func TestSlackShowsText(t *testing.T) {
 func TestOldOutbox(t *testing.T) {
 	s := newSlack(t)
 	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
-	require.NoError(t, store.WriteJSON(t.Context(), w.store, alertsKey, map[string]any{"seen": map[string]any{}, "outbox": []string{"left over"}}))
+	require.NoError(t, store.WriteJSON(t.Context(), w.store, alarm.AlertsKey, map[string]any{"seen": map[string]any{}, "outbox": []string{"left over"}}))
 	turn(w, time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), time.Minute, time.Second)
 	assert.Equal(t, []string{"left over"}, s.told())
 }
@@ -376,18 +378,18 @@ func (s *mailServer) serve(conn net.Conn, secure bool) {
 func TestEmail(t *testing.T) {
 	for _, mode := range []string{"", "implicit"} {
 		s := newMailServer(t, mode == "implicit")
-		mail1 := Email{Server: s.addr, From: "Seed <seed@example.org>", To: []string{"a@example.org", "b@example.org"}, Username: "seed", TLS: mode}
-		m, err := newMailer(mail1, "hunter2hunter2")
+		mail1 := alarm.Email{Server: s.addr, From: "Seed <seed@example.org>", To: []string{"a@example.org", "b@example.org"}, Username: "seed", TLS: mode}
+		m, err := alarm.NewMailer(mail1, "hunter2hunter2")
 		require.NoError(t, err)
-		m.tls.RootCAs = s.roots
+		m.Security.RootCAs = s.roots
 		w := newWorld(t, "done", func(set *Settings) { set.Config.Email, set.SMTPPassword = mail1, "hunter2hunter2" })
-		w.alarm.channels = []channel{{"email", m.send}}
+		w.alarm.Channels = []alarm.Channel{{Name: "email", Send: m.Send}}
 		now := turn(w, time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), time.Minute, 20*time.Second)
 		s.refuse = "450 try later"
 		w.ends("20260302-100000-000-aaaaaaaa", "seed", ledger.Failed, fmt.Errorf("the store is down: – %s", strings.Repeat("long ", 50)), now, ledger.Tally{}, nil)
 		now = turn(w, now.Add(time.Minute), 5*time.Minute, 20*time.Second)
 		require.Empty(t, s.texts)
-		assert.Contains(t, w.alarm.rows()[0].Error, `450 "try later"`)
+		assert.Contains(t, w.alarm.Rows()[0].Error, `450 "try later"`)
 		s.mu.Lock()
 		s.refuse = ""
 		s.mu.Unlock()
@@ -409,27 +411,27 @@ func TestEmail(t *testing.T) {
 
 	s := newMailServer(t, false)
 	s.plain = true
-	m, err := newMailer(Email{Server: s.addr, From: "seed@example.org", To: []string{"a@example.org"}}, "")
+	m, err := alarm.NewMailer(alarm.Email{Server: s.addr, From: "seed@example.org", To: []string{"a@example.org"}}, "")
 	require.NoError(t, err)
-	assert.ErrorContains(t, m.send(t.Context(), notice{ID: "x", Text: "hello"}, time.Now()), "does not offer STARTTLS")
+	assert.ErrorContains(t, m.Send(t.Context(), alarm.Notice{ID: "x", Text: "hello"}, time.Now()), "does not offer STARTTLS")
 	m.TLS = "none"
-	require.NoError(t, m.send(t.Context(), notice{ID: "x", Text: "hello\n.\nend"}, time.Now()))
+	require.NoError(t, m.Send(t.Context(), alarm.Notice{ID: "x", Text: "hello\n.\nend"}, time.Now()))
 	assert.Contains(t, s.texts[0], "hello\r\n..\r\nend")
 }
 
 // TestChannelSettings has settings that are refused before the server starts.
 func TestChannelSettings(t *testing.T) {
-	good := Email{Server: "mail.example:587", From: "a@example.org", To: []string{"b@example.org"}}
+	good := alarm.Email{Server: "mail.example:587", From: "a@example.org", To: []string{"b@example.org"}}
 	for _, c := range []struct {
 		change func(*Settings)
 		says   string
 	}{
-		{func(s *Settings) { s.Webhook = "ftp://x" }, WebhookVariable + " is not an http or https URL"},
-		{func(s *Settings) { s.AlertURL = "https://" }, AlertURLVariable + " is not an http or https URL"},
-		{func(s *Settings) { s.AlertURL = "https://x.example" }, AlertSecretVariable + " is needed"},
+		{func(s *Settings) { s.Webhook = "ftp://x" }, known.WebhookVariable + " is not an http or https URL"},
+		{func(s *Settings) { s.AlertURL = "https://" }, known.AlertURLVariable + " is not an http or https URL"},
+		{func(s *Settings) { s.AlertURL = "https://x.example" }, known.AlertSecretVariable + " is needed"},
 		{func(s *Settings) { s.AlertURL, s.AlertSecret = "https://x.example", "short" }, "at least 16 bytes"},
 		{func(s *Settings) { s.AlertURL, s.AlertSecret = "https://x.example", "whsec_!" }, "is not base64"},
-		{func(s *Settings) { s.AlertSecret = alertSecret }, "is set, but not " + AlertURLVariable},
+		{func(s *Settings) { s.AlertSecret = alertSecret }, "is set, but not " + known.AlertURLVariable},
 		{func(s *Settings) { s.SMTPPassword = "x" }, "has no email"},
 		{func(s *Settings) { s.Config.Email, s.SMTPPassword = good, "x" }, "belong together"},
 	} {
@@ -459,23 +461,23 @@ func TestSecretFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("from the file\n"), 0o600))
 	read := func() string {
 		t.Helper()
-		text, err := readSecret(SMTPPasswordVariable)
+		text, err := known.ReadSecret(known.SMTPPasswordVariable)
 		require.NoError(t, err)
 		return text
 	}
 	assert.Empty(t, read())
-	t.Setenv(SMTPPasswordVariable, "from the environment")
+	t.Setenv(known.SMTPPasswordVariable, "from the environment")
 	assert.Equal(t, "from the environment", read())
-	t.Setenv(SMTPPasswordVariable+"_FILE", file)
-	_, err := readSecret(SMTPPasswordVariable)
+	t.Setenv(known.SMTPPasswordVariable+"_FILE", file)
+	_, err := known.ReadSecret(known.SMTPPasswordVariable)
 	assert.ErrorContains(t, err, "are both set")
-	t.Setenv(SMTPPasswordVariable, "")
+	t.Setenv(known.SMTPPasswordVariable, "")
 	assert.Equal(t, "from the file", read())
 	require.NoError(t, os.WriteFile(file, []byte("\n"), 0o600))
-	_, err = readSecret(SMTPPasswordVariable)
+	_, err = known.ReadSecret(known.SMTPPasswordVariable)
 	assert.ErrorContains(t, err, "is empty")
-	for _, name := range secretVariables {
-		assert.True(t, isSecret(name+"=x") && isSecret(name+"_FILE=x"), name)
+	for _, name := range known.SecretVariables {
+		assert.True(t, known.IsSecret(name+"=x") && known.IsSecret(name+"_FILE=x"), name)
 	}
-	assert.False(t, isSecret("SEED_STORE=x"))
+	assert.False(t, known.IsSecret("SEED_STORE=x"))
 }

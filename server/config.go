@@ -13,6 +13,9 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/web/botpage"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/alarm"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/schedule"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
@@ -24,13 +27,13 @@ const DefaultListen = "127.0.0.1:8787"
 type Config struct {
 	Listen    string                    `yaml:"listen"`
 	Flags     map[string]any            `yaml:"flags"` // of every run, by the flags' names
-	Schedules []Schedule                `yaml:"schedules"`
+	Schedules []schedule.Schedule       `yaml:"schedules"`
 	Alerts    map[string]map[string]any `yaml:"alerts"` // thresholds by job and rule
-	Email     Email                     `yaml:"email"`
+	Email     alarm.Email               `yaml:"email"`
 	Reports   Reports                   `yaml:"reports"`
 	Retention Retention                 `yaml:"retention"`
 	Bot       *botpage.Page             `yaml:"bot"` // nil: the page about the crawlers is not served
-	jobs      jobList
+	jobs      known.Jobs
 	flags     map[string]string           // Flags as text
 	limits    map[string]alert.Thresholds // Alerts over the defaults, by job
 	runFlags  map[string][]string         // flags for each run of a job, which give Alerts to the run's own report
@@ -62,8 +65,8 @@ func (r Retention) before(now time.Time) (time.Time, bool) {
 
 // ParseConfig reads and checks the text of a configuration file; an empty one means
 // the defaults.
-func ParseConfig(b []byte, known []option.Job) (Config, error) {
-	c := Config{jobs: knownJobs(known)}
+func ParseConfig(b []byte, jobs []option.Job) (Config, error) {
+	c := Config{jobs: known.JobsOf(jobs)}
 	if err := yamltext.Strict(b, &c); err != nil {
 		return c, fmt.Errorf("reading the server's configuration: %w", err)
 	}
@@ -79,14 +82,14 @@ func (c *Config) check() error {
 	}
 	c.flags = map[string]string{}
 	for name, v := range c.Flags {
-		text, err := scalar(v)
+		text, err := known.Scalar(v)
 		if err != nil {
 			return fmt.Errorf("flags: %s %w", name, err)
 		}
 		c.flags[name] = text
 	}
 	var err error
-	if c.Reports.zone, err = zone(c.Reports.TimeZone); err != nil {
+	if c.Reports.zone, err = known.Zone(c.Reports.TimeZone); err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
 	if c.Bot != nil {
@@ -94,7 +97,7 @@ func (c *Config) check() error {
 			return fmt.Errorf("bot: %w", err)
 		}
 	}
-	if err := c.Email.check(); err != nil {
+	if err := c.Email.Check(); err != nil {
 		return fmt.Errorf("email: %w", err)
 	}
 	if d := c.Retention.Days; d != nil && (*d < 0 || *d > 36500) {
@@ -103,7 +106,7 @@ func (c *Config) check() error {
 	names := map[string]bool{}
 	for i := range c.Schedules {
 		s := &c.Schedules[i]
-		if err := s.check(c.jobs.started()); err != nil {
+		if err := s.Check(c.jobs.Started()); err != nil {
 			return fmt.Errorf("schedules: %q: %w", s.Name, err)
 		}
 		if names[s.Name] {
@@ -112,7 +115,7 @@ func (c *Config) check() error {
 		names[s.Name] = true
 	}
 	c.limits, c.runFlags = map[string]alert.Thresholds{}, map[string][]string{}
-	for _, j := range c.jobs.started() {
+	for _, j := range c.jobs.Started() {
 		limits, given, err := thresholds(j.Alerts, c.Alerts[j.Name])
 		if err != nil {
 			return fmt.Errorf("alerts: %s: %w", j.Name, err)
@@ -123,7 +126,7 @@ func (c *Config) check() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Alerts)) {
-		if _, ok := c.jobs.started().named(name); !ok {
+		if _, ok := c.jobs.Started().Named(name); !ok {
 			return fmt.Errorf("alerts: there is no job %q", name)
 		}
 	}
@@ -143,7 +146,7 @@ func thresholds(rules []string, set map[string]any) (limits alert.Thresholds, gi
 		if set[name] == nil {
 			continue // named without a value: the default
 		}
-		text, err := scalar(set[name])
+		text, err := known.Scalar(set[name])
 		if err != nil {
 			return nil, "", fmt.Errorf("%s %w", name, err)
 		}

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/newsfork/seed-engine/server/alarm"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 //go:embed page
@@ -40,7 +43,7 @@ type layout struct {
 	Live    bool // it reloads at each event
 	Token   bool
 	May     bool // the person may change something
-	Alerts  []breach
+	Alerts  []alarm.Breach
 	Demo    bool // the results in the store are invented
 	Data    any
 }
@@ -53,13 +56,13 @@ var funcs = template.FuncMap{
 		return t.UTC().Format("2006-01-02 15:04:05")
 	},
 	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"took":  formatSeconds,
-	"words": words,
+	"took":  known.FormatSeconds,
+	"words": known.Words,
 	"shown": shown,
 	"cell":  cellText,
 	"value": valueOf,
-	"num":   formatCount,
-	"size":  formatBytes,
+	"num":   known.FormatCount,
+	"size":  known.FormatBytes,
 	"cut": func(text string) string {
 		if r := []rune(text); len(r) > 90 {
 			return string(r[:90]) + "…"
@@ -208,7 +211,7 @@ func (p *pages) sendAs(w http.ResponseWriter, r *http.Request, code int, b []byt
 }
 
 func (p *pages) view(r *http.Request, title, section string, data any) layout {
-	return layout{Title: title, Section: section, Live: true, Token: p.server.token != "", May: mayAct(r), Alerts: p.server.alarm.firing(),
+	return layout{Title: title, Section: section, Live: true, Token: p.server.token != "", May: mayAct(r), Alerts: p.server.alarm.Firing(),
 		Data: data}
 }
 
@@ -220,7 +223,7 @@ const maxSharedPages = 100
 func (p *pages) renderShared(r *http.Request, key string, render func() ([]byte, error)) ([]byte, error) {
 	key = fmt.Sprint(mayAct(r), " ", key)
 	p.mu.Lock()
-	version := p.server.board.version.Load()
+	version := p.server.board.Version.Load()
 	if p.version != version || len(p.shared) > maxSharedPages {
 		p.version, p.shared = version, map[string]*sharedPage{}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
@@ -232,7 +233,7 @@ func (s *Server) versionViews(ctx context.Context, v providerView) ([]versionVie
 
 // lastCrawl is what the newest report with a provider says of it, nil if none has it.
 func (s *Server) lastCrawl(id string) *lastCrawl {
-	for _, e := range s.board.runs() {
+	for _, e := range s.board.Runs() {
 		if e.Run.Job != docsJob || !e.Run.State.Over() {
 			continue
 		}
@@ -287,7 +288,7 @@ func (p *pages) definePolicy(w http.ResponseWriter, r *http.Request) {
 	}
 	if form.Faults == nil {
 		err := s.providers.define(c.Context(), id, form.Text, form.Version)
-		message, status, ok := told(err)
+		message, status, ok := known.Told(err)
 		switch {
 		case err == nil:
 			http.Redirect(w, r, "/providers/"+id, http.StatusSeeOther)
@@ -363,7 +364,7 @@ func (p *pages) confirmRemoval(c *call) (confirmation, error) {
 func (p *pages) removalAsked(r *http.Request, form url.Values) (job, name string, err error) {
 	for _, name := range []string{"from", "note"} {
 		if len([]rune(form.Get(name))) > maxForm {
-			return "", "", refuse("%s: write at most %d characters", name, maxForm)
+			return "", "", known.Refuse("%s: write at most %d characters", name, maxForm)
 		}
 	}
 	return p.server.removalOf(r.Context(), func(kind string) string {

@@ -137,7 +137,7 @@ func TestProviderTermsOnPage(t *testing.T) {
 	r.Providers = []map[string]any{{"provider": "stripe", "state": "done", "total_pages": 12, "terms_changed": "its terms of service changed between 2026-02-23 and 2026-03-02",
 		"terms": map[string]any{"url": "https://stripe.com/legal", "checked_at": "2026-03-02T10:00:00Z", "read_at": "2026-03-02T10:00:00Z", "changed_at": "2026-03-02T10:00:00Z"}}}
 	require.NoError(t, ledger.WriteReport(t.Context(), w.store, r))
-	require.NoError(t, w.board.refresh(t.Context(), now))
+	require.NoError(t, w.board.Refresh(t.Context(), now))
 	page := plainText(w.do("GET", "/providers/stripe", "").body)
 	assert.Contains(t, page, "Terms page asked for 2026-03-02 10:00:00; this text was last seen 2026-03-02 10:00:00; it changed 2026-03-02 10:00:00: its terms of service changed between 2026-02-23 and 2026-03-02")
 	assert.Contains(t, page, "Last crawl done, 12 pages, 20260302-100000-000-aaaaaaaa")

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 // deadLettersPage is the data of the page of dead letters.
@@ -31,12 +33,12 @@ func (p *pages) deadLetters(c *call) (any, error) {
 		return nil, err
 	}
 	list, err := p.server.findDeadLetters(c.Context(), f.query(perPage))
-	return deadLettersPage{f, list, p.server.jobs.names(), letterStates, c.in.Get("replayed")}, err
+	return deadLettersPage{f, list, p.server.jobs.Names(), letterStates, c.in.Get("replayed")}, err
 }
 
 // letterPage is the data of the page of one dead letter.
 type letterPage struct {
-	deadLetter
+	runs.DeadLetter
 	Runs    []letterRun   // that failed with this input, the newest first
 	Objects []storeObject // what the store has of the input
 	More    bool          // the store has more of it
@@ -61,7 +63,7 @@ func (p *pages) letter(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := letterPage{deadLetter: d}
+	v := letterPage{DeadLetter: d}
 	runs := append(slices.Clone(d.Earlier), d.RunID)
 	slices.Reverse(runs)
 	for _, id := range runs {
@@ -71,7 +73,7 @@ func (p *pages) letter(c *call) (any, error) {
 		}
 		v.Runs = append(v.Runs, at)
 	}
-	c.Title = "Dead letter: " + words(d.Kind)
+	c.Title = "Dead letter: " + known.Words(d.Kind)
 	v.Objects, v.More, err = p.server.objectsOf(c.Context(), d.Input)
 	return v, err
 }
@@ -82,7 +84,7 @@ func searchFor(in ledger.Input) string {
 	if u, err := url.Parse(in.URL); err == nil && u.Hostname() != "" {
 		text = u.Hostname()
 	}
-	if len(text) > maxQueryText {
+	if len(text) > runs.MaxQueryText {
 		return ""
 	}
 	return text
@@ -110,13 +112,13 @@ func (s *Server) objectsOf(ctx context.Context, in ledger.Input) (all []storeObj
 func (s *Server) replayLetter(c *call) (any, error) {
 	d, err := s.letter(c.Request)
 	if err == nil && !d.Open() {
-		err = conflict("a dismissed dead letter is not replayed; reopen it first")
+		err = known.Conflict("a dismissed dead letter is not replayed; reopen it first")
 	}
 	if err == nil {
 		err = s.audited(c.Context(), "dead_letters_replay", d.RunID, d.ID)
 	}
 	if err == nil {
-		err = s.runner.replay(c.Context(), d.Job, "", []string{d.ID})
+		err = s.runner.Replay(c.Context(), d.Job, "", []string{d.ID})
 	}
 	c.next = "/dead-letters?replayed=1&job=" + d.Job
 	return nil, err
@@ -130,9 +132,9 @@ func (s *Server) confirmReplayFound(c *call) (confirmation, error) {
 		_, n, err = s.toReplay(c.Context(), f)
 	}
 	if err == nil && n == 0 {
-		err = conflict("the filter chooses no open dead letter")
+		err = known.Conflict("the filter chooses no open dead letter")
 	}
-	ask := confirmation{Title: fmt.Sprintf("Replay %s dead letters?", formatCount(int64(n))), Button: "Replay them", Back: f.URL(""),
+	ask := confirmation{Title: fmt.Sprintf("Replay %s dead letters?", known.FormatCount(int64(n))), Button: "Replay them", Back: f.URL(""),
 		Text: "The next run of each of their jobs tries their inputs again. Dismissed ones are left out."}
 	for name, v := range f.values() {
 		ask.Hidden = append(ask.Hidden, hidden{name, v[0]})

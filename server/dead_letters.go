@@ -15,14 +15,16 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 type deadLetterList struct {
-	DeadLetters []deadLetter `json:"dead_letters"`
-	More        bool         `json:"more"`           // there can be more
-	Next        string       `json:"next,omitempty"` // the parameter after of the next page
-	Searched    int          `json:"searched"`       // how many were read for this page
-	Unreadable  int          `json:"unreadable"`     // of these, objects that cannot be read as dead letters
+	DeadLetters []runs.DeadLetter `json:"dead_letters"`
+	More        bool              `json:"more"`           // there can be more
+	Next        string            `json:"next,omitempty"` // the parameter after of the next page
+	Searched    int               `json:"searched"`       // how many were read for this page
+	Unreadable  int               `json:"unreadable"`     // of these, objects that cannot be read as dead letters
 }
 
 // maxDeadLetters is how many dead letters are listed.
@@ -30,7 +32,7 @@ const maxDeadLetters = 500
 
 func (s *Server) deadLettersOf(ctx context.Context, run ledger.Run) (deadLetterList, error) {
 	if run.Job == "" {
-		return deadLetterList{DeadLetters: []deadLetter{}}, nil
+		return deadLetterList{DeadLetters: []runs.DeadLetter{}}, nil
 	}
 	// A run's dead letters are written after its start, so older ones need not be read.
 	return s.findDeadLetters(ctx, ledger.DeadLetterQuery{Job: run.Job, RunID: run.RunID, State: ledger.OpenLetters, Since: run.StartedAt,
@@ -39,10 +41,10 @@ func (s *Server) deadLettersOf(ctx context.Context, run ledger.Run) (deadLetterL
 
 // findDeadLetters returns one page of the dead letters that a query chooses.
 func (s *Server) findDeadLetters(ctx context.Context, q ledger.DeadLetterQuery) (deadLetterList, error) {
-	list := deadLetterList{DeadLetters: []deadLetter{}}
+	list := deadLetterList{DeadLetters: []runs.DeadLetter{}}
 	page, err := ledger.SearchDeadLetters(ctx, s.store, q)
 	if errors.Is(err, ledger.ErrPlace) {
-		return list, refuse("after: " + badPlace)
+		return list, known.Refuse("after: " + badPlace)
 	}
 	if err != nil {
 		return list, err
@@ -51,7 +53,7 @@ func (s *Server) findDeadLetters(ctx context.Context, q ledger.DeadLetterQuery) 
 		s.log.Warn("dead_letter_unreadable", "job", q.Job, "error", ledger.Redact(err.Error()))
 	}
 	for _, d := range page.DeadLetters {
-		list.DeadLetters = append(list.DeadLetters, deadLetter{d.ID(), d})
+		list.DeadLetters = append(list.DeadLetters, runs.DeadLetter{ID: d.ID(), DeadLetter: d})
 	}
 	list.More, list.Next, list.Searched, list.Unreadable = page.Next != "", page.Next, page.Searched, len(page.Unreadable)
 	return list, nil
@@ -62,39 +64,39 @@ func (s *Server) findDeadLetters(ctx context.Context, q ledger.DeadLetterQuery) 
 type deadLetterFilter struct {
 	Job, Kind, Run, Text string
 	State                string // open, dismissed or all
-	dayRange
+	runs.DayRange
 	After string
 }
 
 // letterStates are the states that a filter chooses.
 var letterStates = []string{ledger.OpenLetters, ledger.DismissedLetters, "all"}
 
-func deadLetterFields(known jobList) []option.Option {
+func deadLetterFields(jobs known.Jobs) []option.Option {
 	return append([]option.Option{
-		{Name: "job", Kind: option.Text, Choices: known.names(), Usage: "Only of this job.", Wrong: "use " + strings.Join(known.names(), ", ")},
+		{Name: "job", Kind: option.Text, Choices: jobs.Names(), Usage: "Only of this job.", Wrong: "use " + strings.Join(jobs.Names(), ", ")},
 		{Name: "kind", Kind: option.Text, Pattern: "[a-z][a-z0-9_]{0,63}", Wrong: "write a kind like bad_file"},
-		nameField("run", "Only with failures in this run.", "that is not a run's id"),
-	}, filterFields("Only with a last failure", "the id, the stage, the input, the error or the note")...)
+		runs.NameField("run", "Only with failures in this run.", "that is not a run's id"),
+	}, runs.FilterFields("Only with a last failure", "the id, the stage, the input, the error or the note")...)
 }
 
 // listFields are the parameters of a list: which dead letters, and from which place.
-func listFields(known jobList) []option.Option {
-	return append(deadLetterFields(known),
+func listFields(jobs known.Jobs) []option.Option {
+	return append(deadLetterFields(jobs),
 		option.Option{Name: "state", Kind: option.Text, Choices: letterStates, Usage: "Open ones by default."},
 		option.Option{Name: "after", Kind: option.Text, Pattern: `[0-8]?[0-9]{1,18}[.].+`, Usage: "next of the page before.", Wrong: badPlace})
 }
 
 const badPlace = "take next of the page before"
 
-func readDeadLetterFilter(q url.Values, known jobList) (f deadLetterFilter, err error) {
-	f = deadLetterFilter{Job: q.Get("job"), Kind: q.Get("kind"), Run: q.Get("run"), Text: filterText(q),
+func readDeadLetterFilter(q url.Values, jobs known.Jobs) (f deadLetterFilter, err error) {
+	f = deadLetterFilter{Job: q.Get("job"), Kind: q.Get("kind"), Run: q.Get("run"), Text: runs.FilterText(q),
 		State: cmp.Or(q.Get("state"), ledger.OpenLetters), After: q.Get("after")}
-	f.read(q)
-	return f, checked(q, listFields(known), false)
+	f.Read(q)
+	return f, known.Checked(q, listFields(jobs), false)
 }
 
 func (f deadLetterFilter) query(limit int) ledger.DeadLetterQuery {
-	q := ledger.DeadLetterQuery{Job: f.Job, Kind: f.Kind, RunID: f.Run, From: f.begin, To: f.end, Text: f.Text, After: f.After, Limit: limit}
+	q := ledger.DeadLetterQuery{Job: f.Job, Kind: f.Kind, RunID: f.Run, From: f.Begin, To: f.End, Text: f.Text, After: f.After, Limit: limit}
 	if f.State != "all" {
 		q.State = f.State
 	}
@@ -201,9 +203,9 @@ func (s *Server) replayDeadLetters(c *call) (any, error) {
 	case !c.form:
 		ids, err = replayIDs(c.body)
 	case slices.ContainsFunc(ids, func(id string) bool { return !ledger.IsName(id) }):
-		err = refuse("that is not a dead letter's id")
+		err = known.Refuse("that is not a dead letter's id")
 	case len(ids) == 0 && c.in.Get("all") == "":
-		err = refuse("choose one dead letter or more, or replay all")
+		err = known.Refuse("choose one dead letter or more, or replay all")
 	}
 	if err != nil {
 		return nil, err
@@ -220,14 +222,14 @@ func replayIDs(body []byte) ([]string, error) {
 	}
 	var given map[string]*[]string
 	if err := json.Unmarshal(body, &given); err != nil || given == nil {
-		return nil, refuse(`the body is not a JSON object with ids; write {"ids": ["…"]}, or {} for all`)
+		return nil, known.Refuse(`the body is not a JSON object with ids; write {"ids": ["…"]}, or {} for all`)
 	}
 	for name, ids := range given {
 		switch {
 		case name != "ids":
-			return nil, refuse("unknown field %q; the only field is ids", clip(name))
+			return nil, known.Refuse("unknown field %q; the only field is ids", known.Clip(name))
 		case ids == nil || len(*ids) == 0:
-			return nil, refuse("ids: name one or more, or leave it out for all")
+			return nil, known.Refuse("ids: name one or more, or leave it out for all")
 		}
 	}
 	if given["ids"] == nil {
@@ -235,17 +237,18 @@ func replayIDs(body []byte) ([]string, error) {
 	}
 	for _, id := range *given["ids"] {
 		if !ledger.IsName(id) {
-			return nil, refuse("ids: that is not a dead letter's id")
+			return nil, known.Refuse("ids: that is not a dead letter's id")
 		}
 	}
 	return *given["ids"], nil
 }
 
-var errNoDeadLetter = &answerError{http.StatusNotFound, "this run has no such dead letter that is open; GET its dead-letters lists them"}
+var errNoDeadLetter = &known.AnswerError{Code: http.StatusNotFound,
+	Message: "this run has no such dead letter that is open; GET its dead-letters lists them"}
 
 // replay lets the next run try the inputs of a run's dead letters again: of those
 // named, or of all.
-func (s *Server) replay(ctx context.Context, e *entry, ids []string) (int, error) {
+func (s *Server) replay(ctx context.Context, e *runs.Entry, ids []string) (int, error) {
 	if e.Run.Job == "" {
 		return 0, errNoRun
 	}
@@ -272,22 +275,23 @@ func (s *Server) replay(ctx context.Context, e *entry, ids []string) (int, error
 	if err := s.audited(ctx, "dead_letters_replay", e.Run.RunID, strings.Join(ids, " ")); err != nil {
 		return 0, err
 	}
-	return n, s.runner.replay(ctx, e.Run.Job, e.Run.RunID, slices.Compact(ids))
+	return n, s.runner.Replay(ctx, e.Run.Job, e.Run.RunID, slices.Compact(ids))
 }
 
-var errNoLetter = &answerError{http.StatusNotFound, "there is no such dead letter; it may be resolved. GET /api/v1/dead-letters lists them"}
+var errNoLetter = &known.AnswerError{Code: http.StatusNotFound,
+	Message: "there is no such dead letter; it may be resolved. GET /api/v1/dead-letters lists them"}
 
 // letter reads the dead letter that a path names.
-func (s *Server) letter(r *http.Request) (deadLetter, error) {
+func (s *Server) letter(r *http.Request) (runs.DeadLetter, error) {
 	job, id := r.PathValue("job"), r.PathValue("id")
-	if !slices.Contains(s.jobs.names(), job) || !ledger.IsName(id) {
-		return deadLetter{}, errNoLetter
+	if !slices.Contains(s.jobs.Names(), job) || !ledger.IsName(id) {
+		return runs.DeadLetter{}, errNoLetter
 	}
 	d, err := ledger.Get(r.Context(), s.store, job, id)
 	if errors.Is(err, store.ErrNotExist) {
 		err = errNoLetter
 	}
-	return deadLetter{id, d}, err
+	return runs.DeadLetter{ID: id, DeadLetter: d}, err
 }
 
 func (s *Server) showDeadLetter(c *call) (any, error) { return s.letter(c.Request) }
@@ -309,23 +313,23 @@ func (s *Server) reopenDeadLetter(c *call) (any, error) {
 }
 
 // dismiss counts a dead letter out of the open ones.
-func (s *Server) dismiss(ctx context.Context, d deadLetter, note string) (deadLetter, error) {
+func (s *Server) dismiss(ctx context.Context, d runs.DeadLetter, note string) (runs.DeadLetter, error) {
 	note = strings.TrimSpace(note)
 	if note == "" || len(note) > ledger.MaxNote {
-		return d, refuse("note: say in 1 to %d bytes why nothing will be done about it", ledger.MaxNote)
+		return d, known.Refuse("note: say in 1 to %d bytes why nothing will be done about it", ledger.MaxNote)
 	}
 	return s.setDismissed(ctx, d, "dead_letter_dismiss", &ledger.Dismissal{At: s.now(), By: whoIn(ctx), Note: note})
 }
 
 // reopen takes a dismissal back.
-func (s *Server) reopen(ctx context.Context, d deadLetter) (deadLetter, error) {
+func (s *Server) reopen(ctx context.Context, d runs.DeadLetter) (runs.DeadLetter, error) {
 	if d.Open() {
-		return d, conflict("this dead letter is open")
+		return d, known.Conflict("this dead letter is open")
 	}
 	return s.setDismissed(ctx, d, "dead_letter_reopen", nil)
 }
 
-func (s *Server) setDismissed(ctx context.Context, d deadLetter, action string, why *ledger.Dismissal) (deadLetter, error) {
+func (s *Server) setDismissed(ctx context.Context, d runs.DeadLetter, action string, why *ledger.Dismissal) (runs.DeadLetter, error) {
 	note := ""
 	if why != nil {
 		note = why.Note
@@ -337,7 +341,7 @@ func (s *Server) setDismissed(ctx context.Context, d deadLetter, action string, 
 	if errors.Is(err, store.ErrNotExist) {
 		err = errNoLetter
 	}
-	return deadLetter{d.ID, now}, err
+	return runs.DeadLetter{ID: d.ID, DeadLetter: now}, err
 }
 
 const (
@@ -350,7 +354,7 @@ const (
 // toReplay are the ids of the open dead letters that a filter chooses, by job.
 func (s *Server) toReplay(ctx context.Context, f deadLetterFilter) (ids map[string][]string, n int, err error) {
 	if f.State != ledger.OpenLetters {
-		return nil, 0, refuse("state: a dismissed dead letter is not replayed; reopen it first")
+		return nil, 0, known.Refuse("state: a dismissed dead letter is not replayed; reopen it first")
 	}
 	ids = map[string][]string{}
 	for d, err := range ledger.AllDeadLetters(ctx, s.store, f.query(0)) {
@@ -362,7 +366,8 @@ func (s *Server) toReplay(ctx context.Context, f deadLetterFilter) (ids map[stri
 			continue
 		}
 		if n++; n > maxReplay {
-			return nil, 0, conflict("the filter chooses more than %d dead letters; choose fewer, or use `pipeline dead-letters replay`", maxReplay)
+			return nil, 0, known.Conflict("the filter chooses more than %d dead letters; choose fewer, or use `pipeline dead-letters replay`",
+				maxReplay)
 		}
 		ids[d.Job] = append(ids[d.Job], d.ID())
 	}
@@ -383,7 +388,7 @@ func (s *Server) replayFound(ctx context.Context, f deadLetterFilter) (replayed,
 	}
 	for _, job := range jobs {
 		for some := range slices.Chunk(ids[job], replayArgs) {
-			if err := s.runner.replay(ctx, job, "", some); err != nil {
+			if err := s.runner.Replay(ctx, job, "", some); err != nil {
 				return replayed{}, err
 			}
 		}
@@ -400,7 +405,7 @@ type replayed struct {
 
 func (s *Server) replayDeadLettersFound(c *call) (any, error) {
 	f, err := readDeadLetterFilter(c.in, s.jobs)
-	if err = cmp.Or(checked(c.in, deadLetterFields(s.jobs), !c.form), err); err != nil {
+	if err = cmp.Or(known.Checked(c.in, deadLetterFields(s.jobs), !c.form), err); err != nil {
 		return nil, err
 	}
 	done, err := s.replayFound(c.Context(), f)

@@ -37,7 +37,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	<-pause.C
-	for next := s.board.next(); send(fmt.Sprintf("event: change\ndata: %d\n\n", s.board.version.Load())); {
+	for next := s.board.Next(); send(fmt.Sprintf("event: change\ndata: %d\n\n", s.board.Version.Load())); {
 		for changed := false; !changed; {
 			select {
 			case <-next:
@@ -60,6 +60,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		case <-s.closing:
 			return
 		}
-		next = s.board.next()
+		next = s.board.Next()
 	}
 }

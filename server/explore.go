@@ -17,6 +17,8 @@ import (
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 const (
@@ -39,12 +41,12 @@ type explorer struct {
 // kind is one kind of things that a job finds.
 type kind struct {
 	explore.Kind
-	Job job
+	Job known.Job
 }
 
-func newExplorer(known jobList, open explore.Opener) *explorer {
+func newExplorer(jobs known.Jobs, open explore.Opener) *explorer {
 	e := &explorer{open: open, slots: make(chan struct{}, maxLooks), sources: map[string]explore.Source{}}
-	for _, j := range known {
+	for _, j := range jobs {
 		for _, k := range j.Finds {
 			e.kinds = append(e.kinds, kind{k, j})
 		}
@@ -95,13 +97,14 @@ func (e *explorer) look(ctx context.Context, k kind, do func(context.Context, ex
 	var refused *explore.RefusedError
 	switch {
 	case errors.As(err, &refused) && refused.Unknown:
-		return &answerError{http.StatusNotFound, refused.Error()}
+		return &known.AnswerError{Code: http.StatusNotFound, Message: refused.Error()}
 	case errors.As(err, &refused):
-		return refuse("%s", refused.Error())
+		return known.Refuse("%s", refused.Error())
 	case errors.Is(err, explore.ErrNone):
-		return &answerError{http.StatusNotFound, explore.ErrNone.Error()}
+		return &known.AnswerError{Code: http.StatusNotFound, Message: explore.ErrNone.Error()}
 	case err != nil && within.Err() != nil && ctx.Err() == nil:
-		return &answerError{http.StatusServiceUnavailable, fmt.Sprintf("it took over %v; choose more narrowly, or try again later", maxLook)}
+		return &known.AnswerError{Code: http.StatusServiceUnavailable,
+			Message: fmt.Sprintf("it took over %v; choose more narrowly, or try again later", maxLook)}
 	}
 	return err
 }
@@ -155,7 +158,7 @@ func (s *Server) find(ctx context.Context, k kind, q explore.Query) (f found, er
 		return err
 	})
 	if errors.Is(err, explore.ErrNothingYet) {
-		err = &answerError{http.StatusNotFound, explore.ErrNothingYet.Error()}
+		err = &known.AnswerError{Code: http.StatusNotFound, Message: explore.ErrNothingYet.Error()}
 	}
 	if err != nil {
 		return f, err
@@ -170,7 +173,7 @@ func (s *Server) find(ctx context.Context, k kind, q explore.Query) (f found, er
 // deadLettersOf is the query that chooses the dead letters of an item.
 func deadLettersOf(k kind, item explore.Item) string {
 	text := []rune(item.Failures)
-	return url.Values{"job": {k.Job.Name}, "text": {string(text[:min(len(text), maxFilterText)])}}.Encode()
+	return url.Values{"job": {k.Job.Name}, "text": {string(text[:min(len(text), runs.MaxFilterText)])}}.Encode()
 }
 
 // findRun fills in the run that was at work at the item's time: one run of a job works at
@@ -179,7 +182,7 @@ func (s *Server) findRun(k kind, item *explore.Item) {
 	if item.RunID != "" || item.At.IsZero() {
 		return
 	}
-	for _, e := range s.board.runs() {
+	for _, e := range s.board.Runs() {
 		if e.Run.Job == k.Job.Name && e.Run.WorkedAt(item.At) {
 			item.RunID = e.Run.RunID
 			return
@@ -193,25 +196,25 @@ func readQuery(given url.Values, fields []explore.Field, strict bool) (explore.Q
 	q := explore.Query{}
 	for name := range given {
 		if strict && !slices.ContainsFunc(fields, func(f explore.Field) bool { return f.Name == name }) {
-			return nil, refuse("unknown parameter %q", clip(safe(name)))
+			return nil, known.Refuse("unknown parameter %q", known.Clip(known.Safe(name)))
 		}
 	}
 	for _, f := range fields {
 		v := strings.TrimSpace(given.Get(f.Name))
 		if strict && given.Has(f.Name) && v == "" {
-			return nil, refuse("%s: it is empty; leave it out", f.Name)
+			return nil, known.Refuse("%s: it is empty; leave it out", f.Name)
 		}
 		if utf8.RuneCountInString(v) > maxParameter {
-			return nil, refuse("%s: it has over %d characters", f.Name, maxParameter)
+			return nil, known.Refuse("%s: it has over %d characters", f.Name, maxParameter)
 		}
 		if !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) {
-			return nil, refuse("%s: %s", f.Name, untrusted.ErrUnclean)
+			return nil, known.Refuse("%s: %s", f.Name, untrusted.ErrUnclean)
 		}
 		if _, err := time.Parse(time.DateOnly, v); f.Day && v != "" && err != nil {
-			return nil, refuse("%s: that is no day; write YYYY-MM-DD", f.Name)
+			return nil, known.Refuse("%s: that is no day; write YYYY-MM-DD", f.Name)
 		}
 		if f.Required && v == "" {
-			return nil, refuse("%s: it is missing", f.Name)
+			return nil, known.Refuse("%s: it is missing", f.Name)
 		}
 		if v != "" {
 			q[f.Name] = v

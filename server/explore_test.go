@@ -61,7 +61,7 @@ func TestExplore(t *testing.T) {
 	all[0].Finds = []explore.Kind{toyKind(at)}
 	w := newWorld(t, "done", func(set *Settings) { set.Jobs = all })
 	w.put(run, all[0].Name, ledger.Done, at.Add(-time.Second), time.Minute, sampleTally())
-	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
+	require.NoError(t, w.board.Refresh(t.Context(), time.Now()))
 
 	list := w.do("GET", "/api/v1/explore/toys?name=x", "").json(t)
 	require.Equal(t, "2/3", list["next"])

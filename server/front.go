@@ -8,32 +8,36 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/server/alarm"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
+	"github.com/newsfork/seed-engine/server/schedule"
 )
 
 // frontPage is the data of the first page: what runs now, what failed and why, what
 // comes next, and what is late.
 type frontPage struct {
 	Now        time.Time
-	Active     []*entry
+	Active     []*runs.Entry
 	Failed     []failedRun
 	MoreFailed int    // failed runs that are not shown
 	FailedURL  string // the list of runs since yesterday
 	Next       []nextTick
-	Late       []scheduleView
+	Late       []schedule.View
 	Days       []gridDay // newest first
 	Rows       []gridRow
-	Latest     []*entry
+	Latest     []*runs.Entry
 }
 
 // failedRun is a run that failed or was interrupted.
 type failedRun struct {
-	*entry
-	Since *entry // the newest run of the job that was done after it, nil if there is none
+	*runs.Entry
+	Since *runs.Entry // the newest run of the job that was done after it, nil if there is none
 }
 
 // nextTick is the next time of a schedule.
 type nextTick struct {
-	scheduleView
+	schedule.View
 	In string // how long until then
 }
 
@@ -74,19 +78,19 @@ func (p *pages) front(c *call) (any, error) {
 }
 
 func (p *pages) frontPage(now time.Time) frontPage {
-	runs := p.server.board.runs()
+	all := p.server.board.Runs()
 	today := now.UTC().Truncate(24 * time.Hour)
 	yesterday := today.AddDate(0, 0, -1)
-	f := frontPage{Now: now, Latest: runs[:min(len(runs), shownLater)],
-		FailedURL: runFilter{dayRange: dayRange{From: yesterday.Format(time.DateOnly)}}.URL("")}
-	done := map[string]*entry{}
-	for _, e := range runs {
+	f := frontPage{Now: now, Latest: all[:min(len(all), shownLater)],
+		FailedURL: runs.Filter{DayRange: runs.DayRange{From: yesterday.Format(time.DateOnly)}}.URL("")}
+	done := map[string]*runs.Entry{}
+	for _, e := range all {
 		switch {
 		case e.Active():
 			f.Active = append(f.Active, e)
 		case e.Run.State == ledger.Done && done[e.Run.Job] == nil:
 			done[e.Run.Job] = e
-		case e.failed() && !e.Run.FinishedAt.Before(yesterday):
+		case e.Unfinished() && !e.Run.FinishedAt.Before(yesterday):
 			if len(f.Failed) == maxFailed {
 				f.MoreFailed++
 				continue
@@ -94,8 +98,8 @@ func (p *pages) frontPage(now time.Time) frontPage {
 			f.Failed = append(f.Failed, failedRun{e, done[e.Run.Job]})
 		}
 	}
-	for _, s := range p.server.scheduler.views(now) {
-		if s.late() {
+	for _, s := range p.server.scheduler.Views(now) {
+		if s.Late() {
 			f.Late = append(f.Late, s)
 		}
 		if !s.Next.IsZero() {
@@ -104,7 +108,7 @@ func (p *pages) frontPage(now time.Time) frontPage {
 	}
 	slices.SortStableFunc(f.Next, func(a, b nextTick) int { return a.Next.Compare(b.Next) })
 	f.Next = f.Next[:min(len(f.Next), shownLater)]
-	f.grid(p.server.jobs.started(), runs, today)
+	f.grid(p.server.jobs.Started(), all, today)
 	return f
 }
 
@@ -121,10 +125,10 @@ func until(d time.Duration) string {
 }
 
 // grid counts the runs of the last weeks by job and day.
-func (f *frontPage) grid(known jobList, runs []*entry, today time.Time) {
+func (f *frontPage) grid(jobs known.Jobs, all []*runs.Entry, today time.Time) {
 	from := today.AddDate(0, 0, 1-gridDays)
 	counts := map[string]map[string]int{} // by job and day, then by kind
-	for _, e := range runs {
+	for _, e := range all {
 		if e.Broken || e.Run.StartedAt.Before(from) {
 			continue
 		}
@@ -132,17 +136,17 @@ func (f *frontPage) grid(known jobList, runs []*entry, today time.Time) {
 		if counts[key] == nil {
 			counts[key] = map[string]int{}
 		}
-		counts[key][e.kind()]++
+		counts[key][e.Kind()]++
 	}
 	var oldest time.Time // days before it may have runs that the board does not have
-	if len(runs) == maxEntries {
-		oldest = runs[maxEntries-1].Run.StartedAt
+	if len(all) == runs.MaxEntries {
+		oldest = all[runs.MaxEntries-1].Run.StartedAt
 	}
 	for n := range gridDays {
 		day := today.AddDate(0, 0, -n)
 		f.Days = append(f.Days, gridDay{day.Format(time.DateOnly), day.Format("2 Jan")})
 	}
-	for _, job := range known.names() {
+	for _, job := range jobs.Names() {
 		row := gridRow{Job: job}
 		for n, day := range f.Days {
 			c := gridCell{Unknown: today.AddDate(0, 0, -n).Before(oldest)}
@@ -152,7 +156,7 @@ func (f *frontPage) grid(known jobList, runs []*entry, today time.Time) {
 				}
 			}
 			if len(c.Parts) > 0 {
-				c.URL = runFilter{Job: job, dayRange: dayRange{From: day.Date, To: day.Date}}.URL("")
+				c.URL = runs.Filter{Job: job, DayRange: runs.DayRange{From: day.Date, To: day.Date}}.URL("")
 			}
 			row.Cells = append(row.Cells, c)
 		}
@@ -166,23 +170,23 @@ var signs = map[string]string{"done": "✓", "failed": "✗", "cancelled": "–"
 // reportRow is one job in one day's or week's report.
 type reportRow struct {
 	Job  string
-	What job
-	JobSummary
+	What known.Job
+	alarm.JobSummary
 	Failures int64
 }
 
 type reportView struct {
-	Summary
+	alarm.Summary
 	Rows []reportRow
 }
 
 func (p *pages) reports(*call) (any, error) {
 	var all []reportView
-	for _, s := range p.server.reports.all() {
+	for _, s := range p.server.reports.All() {
 		v := reportView{Summary: s}
 		for _, name := range slices.Sorted(maps.Keys(s.Jobs)) {
-			j, _ := p.server.jobs.started().named(name)
-			v.Rows = append(v.Rows, reportRow{Job: name, What: j, JobSummary: s.Jobs[name], Failures: total(s.Jobs[name].HTTP.Failures)})
+			j, _ := p.server.jobs.Started().Named(name)
+			v.Rows = append(v.Rows, reportRow{Job: name, What: j, JobSummary: s.Jobs[name], Failures: known.Total(s.Jobs[name].HTTP.Failures)})
 		}
 		all = append(all, v)
 	}
@@ -194,7 +198,7 @@ func (r reportRow) Good() string {
 	if r.What.Done == "" {
 		return "–"
 	}
-	return formatCount(r.Counts[r.What.Done]) + " " + words(r.What.Done)
+	return known.FormatCount(r.Counts[r.What.Done]) + " " + known.Words(r.What.Done)
 }
 
 // States are the numbers of runs by state, as text.
@@ -207,4 +211,4 @@ func (r reportRow) States() string {
 }
 
 // DeadLetterCount is how many dead letters there were.
-func (r reportRow) DeadLetterCount() int64 { return total(r.DeadLetters) }
+func (r reportRow) DeadLetterCount() int64 { return known.Total(r.DeadLetters) }

@@ -13,6 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
+	"github.com/newsfork/seed-engine/server/schedule"
 )
 
 // frontWorld has runs of two weeks before Wednesday, 4 March 2026.
@@ -39,8 +42,8 @@ func frontWorld(t *testing.T) *world {
 	put("2026-03-03 11:00", "seed", ledger.Failed)
 	put("2026-03-03 12:00", "docs", ledger.Interrupted)
 	put("2026-03-04 10:00", "docs", ledger.Done)
-	require.NoError(t, w.board.refresh(t.Context(), w.now()))
-	_, err := w.scheduler.refresh(t.Context(), w.now())
+	require.NoError(t, w.board.Refresh(t.Context(), w.now()))
+	_, err := w.scheduler.Refresh(t.Context(), w.now())
 	require.NoError(t, err)
 	return w
 }
@@ -62,11 +65,11 @@ func TestFrontAnswers(t *testing.T) {
 	assert.Equal(t, "Failed since yesterday docs: 20260303-120000-000-0a1b2c3d interrupted It gave no reason; see its log. Since then 20260304-100000-000-0a1b2c3d was done. "+
 		"seed: 20260303-110000-000-0a1b2c3d failed the seed store refused &lt;b&gt; No later run of this job is done yet.", section(t, page, "failed"))
 	assert.Equal(t, "Next news in 30 min 2026-03-04 13:00 UTC, schedule hourly seed in 5 h 30 min 2026-03-05 03:00 KST, schedule nightly Nothing is late. All schedules", section(t, page, "next"))
-	w.scheduler.remember("nightly", w.now(), tick{At: time.Date(2026, 3, 3, 18, 0, 0, 0, time.UTC), Outcome: "missed", Missed: 2})
-	w.board.change()
+	w.scheduler.Remember("nightly", w.now(), schedule.Tick{At: time.Date(2026, 3, 3, 18, 0, 0, 0, time.UTC), Outcome: "missed", Missed: 2})
+	w.board.Change()
 	assert.Contains(t, section(t, w.do("GET", "/", "").body, "next"), "Late seed, schedule nightly , 2026-03-04 03:00 KST: 2 missed: no server was running")
-	w.scheduler.plans[0].kept.Paused = true
-	w.board.change()
+	w.scheduler.Plans[0].Kept.Paused = true
+	w.board.Change()
 	assert.Contains(t, section(t, w.do("GET", "/", "").body, "next"), "Nothing is late.", "a paused schedule is not late")
 }
 
@@ -93,13 +96,13 @@ func TestFrontGrid(t *testing.T) {
 // A day that the board does not go back to is not shown as a day without runs.
 func TestFrontGridKnowsItsLimit(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	var runs []*entry
-	for i := range maxEntries {
+	var all []*runs.Entry
+	for i := range runs.MaxEntries {
 		at := now.Add(-time.Duration(i) * 3 * time.Minute) // back to 2 March, 10:00
-		runs = append(runs, &entry{Run: ledger.Run{RunID: ledger.NewRunID(at), Job: "seed", State: ledger.Done, StartedAt: at}})
+		all = append(all, &runs.Entry{Run: ledger.Run{RunID: ledger.NewRunID(at), Job: "seed", State: ledger.Done, StartedAt: at}})
 	}
 	var f frontPage
-	f.grid(knownJobs(testJobs()).started(), runs, now.Truncate(24*time.Hour))
+	f.grid(known.JobsOf(testJobs()).Started(), all, now.Truncate(24*time.Hour))
 	var got []string
 	for _, c := range f.Rows[0].Cells[:4] {
 		got = append(got, fmt.Sprint(c.Parts, c.Unknown))
@@ -142,22 +145,22 @@ func TestRunFilter(t *testing.T) {
 
 // The link to older runs keeps the filter.
 func TestOlderRunsKeepTheFilter(t *testing.T) {
-	var runs []*entry
+	var all []*runs.Entry
 	at := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	for i := range 3 * perPage {
 		job := []string{"seed", "docs"}[i%2]
-		runs = append(runs, &entry{Run: ledger.Run{RunID: fmt.Sprintf("r%03d", 999-i), Job: job, State: ledger.Failed, StartedAt: at, Error: "a & b"}})
+		all = append(all, &runs.Entry{Run: ledger.Run{RunID: fmt.Sprintf("r%03d", 999-i), Job: job, State: ledger.Failed, StartedAt: at, Error: "a & b"}})
 	}
 	w := newWorld(t, "done")
-	w.board.shown.Store(&runs)
-	f, err := readRunFilter(url.Values{"job": {"docs"}, "text": {"A & B"}, "from": {"2026-03-04"}, "state": {"failed"}}, knownJobs(testJobs()).started())
+	w.board.Shown.Store(&all)
+	f, err := runs.ReadFilter(url.Values{"job": {"docs"}, "text": {"A & B"}, "from": {"2026-03-04"}, "state": {"failed"}}, known.JobsOf(testJobs()).Started())
 	require.NoError(t, err)
 	v := w.pages.runsPage(f)
 	seen := len(v.Runs)
 	for v.Older != "" {
 		u, err := url.Parse(v.Older)
 		require.NoError(t, err)
-		f, err := readRunFilter(u.Query(), knownJobs(testJobs()).started())
+		f, err := runs.ReadFilter(u.Query(), known.JobsOf(testJobs()).Started())
 		require.NoError(t, err)
 		v = w.pages.runsPage(f)
 		for _, e := range v.Runs {
@@ -172,7 +175,7 @@ func TestStartPage(t *testing.T) {
 	w := newWorld(t, "done")
 	all := w.do("GET", "/start", "").body
 	one := w.do("GET", "/start?job=seed&country=sg&force=true&category=%22%3E%3Cb%3E", "").body
-	for _, j := range knownJobs(testJobs()).started() {
+	for _, j := range known.JobsOf(testJobs()).Started() {
 		form := `<input type="hidden" name="job" value="` + j.Name + `">`
 		assert.Contains(t, all, form)
 		assert.Equal(t, j.Name == "seed", strings.Contains(one, form), j.Name)
@@ -196,7 +199,7 @@ func TestCancelAsks(t *testing.T) {
 	assert.Contains(t, page, "Cancel run "+id+"?")
 	assert.Contains(t, page, `<form method="post" action="/runs/`+id+`/cancel"`)
 	assert.Contains(t, page, `<a href="/runs/`+id+`">No, go back</a>`)
-	require.NoError(t, w.board.refresh(t.Context(), time.Now().Add(time.Minute)))
+	require.NoError(t, w.board.Refresh(t.Context(), time.Now().Add(time.Minute)))
 	assert.Equal(t, "running", w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"], "asking changes nothing")
 	assert.Equal(t, http.StatusSeeOther, w.do("POST", "/runs/"+id+"/cancel", "").code)
 	w.ended("docs")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 // knownToCommand are the jobs that cmd/server passes, written by `make golden`,
@@ -32,7 +33,7 @@ func testJobs() []option.Job {
 
 // testJob is the one of that name.
 func testJob(name string) ledger.Job {
-	j, _ := knownJobs(testJobs()).named(name)
+	j, _ := known.JobsOf(testJobs()).Named(name)
 	return j.Job.Job
 }
 

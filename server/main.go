@@ -10,6 +10,7 @@ import (
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 // usageError is a wrong flag, file or value. It is found before anything starts.
@@ -42,9 +43,10 @@ func Main(ctx context.Context, listen, file string, readOptions ReadOptions, job
 		return fmt.Errorf("finding this program, which does the runs: %w", err)
 	}
 	set := Settings{Config: config, Jobs: jobs, Program: []string{self}, Stderr: os.Stderr}
-	for name, secret := range map[string]*string{TokenVariable: &set.Token, ReadTokenVariable: &set.ReadToken, WebhookVariable: &set.Webhook, AlertURLVariable: &set.AlertURL,
-		AlertSecretVariable: &set.AlertSecret, SMTPPasswordVariable: &set.SMTPPassword} {
-		if *secret, err = readSecret(name); err != nil {
+	for name, secret := range map[string]*string{known.TokenVariable: &set.Token, known.ReadTokenVariable: &set.ReadToken,
+		known.WebhookVariable: &set.Webhook, known.AlertURLVariable: &set.AlertURL,
+		known.AlertSecretVariable: &set.AlertSecret, known.SMTPPasswordVariable: &set.SMTPPassword} {
+		if *secret, err = known.ReadSecret(name); err != nil {
 			return &usageError{err}
 		}
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/alarm"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 // TestBadUsage has command lines that the server refuses before it listens.
@@ -138,7 +140,7 @@ func TestDocumentNamesAll(t *testing.T) {
 	w.metrics.ticks.WithLabelValues("hourly", "started").Inc()
 	w.metrics.delivered("slack", "sent")
 	w.metrics.errors.WithLabelValues("board").Inc()
-	w.alarm.state.Firing = map[string]breach{"x": {Job: "seed", Rule: "duration"}}
+	w.alarm.State.Firing = map[string]alarm.Breach{"x": {Job: "seed", Rule: "duration"}}
 	w.do("GET", "/", "")
 	names := map[string]bool{}
 	families, err := w.metrics.registry.Gather()
@@ -152,7 +154,7 @@ func TestDocumentNamesAll(t *testing.T) {
 	for _, name := range append(alert.Rules(), alert.MinimumSamples) {
 		names[name] = true
 	}
-	for _, name := range append([]string{"--listen", "--config", DefaultListen}, secretVariables...) {
+	for _, name := range append([]string{"--listen", "--config", DefaultListen}, known.SecretVariables...) {
 		names[name] = true
 	}
 	for _, r := range w.api() {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 // metrics are the metrics at /metrics. docs/server.md lists them.
@@ -41,7 +42,7 @@ func newMetrics(s *Server) *metrics {
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seed_engine_http_request_duration_seconds",
 			Help: "Time to answer a request to this server, by method and status code; event streams are left out.", Buckets: prometheus.DefBuckets}, []string{"method", "code"}),
 	}
-	for _, j := range s.jobs.started() {
+	for _, j := range s.jobs.Started() {
 		m.starts.WithLabelValues(j.Name)
 	}
 	for _, work := range works {
@@ -89,8 +90,8 @@ func (c *ledgerCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	states := map[[2]string]int{}
-	newest, done, priced := map[string]*entry{}, map[string]*entry{}, map[string]bool{}
-	for _, e := range c.s.board.runs() {
+	newest, done, priced := map[string]*runs.Entry{}, map[string]*runs.Entry{}, map[string]bool{}
+	for _, e := range c.s.board.Runs() {
 		states[[2]string{e.Run.Job, e.State()}]++
 		if e.Broken {
 			continue
@@ -126,7 +127,7 @@ func (c *ledgerCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	firing := map[[2]string]int{}
-	for _, b := range c.s.alarm.firing() {
+	for _, b := range c.s.alarm.Firing() {
 		firing[[2]string{b.Job, b.Rule}]++
 	}
 	for k, n := range firing {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 // apiBase is the API's description without the actions.
@@ -18,7 +20,7 @@ var apiBase []byte
 type object = map[string]any
 
 // describe is the API's description for these jobs.
-func describe(known jobList) ([]byte, error) {
+func describe(list known.Jobs) ([]byte, error) {
 	var doc struct {
 		OpenAPI  string            `json:"openapi"`
 		Info     object            `json:"info"`
@@ -32,7 +34,7 @@ func describe(known jobList) ([]byte, error) {
 		return nil, fmt.Errorf("reading openapi.json: %w", err)
 	}
 	schemas := doc.Parts["schemas"]
-	for _, a := range (&Server{jobs: known, explorer: newExplorer(known, nil)}).actions() {
+	for _, a := range (&Server{jobs: list, explorer: newExplorer(list, nil)}).actions() {
 		if a.ID == "" {
 			continue
 		}
@@ -47,7 +49,7 @@ func describe(known jobList) ([]byte, error) {
 			schemas[a.Body] = bodySchema(a.In, a.Needs)
 		}
 	}
-	schemas["ScheduleRequest"] = scheduleSchema(known.started())
+	schemas["ScheduleRequest"] = scheduleSchema(list.Started())
 	return json.MarshalIndent(doc, "", " ")
 }
 
@@ -74,9 +76,9 @@ const everyAnswer = "401 Unauthorized, 403 Forbidden, 413 TooLarge, 421 Misdirec
 
 // pathParts are the parameters in paths, by what is before them.
 var pathParts = map[string]option.Option{
-	"runs": nameField("", "The run's id.", ""), "dead-letters": {Usage: "The job that failed."}, "{job}": nameField("",
+	"runs": runs.NameField("", "The run's id.", ""), "dead-letters": {Usage: "The job that failed."}, "{job}": runs.NameField("",
 		"The dead letter's id.", ""),
-	"schedules": {Usage: "The schedule's name.", Pattern: "[a-z0-9][a-z0-9_-]{0,63}"}, "silences": nameField("", "The silence's id.", ""),
+	"schedules": {Usage: "The schedule's name.", Pattern: "[a-z0-9][a-z0-9_-]{0,63}"}, "silences": runs.NameField("", "The silence's id.", ""),
 	"providers": {Usage: "The provider's id.", Pattern: "[a-z0-9][a-z0-9-]{0,63}"}, "removals": {},
 }
 
@@ -156,14 +158,14 @@ func parameterOf(o option.Option, name, in string, required bool) object {
 }
 
 // scheduleSchema describes a schedule's definition: each job has its own options.
-func scheduleSchema(known jobList) object {
+func scheduleSchema(jobs known.Jobs) object {
 	var each []any
-	for _, j := range known {
+	for _, j := range jobs {
 		s := bodySchema([]option.Option{
 			{Name: "cron", Usage: "minute hour day month weekday"}, {Name: "timezone", Usage: "IANA name; UTC if it is left out"},
 		}, []string{"job", "cron"})
 		properties := s["properties"].(object)
-		properties["job"], properties["options"] = object{"const": j.Name}, ref("schemas", j.request())
+		properties["job"], properties["options"] = object{"const": j.Name}, ref("schemas", j.Request())
 		each = append(each, s)
 	}
 	return object{"oneOf": each}

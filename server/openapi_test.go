@@ -18,6 +18,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 type described struct {
@@ -28,7 +29,7 @@ type described struct {
 // apiDescription is /openapi.json of a server that has the jobs of the list.
 func apiDescription(t *testing.T) []byte {
 	t.Helper()
-	b, err := describe(knownJobs(testJobs()))
+	b, err := describe(known.JobsOf(testJobs()))
 	require.NoError(t, err)
 	return b
 }
@@ -70,7 +71,7 @@ func TestFieldsAreDescribed(t *testing.T) {
 		} `json:"components"`
 	}
 	require.NoError(t, json.Unmarshal(apiDescription(t), &doc))
-	for _, j := range knownJobs(testJobs()).started() {
+	for _, j := range known.JobsOf(testJobs()).Started() {
 		s := doc.Components.Schemas[strings.ToUpper(j.Name[:1])+j.Name[1:]+"Request"]
 		assert.Equal(t, false, s.AdditionalProperties, j.Name)
 		var names []string
@@ -97,7 +98,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = warnings.Write([]byte(`{"time":"2026-03-02T10:00:01Z","level":"WARN","event":"lease_unsure","error":"<b>"}` + "\n"))
 	require.NoError(t, errors.Join(err, warnings.Flush(t.Context())))
-	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
+	require.NoError(t, w.board.Refresh(t.Context(), time.Now()))
 	over, none := "/api/v1/runs/20260302-100000-000-aaaaaaaa", "/api/v1/runs/none"
 	id := w.do("POST", "/api/v1/docs/runs", "").json(t)["run_id"].(string)
 	for _, c := range []struct {
@@ -192,7 +193,7 @@ func schemaOf(t *testing.T, path, method string, code int) *jsonschema.Schema {
 // schemaOfJobs is schemaOf of a server that has these jobs.
 func schemaOfJobs(t *testing.T, all []option.Job, path, method string, code int) *jsonschema.Schema {
 	t.Helper()
-	text, err := describe(knownJobs(all))
+	text, err := describe(known.JobsOf(all))
 	require.NoError(t, err)
 	var d described
 	require.NoError(t, json.Unmarshal(text, &d))

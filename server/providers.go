@@ -19,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
@@ -143,7 +144,8 @@ func (p *docsProviders) all(ctx context.Context) (views []providerView, removed 
 	return views, newest, nil
 }
 
-var errNoProvider = &answerError{http.StatusNotFound, "there is no such provider; GET /api/v1/docs/providers lists them"}
+var errNoProvider = &known.AnswerError{Code: http.StatusNotFound,
+	Message: "there is no such provider; GET /api/v1/docs/providers lists them"}
 
 // named returns one provider.
 func (p *docsProviders) named(ctx context.Context, id string) (providerView, error) {
@@ -165,7 +167,8 @@ const unread = -1
 // noVersion is one that is no version's name: it is never the newest.
 const noVersion = -2
 
-var errProviderChanged = &answerError{http.StatusPreconditionFailed, "the provider has been changed since you read it; read it again, and make your change to what it is now"}
+var errProviderChanged = &known.AnswerError{Code: http.StatusPreconditionFailed,
+	Message: "the provider has been changed since you read it; read it again, and make your change to what it is now"}
 
 // edit changes what is kept of a provider. read is the version that the writer has read:
 // 0 where nothing was kept, unread where he did not say. change gets the provider, nil if
@@ -191,11 +194,13 @@ func (p *docsProviders) edit(ctx context.Context, id string, read int, action st
 	case err != nil:
 		return err
 	case read == unread && now != nil && action == "provider_edit":
-		return &answerError{http.StatusPreconditionRequired, fmt.Sprintf("the provider exists already; read it, and send the version that you have read, as the header If-Match: %q", fmt.Sprint(version))}
+		return &known.AnswerError{Code: http.StatusPreconditionRequired,
+			Message: fmt.Sprintf("the provider exists already; read it, and send the version that you have read, as the header If-Match: %q",
+				fmt.Sprint(version))}
 	case read != unread && read != version:
 		return errProviderChanged
 	case now == nil && len(views) >= maxProviders:
-		return conflict("there are %d providers already; remove some", len(views))
+		return known.Conflict("there are %d providers already; remove some", len(views))
 	}
 	if now == nil {
 		action = "provider_add"
@@ -217,21 +222,22 @@ func (p *docsProviders) edit(ctx context.Context, id string, read int, action st
 // define adds a provider or changes its policy, which is written as in a file.
 func (p *docsProviders) define(ctx context.Context, id, text string, read int) error {
 	if p.dir != "" {
-		return conflict("the runs of this server take the policies from the directory of --policies; change the files there. A provider can still be disabled here")
+		return known.Conflict("the runs of this server take the policies from the directory of --policies; change the files there. A provider can still be disabled here")
 	}
 	def, err := policy.Parse("policy", []byte(text), p.now())
 	if err != nil {
-		return refuse("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return known.Refuse("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	if def.ProviderID != id {
-		return refuse("provider_id: the policy names %s, but the request is for %s; a provider's id never changes, so write the same one", def.ProviderID, id)
+		return known.Refuse("provider_id: the policy names %s, but the request is for %s; a provider's id never changes, so write the same one",
+			def.ProviderID, id)
 	}
 	for field, address := range map[string]string{"seed_urls": def.SeedURLs[0], "tos_url": def.TermsURL} { // all but the terms are on one host
 		if address == "" {
 			continue
 		}
 		if err := p.web.Check(address); err != nil {
-			return refuse("%s: %s", field, err)
+			return known.Refuse("%s: %s", field, err)
 		}
 	}
 	return p.edit(ctx, id, read, "provider_edit", func(now *providerView) (policy.Change, string, error) {
@@ -258,7 +264,7 @@ func (p *docsProviders) disable(ctx context.Context, id, why string, yes bool, r
 	})
 }
 
-var errProviderInFile = conflict("this provider is in a file; remove it there, or disable it here")
+var errProviderInFile = known.Conflict("this provider is in a file; remove it there, or disable it here")
 
 // remove removes a provider that was added, or the change of one of a file.
 func (p *docsProviders) remove(ctx context.Context, id string, read int) error {

@@ -15,6 +15,8 @@ import (
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 	"github.com/newsfork/seed-engine/transforms/parse/similar"
 )
 
@@ -23,7 +25,6 @@ const (
 	removalInterval = time.Minute
 	// removalRetry is how long it waits before it tries again what could not be done.
 	removalRetry = 10 * time.Minute
-	removalRule  = "removal"
 	docsJob      = "docs"
 	// similarShown is how many similar ids the refusal of a misspelt one names.
 	similarShown = 5
@@ -59,33 +60,12 @@ func (s *Server) tickRemovals(ctx context.Context, now time.Time) (changed bool,
 		r.retryAt = now.Add(removalRetry)
 		s.background.Go(func() {
 			defer r.working.Store(false)
-			if err := runCommand(ctx, s.runner.command("removals", "do")); err != nil && ctx.Err() == nil {
+			if err := runs.RunCommand(ctx, s.runner.Command("removals", "do")); err != nil && ctx.Err() == nil {
 				s.log.Error("removal_not_done", "error", ledger.Redact(err.Error()), "todo", "run `pipeline removals do`, which says why")
 			}
 		})
 	}
-	return s.alarm.judgeRemovals(all, now), nil
-}
-
-// judgeRemovals raises an alert for each source with a request that is late, and ends it
-// with its receipt.
-func (a *alarm) judgeRemovals(all []removal.Entry, now time.Time) (changed bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	judged := map[string]finding{}
-	for _, e := range all { // the newest first, so that the oldest that is late remains
-		f := finding{breach{Job: e.Job, Rule: removalRule, Provider: e.Provider, Text: "what was kept of it is removed"}, e.Late(now)}
-		if f.broken {
-			f.Text = fmt.Sprintf("everything of it must be removed until %s, and is not: stop the run that crawls it, and run `pipeline removals do`", e.Due.UTC().Format("2006-01-02 15:04 UTC"))
-		}
-		if key := e.Job + "/" + e.Provider; f.broken || !judged[key].broken {
-			judged[key] = f
-		}
-	}
-	for _, f := range judged {
-		changed = a.apply(f, true, now) || changed
-	}
-	return changed
+	return s.alarm.JudgeRemovals(all, now), nil
 }
 
 type removalList struct {
@@ -100,7 +80,7 @@ func (s *Server) listRemovals(w http.ResponseWriter, r *http.Request) {
 func (s *Server) showRemoval(w http.ResponseWriter, r *http.Request) {
 	e, err := removal.Find(r.Context(), s.store, r.PathValue("id"))
 	if errors.Is(err, removal.ErrNone) {
-		err = &answerError{http.StatusNotFound, "there is no such request; GET /api/v1/docs/removals lists them"}
+		err = &known.AnswerError{Code: http.StatusNotFound, Message: "there is no such request; GET /api/v1/docs/removals lists them"}
 	}
 	s.reply(w, r, e, err)
 }
@@ -132,7 +112,7 @@ func (s *Server) askRemoval(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, http.StatusCreated, removal.Entry{Request: req})
 }
 
-var errNotAProvider = refuse("provider: write the id of a provider")
+var errNotAProvider = known.Refuse("provider: write the id of a provider")
 
 // removalOf is the source that a request names by its kind, and its job. A source of which nothing is known is refused.
 func (s *Server) removalOf(ctx context.Context, given func(kind string) string) (job, name string, err error) {
@@ -142,10 +122,10 @@ func (s *Server) removalOf(ctx context.Context, given func(kind string) string) 
 			continue
 		}
 		if name != "" || id != "" {
-			return "", "", refuse("%s: write one name in a request", j.Removal.Kind)
+			return "", "", known.Refuse("%s: write one name in a request", j.Removal.Kind)
 		}
 		if name, err = j.Removal.Named(strings.TrimSpace(given(j.Removal.Kind))); err != nil {
-			return "", "", refuse("%s", err)
+			return "", "", known.Refuse("%s", err)
 		}
 		job, err = j.Name, s.knowsSource(ctx, j, name)
 	}
@@ -169,25 +149,25 @@ func (s *Server) recordRemoval(ctx context.Context, job, name, from, note string
 
 // knowsSource refuses a source of which its job keeps nothing. Where the store or the database does not answer, the request
 // is taken: one too many removes nothing.
-func (s *Server) knowsSource(ctx context.Context, j job, name string) error {
+func (s *Server) knowsSource(ctx context.Context, j known.Job, name string) error {
 	within, cancel := context.WithTimeout(ctx, maxLook)
 	defer cancel()
-	var known []string
+	var ids []string
 	var kept removal.Removed
 	src, err := s.explorer.source(within, j.Name)
 	if err == nil {
 		kept, err = j.Removal.Find(within, removal.Source{Name: name, Store: src.Store, DB: src.DB})
 	}
 	if err == nil && kept.Total() == 0 {
-		known, err = j.Removal.Known(within, src.DB)
+		ids, err = j.Removal.Known(within, src.DB)
 	}
 	switch {
-	case errors.Is(err, explore.ErrNothingYet), err == nil && kept.Total() == 0 && !slices.Contains(known, name):
+	case errors.Is(err, explore.ErrNothingYet), err == nil && kept.Total() == 0 && !slices.Contains(ids, name):
 		text := fmt.Sprintf("%s: nothing is stored of %s", j.Removal.Kind, name)
-		if len(known) > 0 {
-			text += "; similar ones are " + strings.Join(similar.Names(name, known, similarShown), ", ")
+		if len(ids) > 0 {
+			text += "; similar ones are " + strings.Join(similar.Names(name, ids, similarShown), ", ")
 		}
-		return &answerError{http.StatusNotFound, text}
+		return &known.AnswerError{Code: http.StatusNotFound, Message: text}
 	case err != nil:
 		s.log.Warn("removal_not_checked", "provider", name, "error", ledger.Redact(err.Error()))
 	}
@@ -202,11 +182,11 @@ func (s *Server) knowsProvider(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	known := slices.Collect(maps.Keys(removed))
+	ids := slices.Collect(maps.Keys(removed))
 	for _, v := range views {
-		known = append(known, v.ProviderID)
+		ids = append(ids, v.ProviderID)
 	}
-	if slices.Contains(known, id) {
+	if slices.Contains(ids, id) {
 		return nil
 	}
 	i := slices.IndexFunc(s.explorer.kinds, func(k kind) bool { return k.Job.Name == docsJob && k.Name == "pages" })
@@ -221,7 +201,9 @@ func (s *Server) knowsProvider(ctx context.Context, id string) error {
 	if len(left.Items) > 0 {
 		return nil
 	}
-	return &answerError{http.StatusNotFound, fmt.Sprintf("provider: there is no provider %s, and nothing is stored of one; similar ones are %s", id, strings.Join(similar.Names(id, known, similarShown), ", "))}
+	return &known.AnswerError{Code: http.StatusNotFound,
+		Message: fmt.Sprintf("provider: there is no provider %s, and nothing is stored of one; similar ones are %s", id,
+			strings.Join(similar.Names(id, ids, similarShown), ", "))}
 }
 
 func (s *Server) removalRoutes() []route {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 const readToken = "a token for those who only look"
@@ -22,7 +23,7 @@ func withTokens(s *Settings) { s.Token, s.ReadToken = token, readToken }
 func TestReader(t *testing.T) {
 	w := newWorld(t, "done", withTokens)
 	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
-	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
+	require.NoError(t, w.board.Refresh(t.Context(), time.Now()))
 	bearer := []string{"Authorization", "Bearer " + readToken}
 	for _, r := range append(w.api(), w.pages.routes()...) {
 		method, path, _ := strings.Cut(r.pattern, " ")
@@ -39,7 +40,7 @@ func TestReader(t *testing.T) {
 	}
 	got := w.do("POST", "/api/v1/seeds/orchestrate", "{}", bearer...)
 	assert.Contains(t, got.body, "this token may only read")
-	assert.Len(t, w.board.runs(), 1, "nothing was started")
+	assert.Len(t, w.board.Runs(), 1, "nothing was started")
 	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
 	in := w.do("POST", "/login", "token="+readToken, form...)
 	require.Equal(t, http.StatusSeeOther, in.code)
@@ -110,7 +111,7 @@ func TestReaderSeesNoButtons(t *testing.T) {
 // TestTokens has tokens that are refused.
 func TestTokens(t *testing.T) {
 	for says, c := range map[string][2]string{
-		ReadTokenVariable + " is shorter than 16": {token, "short"}, TokenVariable + " is shorter than 16": {"short", ""},
+		known.ReadTokenVariable + " is shorter than 16": {token, "short"}, known.TokenVariable + " is shorter than 16": {"short", ""},
 		"without it everybody may act": {"", readToken}, "are the same": {token, token},
 	} {
 		_, err := New(Settings{Jobs: testJobs(), Token: c[0], ReadToken: c[1]})
@@ -173,13 +174,13 @@ func TestActionsAreAudited(t *testing.T) {
 	in := w.do("POST", "/login", "token="+token, "Content-Type", "application/x-www-form-urlencoded")
 	cookie, _, _ := strings.Cut(in.header.Get("Set-Cookie"), ";")
 	id := w.do("POST", "/api/v1/schedules/hourly/run", "", bearer...).json(t)["run_id"].(string)
-	w.until("the run", func() bool { return len(w.board.runs()) == 1 && !w.board.runs()[0].Starting })
+	w.until("the run", func() bool { return len(w.board.Runs()) == 1 && !w.board.Runs()[0].Starting })
 	for _, what := range []string{"pause", "resume"} {
 		require.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/"+what, "", bearer...).code)
 	}
 	require.Equal(t, http.StatusSeeOther, w.do("POST", "/runs/"+id+"/cancel", "", "Content-Type", "application/x-www-form-urlencoded", "Cookie", cookie).code)
 	w.do("POST", "/api/v1/seeds/orchestrate", `{"country":"SG"}`, bearer...)
-	lines, err := w.audit.newest(t.Context(), 10)
+	lines, err := w.audit.Newest(t.Context(), 10)
 	require.NoError(t, err)
 	var got []string
 	for _, l := range lines {

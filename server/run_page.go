@@ -10,30 +10,32 @@ import (
 	"golang.org/x/text/number"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 // runView is the data of a run's page.
 type runView struct {
-	*entry
-	Stages    []stageView
+	*runs.Entry
+	Stages    []runs.StageView
 	Hosts     int64
 	HostsDone int64
 	Share     float64 // percent
 	Progress  template.HTML
 	Requests  template.HTML
 	Failing   template.HTML
-	Counts    []bar
-	Statuses  []bar
-	Failures  []failureGroup
+	Counts    []runs.Bar
+	Statuses  []runs.Bar
+	Failures  []runs.FailureGroup
 	Open      deadLetterList
 	Providers table
-	Differ    []setting
-	Others    []setting
-	Again     *again
-	Workers   []workerRow
-	Warnings  []warningKind
-	Tail      logView
-	Compare   comparison
+	Differ    []runs.Setting
+	Others    []runs.Setting
+	Again     *runs.Again
+	Workers   []runs.WorkerRow
+	Warnings  []runs.WarningKind
+	Tail      runs.LogView
+	Compare   runs.Comparison
 	Replayed  string
 	May       bool // the person may change something
 }
@@ -76,7 +78,7 @@ func providers(r ledger.Report) table {
 		for _, name := range t.Head {
 			switch v := row[name].(type) {
 			case float64:
-				cells = append(cells, cell{english.Sprint(number.Decimal(v, number.MaxFractionDigits(2))), true})
+				cells = append(cells, cell{known.English.Sprint(number.Decimal(v, number.MaxFractionDigits(2))), true})
 			case string:
 				cells = append(cells, cell{v, false})
 			case bool:
@@ -97,7 +99,7 @@ func (p *pages) run(c *call) (any, error) {
 	}
 	with := c.in.Get("with")
 	if with != "" && !ledger.IsName(with) {
-		return nil, refuse("with: that is not a run's id")
+		return nil, known.Refuse("with: that is not a run's id")
 	}
 	c.Title, c.Live = "Run "+e.Run.RunID, e.Active()
 	if e.Active() && c.URL.RawQuery == "" { // pages that reload
@@ -105,49 +107,53 @@ func (p *pages) run(c *call) (any, error) {
 	}
 	return func() (any, error) {
 		v, err := p.runView(context.WithoutCancel(c.Context()), e) // other requests may wait for the same page
-		v.Compare, v.May, v.Replayed = p.server.board.compare(e, with), c.May, c.in.Get("replayed")
+		v.Compare, v.May, v.Replayed = p.server.board.Compare(e, with), c.May, c.in.Get("replayed")
 		return v, err
 	}, nil
 }
 
-func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
-	v := runView{entry: e}
+func (p *pages) runView(ctx context.Context, e *runs.Entry) (runView, error) {
+	v := runView{Entry: e}
 	v.Hosts, v.HostsDone = e.Report.Count(ledger.LaneHosts), e.Report.Count(ledger.LaneHostsDone)
 	v.Share = 100 * float64(v.HostsDone) / float64(max(v.Hosts, 1))
-	v.Progress = lineChart("Hosts done a second", "hosts a second", "good", rates(e.Samples, func(s sample) int64 { return s.Done }))
-	v.Requests = lineChart("Requests a second", "requests a second", "calm", rates(e.Samples, func(s sample) int64 { return s.Requests }))
-	v.Failing = lineChart("Failed requests a second", "failures a second", "bad", rates(e.Samples, func(s sample) int64 { return s.Failures }))
+	v.Progress = runs.LineChart("Hosts done a second", "hosts a second", "good",
+		runs.Rates(e.Samples, func(s runs.Sample) int64 { return s.Done }))
+	v.Requests = runs.LineChart("Requests a second", "requests a second", "calm",
+		runs.Rates(e.Samples, func(s runs.Sample) int64 { return s.Requests }))
+	v.Failing = runs.LineChart("Failed requests a second", "failures a second", "bad",
+		runs.Rates(e.Samples, func(s runs.Sample) int64 { return s.Failures }))
 	r := e.Report
-	v.Statuses = bars(r.HTTP.ByStatus, statusClass)
-	v.Counts, v.Stages = countsOf(e.job, r), stagesOf(e.job, r)
-	v.Differ, v.Others = optionsOf(e.job, e.Run)
-	v.Again = p.server.runner.againOf(e, p.server.config.runFlags[e.Run.Job])
+	v.Statuses = runs.Bars(r.HTTP.ByStatus, runs.StatusClass)
+	v.Counts, v.Stages = runs.CountsOf(e.Job, r), runs.StagesOf(e.Job, r)
+	v.Differ, v.Others = runs.OptionsOf(e.Job, e.Run)
+	v.Again = p.server.runner.AgainOf(e, p.server.config.runFlags[e.Run.Job])
 	v.Providers = providers(r)
 	var err error
-	if v.Workers, v.Warnings, err = workersOf(ctx, p.server.store, e, p.server.now()); err != nil {
+	if v.Workers, v.Warnings, err = runs.WorkersOf(ctx, p.server.store, e, p.server.now()); err != nil {
 		return v, err
 	}
-	if v.Tail, err = logOf(ctx, p.server.store, e, logQuery{Most: tailLines}); err != nil {
+	if v.Tail, err = runs.LogOf(ctx, p.server.store, e, runs.LogQuery{Most: runs.TailLines}); err != nil {
 		return v, err
 	}
 	v.Open, err = p.server.deadLettersOf(ctx, e.Run)
-	v.Failures = failuresOf(r, v.Open.DeadLetters)
+	v.Failures = runs.FailuresOf(r, v.Open.DeadLetters)
 	return v, err
 }
 
 // DeadLettersText says how many dead letters the run left, and how many are open.
 func (v runView) DeadLettersText() string {
-	left, open := total(v.Report.DeadLetters), int64(len(v.Open.DeadLetters))
+	left, open := known.Total(v.Report.DeadLetters), int64(len(v.Open.DeadLetters))
 	switch {
 	case v.Open.More:
-		return fmt.Sprintf("It left %s.", formatCount(max(left, open)))
+		return fmt.Sprintf("It left %s.", known.FormatCount(max(left, open)))
 	case open >= left && open > 0:
-		return fmt.Sprintf("It left %s, all of them open.", formatCount(open))
+		return fmt.Sprintf("It left %s, all of them open.", known.FormatCount(open))
 	case open > 0:
-		return fmt.Sprintf("It left %s; %s of them are open, the rest were resolved or dismissed since, or counted twice.", formatCount(left),
-			formatCount(open))
+		return fmt.Sprintf("It left %s; %s of them are open, the rest were resolved or dismissed since, or counted twice.",
+			known.FormatCount(left),
+			known.FormatCount(open))
 	case left > 0:
-		return fmt.Sprintf("It left %s; none of them is open any more.", formatCount(left))
+		return fmt.Sprintf("It left %s; none of them is open any more.", known.FormatCount(left))
 	}
 	return "It left none."
 }
@@ -158,12 +164,12 @@ func (p *pages) log(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := readLogQuery(c.in)
+	q, err := runs.ReadLogQuery(c.in)
 	c.Title, c.Live = "Log of run "+e.Run.RunID, e.Active()
 	if e.Active() {
 		c.key = fmt.Sprintf("log %s %+v", e.Run.RunID, q)
 	}
 	return func() (any, error) {
-		return logOf(context.WithoutCancel(c.Context()), p.server.store, e, q) // other requests may wait for the same page
+		return runs.LogOf(context.WithoutCancel(c.Context()), p.server.store, e, q) // other requests may wait for the same page
 	}, err
 }

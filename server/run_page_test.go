@@ -117,7 +117,7 @@ func TestOptionsBeforeARunBegins(t *testing.T) {
 	w := newWorld(t, "done", func(s *Settings) {
 		s.Environ = append(s.Environ, "SEED_WEB=demo", "SEED_STORE=s3://bucket", "SEED_FORCE=false")
 	})
-	assert.Equal(t, map[string]any{"web": "demo", "country": "sg", "force": "true"}, w.runner.options("seed", []string{"--country=sg", "--force=true"}))
+	assert.Equal(t, map[string]any{"web": "demo", "country": "sg", "force": "true"}, w.runner.Options("seed", []string{"--country=sg", "--force=true"}))
 }
 
 // A run is compared with the newest earlier one of the same options, or with a chosen one.
@@ -131,7 +131,7 @@ func TestCompare(t *testing.T) {
 	w.withOptions(older, "seed", ledger.Done, 2*time.Minute, before, map[string]any{"country": "sg", "log-format": "json", "host-delay": "200ms"})
 	w.withOptions(other, "seed", ledger.Done, time.Minute, sampleTally(), map[string]any{"country": "kr"})
 	w.withOptions(this, "seed", ledger.Failed, time.Minute, sampleTally(), same)
-	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
+	require.NoError(t, w.board.Refresh(t.Context(), time.Now()))
 	text := seen(w.do("GET", "/runs/"+this, "").body)
 	assert.Contains(t, text, "This run, and run "+older)
 	assert.Contains(t, text, "Both were given the same options.")
@@ -193,7 +193,7 @@ func TestWorkers(t *testing.T) {
 	text := seen(w.do("GET", "/runs/"+this, "").body)
 	assert.Regexp(t, `node-1-77 3 [0-9-]+ [0-9:]+ 0 node-2-78 – – 3 Warnings of workers .* lane lost ERROR 1 2026-03-02 10:00:01 node-2-78 host slow WARN 2 2026-03-02 10:00:03 node-2-78 host=b.sg `, text)
 	w.now = func() time.Time { return time.Now().Add(time.Minute) }
-	w.board.change() // the page is rendered again when something has changed
+	w.board.Change() // the page is rendered again when something has changed
 	assert.Regexp(t, `node-1-77 3 [0-9-]+ [0-9:]+ silent 0`, seen(w.do("GET", "/runs/"+this, "").body))
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 // runRow is a run in the list.
@@ -36,7 +38,7 @@ type runDetail struct {
 	State string `json:"state"` // as in runRow
 }
 
-func rowOf(e *entry) runRow {
+func rowOf(e *runs.Entry) runRow {
 	r := runRow{RunID: e.Run.RunID, Job: e.Run.Job, Runner: e.Run.Runner, State: e.State(), StartedAt: e.Run.StartedAt, Options: e.Run.Options,
 		Duration: e.Report.Duration, Error: e.Error()}
 	if !e.Run.FinishedAt.IsZero() {
@@ -62,7 +64,7 @@ func (s *Server) runActions() []action {
 	limit := option.Option{Name: "limit", Kind: option.Number, Default: strconv.Itoa(defaultLimit)}
 	rows := []action{
 		{At: "GET /api/v1/runs", ID: "listRuns", About: "The newest 1,000 runs, newest first, by pages",
-			In: append(runFields(s.jobs.started()), *limit.Range(1, maxLimit)), Out: "200 Runs The runs.", Do: s.listRuns},
+			In: append(runs.FilterParameters(s.jobs.Started()), *limit.Range(1, maxLimit)), Out: "200 Runs The runs.", Do: s.listRuns},
 		{At: "GET " + one, ID: "showRun", About: "One run: live counters, lanes and, after its end, its report", Out: "200 Report The run.",
 			Fails: noRun, Do: s.showRun},
 		{At: "GET " + one + "/log", Do: s.runLog},
@@ -76,13 +78,13 @@ func (s *Server) runActions() []action {
 		{Form: "/runs", Do: s.startForm},
 		{Form: "/runs/{id}/again", Do: s.runAgain},
 	}
-	for _, j := range s.jobs.started() {
-		rows = append(rows, action{At: "POST " + j.Path, ID: cmp.Or(j.Operation, "start"+strings.TrimSuffix(j.request(), "Request")),
+	for _, j := range s.jobs.Started() {
+		rows = append(rows, action{At: "POST " + j.Path, ID: cmp.Or(j.Operation, "start"+strings.TrimSuffix(j.Request(), "Request")),
 			tag:   "trigger",
-			About: "Start a run of the " + j.Name + " job", Body: j.request(), In: j.Fields(), Raw: true, Example: j.exampleBody(),
+			About: "Start a run of the " + j.Name + " job", Body: j.Request(), In: j.Fields(), Raw: true, Example: j.ExampleBody(),
 			Out: "202 Started The run is being started.", Fails: "409 Active",
 			Do: func(c *call) (any, error) {
-				flags, err := j.flags(c.body)
+				flags, err := j.Flags(c.body)
 				if err != nil {
 					return nil, err
 				}
@@ -93,7 +95,7 @@ func (s *Server) runActions() []action {
 }
 
 // startFor starts a run for the sender of a request.
-func (s *Server) startFor(c *call, j job, flags []string, by string) (startResponse, error) {
+func (s *Server) startFor(c *call, j known.Job, flags []string, by string) (startResponse, error) {
 	id, err := s.startNow(c.Context(), j.Name, flags, by)
 	return c.started(id), err
 }
@@ -106,10 +108,10 @@ func (c *call) started(id string) startResponse {
 }
 
 func (s *Server) listRuns(c *call) (any, error) {
-	f, err := readRunFilter(c.in, s.jobs.started())
+	f, err := runs.ReadFilter(c.in, s.jobs.Started())
 	limit, _ := strconv.Atoi(cmp.Or(c.in.Get("limit"), strconv.Itoa(defaultLimit))) // it is checked
 	list := runList{Runs: []runRow{}}
-	found, more := f.page(s.board.runs(), limit)
+	found, more := f.Page(s.board.Runs(), limit)
 	for _, e := range found {
 		list.Runs = append(list.Runs, rowOf(e))
 	}
@@ -120,12 +122,12 @@ func (s *Server) listRuns(c *call) (any, error) {
 }
 
 // run finds the run that the path names.
-func (s *Server) run(r *http.Request) (*entry, error) {
+func (s *Server) run(r *http.Request) (*runs.Entry, error) {
 	id := r.PathValue("id")
 	if !ledger.IsName(id) {
 		return nil, errNoRun
 	}
-	e, err := s.board.find(r.Context(), id, s.now())
+	e, err := s.board.Find(r.Context(), id, s.now())
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, errNoRun
 	}
@@ -143,8 +145,8 @@ func (s *Server) showRun(c *call) (any, error) {
 	return page, err
 }
 
-var errNoLog = &answerError{http.StatusNotFound,
-	"this run has no log: it ended before it logged anything, or its log was removed because of its age"}
+var errNoLog = &known.AnswerError{Code: http.StatusNotFound,
+	Message: "this run has no log: it ended before it logged anything, or its log was removed because of its age"}
 
 func (s *Server) runLog(c *call) (any, error) {
 	e, err := s.run(c.Request)
@@ -184,7 +186,7 @@ type overError struct{ runID, state string }
 func (e *overError) OfRun() string { return e.runID }
 func (e *overError) Error() string { return "run " + e.runID + " is over (" + e.state + ")" }
 
-func (s *Server) setControl(ctx context.Context, e *entry, action ledger.Action) error {
+func (s *Server) setControl(ctx context.Context, e *runs.Entry, action ledger.Action) error {
 	if !e.Active() {
 		return &overError{e.Run.RunID, e.State()}
 	}
@@ -201,7 +203,7 @@ func (s *Server) setControl(ctx context.Context, e *entry, action ledger.Action)
 		return err
 	}
 	s.log.Info("run_asked", "run_id", e.Run.RunID, "action", action)
-	return s.board.refreshRun(ctx, e, s.now())
+	return s.board.RefreshRun(ctx, e, s.now())
 }
 
 // confirmCancel asks before a run is cancelled.
@@ -220,11 +222,11 @@ func (s *Server) confirmCancel(c *call) (confirmation, error) {
 
 // startForm starts a run from the form of a job.
 func (s *Server) startForm(c *call) (any, error) {
-	j, ok := s.jobs.started().named(c.in.Get("job"))
+	j, ok := s.jobs.Started().Named(c.in.Get("job"))
 	if !ok {
-		return nil, refuse("there is no such job")
+		return nil, known.Refuse("there is no such job")
 	}
-	flags, err := j.flagsOf(formValues(c.in, j))
+	flags, err := j.FlagsOf(formValues(c.in, j))
 	if err != nil {
 		return nil, err
 	}
@@ -237,19 +239,19 @@ func (s *Server) runAgain(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := s.runner.againOf(e, s.config.runFlags[e.Run.Job])
+	a := s.runner.AgainOf(e, s.config.runFlags[e.Run.Job])
 	if a == nil {
-		return nil, refuse("only the command line starts a run of this job")
+		return nil, known.Refuse("only the command line starts a run of this job")
 	}
-	return s.startFor(c, e.job, a.Flags, "dashboard")
+	return s.startFor(c, e.Job, a.Flags, "dashboard")
 }
 
 // runsPage is the data of the list of runs.
 type runsPage struct {
-	runFilter
+	runs.Filter
 	Jobs    []string
 	States  []string
-	Runs    []*entry
+	Runs    []*runs.Entry
 	Older   string // URL of the next page
 	Work    template.HTML
 	Answers template.HTML
@@ -275,15 +277,15 @@ func (p *pages) runViews() []view {
 
 // runs is the list of runs.
 func (p *pages) runs(c *call) (any, error) {
-	f, err := readRunFilter(c.in, p.server.jobs.started())
+	f, err := runs.ReadFilter(c.in, p.server.jobs.Started())
 	c.key = f.URL(f.Before)
 	return func() (any, error) { return p.runsPage(f), nil }, err
 }
 
-func (p *pages) runsPage(f runFilter) runsPage {
-	v := runsPage{runFilter: f, Jobs: p.server.jobs.started().names(), States: runStates}
+func (p *pages) runsPage(f runs.Filter) runsPage {
+	v := runsPage{Filter: f, Jobs: p.server.jobs.Started().Names(), States: runs.States}
 	var more bool
-	if v.Runs, more = f.page(p.server.board.runs(), perPage); more {
+	if v.Runs, more = f.Page(p.server.board.Runs(), perPage); more {
 		v.Older = f.URL(v.Runs[perPage-1].Run.RunID)
 	}
 	v.chart()
@@ -292,22 +294,23 @@ func (p *pages) runsPage(f runFilter) runsPage {
 
 // chart draws the page's runs that are over.
 func (v *runsPage) chart() {
-	over := slices.DeleteFunc(slices.Clone(v.Runs), func(e *entry) bool { return e.Active() || e.Broken })
+	over := slices.DeleteFunc(slices.Clone(v.Runs), func(e *runs.Entry) bool { return e.Active() || e.Broken })
 	over = over[:min(len(over), maxCharted)]
 	slices.Reverse(over)
-	var work, answers, fails []column
+	var work, answers, fails []runs.Column
 	for _, e := range over {
 		label := e.Run.StartedAt.UTC().Format("01-02 15:04")
-		work = append(work, column{label, []part{{"good", e.PerSecond()}}})
+		work = append(work, runs.Column{Label: label, Parts: []runs.Part{{Class: "good", V: e.PerSecond()}}})
 		r := e.Report
-		answers = append(answers, column{label, []part{{"good", float64(r.HTTP.Class('2'))}, {"calm", float64(r.HTTP.Class('3'))},
-			{"warn", float64(r.HTTP.Class('4'))}, {"bad", float64(r.HTTP.Class('5'))}}})
-		fails = append(fails, column{label, []part{{"bad", float64(r.HTTP.Unanswered())}}})
+		answers = append(answers, runs.Column{Label: label, Parts: []runs.Part{{Class: "good", V: float64(r.HTTP.Class('2'))}, {Class: "calm",
+			V: float64(r.HTTP.Class('3'))},
+			{Class: "warn", V: float64(r.HTTP.Class('4'))}, {Class: "bad", V: float64(r.HTTP.Class('5'))}}})
+		fails = append(fails, runs.Column{Label: label, Parts: []runs.Part{{Class: "bad", V: float64(r.HTTP.Unanswered())}}})
 	}
 	v.Charted = len(over)
-	v.Work = columnChart("Requests a second", work)
-	v.Answers = columnChart("Answers by status", answers)
-	v.Fails = columnChart("Failed requests", fails)
+	v.Work = runs.ColumnChart("Requests a second", work)
+	v.Answers = runs.ColumnChart("Answers by status", answers)
+	v.Fails = runs.ColumnChart("Failed requests", fails)
 }
 
 // startPage is the data of the page that starts runs.
@@ -319,7 +322,7 @@ type startPage struct {
 
 // jobForm is the form that starts a run of a job.
 type jobForm struct {
-	job
+	known.Job
 	Busy   string // the id of its active run
 	Values url.Values
 }
@@ -329,19 +332,19 @@ func (f jobForm) Value(name string) string { return f.Values.Get(name) }
 
 // startForms are the forms of all jobs, or of the one in the URL.
 func (p *pages) startForms(c *call) (any, error) {
-	started := p.server.jobs.started()
-	v := startPage{Jobs: started.names(), Job: c.in.Get("job")}
-	if _, ok := started.named(v.Job); v.Job != "" && !ok {
-		return nil, refuse("job: use %s", started.or())
+	started := p.server.jobs.Started()
+	v := startPage{Jobs: started.Names(), Job: c.in.Get("job")}
+	if _, ok := started.Named(v.Job); v.Job != "" && !ok {
+		return nil, known.Refuse("job: use %s", started.Or())
 	}
 	busy := map[string]string{}
-	for _, e := range p.server.board.runs() {
+	for _, e := range p.server.board.Runs() {
 		if e.Active() {
 			busy[e.Run.Job] = e.Run.RunID
 		}
 	}
 	for _, j := range started {
-		f := jobForm{job: j, Busy: busy[j.Name]}
+		f := jobForm{Job: j, Busy: busy[j.Name]}
 		if v.Job == j.Name {
 			f.Values = c.in
 		}

@@ -17,6 +17,8 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/schedule"
 )
 
 // row is a schedule as the API shows it, nil if there is none.
@@ -90,7 +92,7 @@ func TestKeptSchedules(t *testing.T) {
 	got = b.do("PUT", "/api/v1/schedules/extra", `{"job":"docs","cron":"0 18 * * 0"}`)
 	require.Equal(t, http.StatusOK, got.code, got.body)
 	for _, w := range []*world{a, b} {
-		at(now.Add(keptInterval+2*time.Second), w)
+		at(now.Add(schedule.KeptInterval+2*time.Second), w)
 		assert.Equal(t, map[string]any{"country": "kr"}, w.scheduleRow("hourly")["options"])
 		assert.Equal(t, "2026-03-02T19:30:00Z", w.scheduleRow("hourly")["next"].([]any)[0])
 		assert.Equal(t, "page", w.scheduleRow("extra")["source"])
@@ -143,7 +145,7 @@ func TestKeptSchedules(t *testing.T) {
 // why.
 func TestKeptScheduleThatIsWrong(t *testing.T) {
 	w := newWorld(t, "done")
-	require.NoError(t, store.WriteJSON(t.Context(), w.store, keptKey("old"), keptSchedule{Definition: &Schedule{Name: "old", Job: "sow", Cron: "* * * * *"}}))
+	require.NoError(t, store.WriteJSON(t.Context(), w.store, schedule.KeptKey("old"), schedule.KeptSchedule{Definition: &schedule.Schedule{Name: "old", Job: "sow", Cron: "* * * * *"}}))
 	now := at(time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC), w)
 	turn(w, now, 3*time.Minute, 20*time.Second)
 	assert.Contains(t, w.scheduleRow("old")["error"], `there is no job "sow"`)
@@ -191,8 +193,8 @@ func TestRunNow(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, got.code, got.body)
 	id := got.json(t)["run_id"].(string)
 	assert.Equal(t, "/api/v1/runs/"+id, got.header.Get("Location"))
-	w.until("the run", func() bool { return len(w.board.runs()) == 1 && !w.board.runs()[0].Starting })
-	assert.Equal(t, "--country=sg --date=2026-01-28", w.board.runs()[0].Run.Options["args"])
+	w.until("the run", func() bool { return len(w.board.Runs()) == 1 && !w.board.Runs()[0].Starting })
+	assert.Equal(t, "--country=sg --date=2026-01-28", w.board.Runs()[0].Run.Options["args"])
 	got = w.do("POST", "/api/v1/schedules/hourly/run", "")
 	assert.Equal(t, http.StatusConflict, got.code)
 	assert.Equal(t, id, got.json(t)["run_id"])
@@ -211,7 +213,7 @@ func (s *started) start(_ context.Context, run ledger.Run, flags []string, _ str
 	if s.err != nil {
 		return s.err
 	}
-	if err := s.w.runner.checkNotStarted(s.w.t.Context(), run.RunID); err != nil {
+	if err := s.w.runner.CheckNotStarted(s.w.t.Context(), run.RunID); err != nil {
 		return err
 	}
 	s.flags = append(s.flags, fmt.Sprint(flags))
@@ -233,7 +235,7 @@ func (s *started) start(_ context.Context, run ledger.Run, flags []string, _ str
 func TestBackfill(t *testing.T) {
 	w := newWorld(t, "done", scheduled(t, "schedules: [{name: hourly, job: seed, cron: '0 0 1 1 *', options: {country: sg, date: 2026-01-28}}, {name: weekly, job: docs, cron: '0 0 1 1 *'}]\n"))
 	runs := &started{w: w, state: ledger.Done}
-	w.scheduler.start = runs.start
+	w.scheduler.Start = runs.start
 	now := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
 	got := w.do("POST", "/api/v1/schedules/hourly/backfill", `{"from":"2026-02-27","to":"2026-03-02"}`)
 	require.Equal(t, http.StatusOK, got.code, got.body)
@@ -244,7 +246,7 @@ func TestBackfill(t *testing.T) {
 		if i > 0 {
 			require.NoError(t, dropLease(t, w.store))
 			w = worldAt(t, w.dir, "done", scheduled(t, hourly))
-			w.scheduler.start = runs.start
+			w.scheduler.Start = runs.start
 			runs.w = w
 		}
 		at(now, w)
@@ -354,17 +356,17 @@ func TestSchedulesOnThePage(t *testing.T) {
 func TestAudit(t *testing.T) {
 	w := newWorld(t, "done")
 	first := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
-	for i := range maxAudit + 3 {
-		require.NoError(t, w.audit.write(t.Context(), auditLine{At: first.Add(time.Duration(i) * time.Second), Who: "local", Action: "schedule_pause", Target: fmt.Sprint(i)}))
+	for i := range known.MaxAudit + 3 {
+		require.NoError(t, w.audit.Write(t.Context(), known.AuditLine{At: first.Add(time.Duration(i) * time.Second), Who: "local", Action: "schedule_pause", Target: fmt.Sprint(i)}))
 	}
-	require.NoError(t, w.audit.sweep(t.Context()))
-	keys, err := w.audit.keys(t.Context())
+	require.NoError(t, w.audit.Sweep(t.Context()))
+	keys, err := w.audit.Keys(t.Context())
 	require.NoError(t, err)
-	assert.Len(t, keys, maxAudit)
-	lines, err := w.audit.newest(t.Context(), 2)
+	assert.Len(t, keys, known.MaxAudit)
+	lines, err := w.audit.Newest(t.Context(), 2)
 	require.NoError(t, err)
-	assert.Equal(t, []string{fmt.Sprint(maxAudit + 2), fmt.Sprint(maxAudit + 1)}, []string{lines[0].Target, lines[1].Target})
-	assert.True(t, slices.IsSortedFunc(lines, func(a, b auditLine) int { return b.At.Compare(a.At) }))
+	assert.Equal(t, []string{fmt.Sprint(known.MaxAudit + 2), fmt.Sprint(known.MaxAudit + 1)}, []string{lines[0].Target, lines[1].Target})
+	assert.True(t, slices.IsSortedFunc(lines, func(a, b known.AuditLine) int { return b.At.Compare(a.At) }))
 }
 
 // The page and the API show how a schedule's last run ended, and each run knows the schedule that started it.
@@ -372,9 +374,9 @@ func TestScheduleShowsItsRun(t *testing.T) {
 	for mode, want := range map[string]string{"refuse": "failed", "crash": "interrupted", "done": "done", "wait": "started"} {
 		w := newWorld(t, mode, scheduled(t, hourly))
 		at := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
-		_, err := w.scheduler.tick(t.Context(), at.Add(-time.Minute))
+		_, err := w.scheduler.Tick(t.Context(), at.Add(-time.Minute))
 		require.NoError(t, err)
-		_, err = w.scheduler.tick(t.Context(), at.Add(time.Second))
+		_, err = w.scheduler.Tick(t.Context(), at.Add(time.Second))
 		require.NoError(t, err)
 		require.Equal(t, []string{"20260302T100000Z started"}, w.ticks())
 		id := w.lastTick().RunID

@@ -12,27 +12,29 @@ import (
 
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/schedule"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // scheduleRow is a schedule in the API.
 type scheduleRow struct {
-	Name     string         `json:"name"`
-	Job      string         `json:"job"`
-	Cron     string         `json:"cron"`
-	TimeZone string         `json:"timezone"`
-	Options  map[string]any `json:"options"`
-	Source   string         `json:"source"`
-	Paused   bool           `json:"paused"`
-	Error    string         `json:"error,omitempty"` // why it cannot run
-	Next     []time.Time    `json:"next"`
-	Last     *tick          `json:"last"`
-	Backfill *backfillView  `json:"backfill"`
+	Name     string                 `json:"name"`
+	Job      string                 `json:"job"`
+	Cron     string                 `json:"cron"`
+	TimeZone string                 `json:"timezone"`
+	Options  map[string]any         `json:"options"`
+	Source   string                 `json:"source"`
+	Paused   bool                   `json:"paused"`
+	Error    string                 `json:"error,omitempty"` // why it cannot run
+	Next     []time.Time            `json:"next"`
+	Last     *schedule.Tick         `json:"last"`
+	Backfill *schedule.BackfillView `json:"backfill"`
 }
 
-func scheduleRowOf(v scheduleView) scheduleRow {
+func scheduleRowOf(v schedule.View) scheduleRow {
 	r := scheduleRow{Name: v.Name, Job: v.Job, Cron: v.Cron, TimeZone: cmp.Or(v.TimeZone, "UTC"), Options: v.Options, Source: v.Source(),
-		Paused: v.kept.Paused,
+		Paused: v.Kept.Paused,
 		Error:  v.Wrong, Next: []time.Time{}, Backfill: v.Backfill}
 	if r.Options == nil {
 		r.Options = map[string]any{}
@@ -41,7 +43,7 @@ func scheduleRowOf(v scheduleView) scheduleRow {
 		r.Next = append(r.Next, at.UTC())
 	}
 	if t := v.Last; !t.At.IsZero() {
-		r.Last = &tick{At: t.At, Outcome: cmp.Or(string(t.RunState), t.Outcome), RunID: t.RunID, Missed: t.Missed, Error: t.Error}
+		r.Last = &schedule.Tick{At: t.At, Outcome: cmp.Or(string(t.RunState), t.Outcome), RunID: t.RunID, Missed: t.Missed, Error: t.Error}
 	}
 	return r
 }
@@ -51,25 +53,25 @@ type scheduleList struct {
 }
 
 // scheduleViews are the schedules, with what was changed through other servers.
-func (s *Server) scheduleViews(ctx context.Context) ([]scheduleView, error) {
+func (s *Server) scheduleViews(ctx context.Context) ([]schedule.View, error) {
 	now := s.now()
-	if _, err := s.scheduler.refresh(ctx, now); err != nil {
+	if _, err := s.scheduler.Refresh(ctx, now); err != nil {
 		return nil, err
 	}
-	for _, p := range s.scheduler.all() {
-		if b := p.kept.Backfill; b != nil && s.scheduler.viewOf(b).State == "working" {
-			if _, err := s.scheduler.readDates(ctx, p.Name, b.ID); err != nil {
+	for _, p := range s.scheduler.All() {
+		if b := p.Kept.Backfill; b != nil && s.scheduler.ViewOf(b).State == "working" {
+			if _, err := s.scheduler.ReadDates(ctx, p.Name, b.ID); err != nil {
 				return nil, err
 			}
 		}
 	}
-	views := s.scheduler.views(now)
+	views := s.scheduler.Views(now)
 	for i := range views {
 		last := &views[i].Last
 		if last.Outcome != "started" {
 			continue
 		}
-		e, err := s.board.find(ctx, last.RunID, now)
+		e, err := s.board.Find(ctx, last.RunID, now)
 		switch {
 		case errors.Is(err, store.ErrNotExist): // it was removed because of its age
 		case err != nil:
@@ -96,13 +98,13 @@ func (s *Server) scheduleActions() []action {
 		action{At: "DELETE " + one, ID: "removeSchedule",
 			About: "Remove a schedule that was added, or go back to the definition of the server's --config file",
 			Out:   "200 Schedule|Status The schedule of the file, or that it is removed.", Fails: fails,
-			Do: s.changes(s.scheduler.remove), Answer: s.scheduleNow, Form: form + "/remove", Next: page, Confirm: s.confirmRemove},
+			Do: s.changes(s.scheduler.Remove), Answer: s.scheduleNow, Form: form + "/remove", Next: page, Confirm: s.confirmRemove},
 		action{At: "POST " + one + "/pause", ID: "pauseSchedule", About: "Pause a schedule: it has no ticks until it is resumed", Out: now,
 			Fails: fails,
-			Do:    s.changes(s.scheduler.pause), Answer: s.scheduleNow, Form: form + "/pause", Next: page},
+			Do:    s.changes(s.scheduler.Pause), Answer: s.scheduleNow, Form: form + "/pause", Next: page},
 		action{At: "POST " + one + "/resume", ID: "resumeSchedule",
 			About: "Resume a schedule; what it would have started meanwhile is not made up for", Out: now, Fails: fails,
-			Do: s.changes(s.scheduler.resume), Answer: s.scheduleNow, Form: form + "/resume", Next: page},
+			Do: s.changes(s.scheduler.Resume), Answer: s.scheduleNow, Form: form + "/resume", Next: page},
 		action{At: "POST " + one + "/run", ID: "runSchedule", About: "Start a schedule's run now", Out: "202 Started The run is being started.",
 			Fails: "404 NoSchedule, 409 Active", Do: s.runSchedule, Form: form + "/run"},
 		action{At: "POST " + one + "/backfill", ID: "backfillSchedule", About: "Start one run for each date of a range, one after another",
@@ -112,11 +114,11 @@ func (s *Server) scheduleActions() []action {
 			Needs: []string{"from", "to"}, Example: `{"from": "2026-01-01", "to": "2026-01-31"}`, Answer: s.scheduleNow, Form: form + "/backfill",
 			Next: page,
 			Do: func(c *call) (any, error) {
-				return nil, s.scheduler.backfill(c.Context(), c.PathValue("name"), c.in.Get("from"), c.in.Get("to"), s.who(c.Request), s.now())
+				return nil, s.scheduler.Backfill(c.Context(), c.PathValue("name"), c.in.Get("from"), c.in.Get("to"), s.who(c.Request), s.now())
 			}},
 		action{At: "DELETE " + one + "/backfill", ID: "cancelBackfill", About: "Start no more runs of a backfill; the one at work continues",
 			Out: now, Fails: fails,
-			Do: s.changes(s.scheduler.cancelBackfill), Answer: s.scheduleNow, Form: form + "/backfill/cancel", Next: page},
+			Do: s.changes(s.scheduler.CancelBackfill), Answer: s.scheduleNow, Form: form + "/backfill/cancel", Next: page},
 	)
 }
 
@@ -132,7 +134,7 @@ func (s *Server) listSchedules(c *call) (any, error) {
 // scheduleNow answers a change with the schedule as it is now.
 func (s *Server) scheduleNow(c *call) (any, error) {
 	views, err := s.scheduleViews(c.Context())
-	if i := slices.IndexFunc(views, func(v scheduleView) bool { return v.Name == c.PathValue("name") }); i >= 0 {
+	if i := slices.IndexFunc(views, func(v schedule.View) bool { return v.Name == c.PathValue("name") }); i >= 0 {
 		return scheduleRowOf(views[i]), err
 	}
 	return status{"removed"}, err
@@ -152,66 +154,67 @@ func (s *Server) defineSchedule(c *call) (any, error) {
 		}
 		return c.in.Get(name)
 	}
-	def := Schedule{Name: cmp.Or(c.PathValue("name"), get("name")), Job: get("job"), Cron: get("cron"), TimeZone: get("timezone")}
+	def := schedule.Schedule{Name: cmp.Or(c.PathValue("name"), get("name")), Job: get("job"), Cron: get("cron"), TimeZone: get("timezone")}
 	options := []byte(c.in.Get("options"))
-	j, ok := s.jobs.started().named(def.Job)
+	j, ok := s.jobs.Started().Named(def.Job)
 	var err error
 	switch {
 	case c.form && len(bytes.TrimSpace(options)) > 0 && yamltext.Strict(options, &def.Options) != nil:
-		err = refuse("options: write one in each line, such as country: sg")
-	case c.form && get("new") != "" && slices.ContainsFunc(s.scheduler.all(), func(there plan) bool { return there.Name == def.Name }):
-		err = conflict("there is a schedule %s already; edit that one, or choose another name", def.Name)
+		err = known.Refuse("options: write one in each line, such as country: sg")
+	case c.form && get("new") != "" && slices.ContainsFunc(s.scheduler.All(),
+		func(there schedule.Plan) bool { return there.Name == def.Name }):
+		err = known.Conflict("there is a schedule %s already; edit that one, or choose another name", def.Name)
 	case !c.form && ok && len(options) > 0:
-		if _, err = j.flags(options); err == nil { // their types are those of a request that starts a run
+		if _, err = j.Flags(options); err == nil { // their types are those of a request that starts a run
 			err = json.Unmarshal(options, &def.Options)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.scheduler.define(c.Context(), def, s.who(c.Request), s.now())
+	return nil, s.scheduler.Define(c.Context(), def, s.who(c.Request), s.now())
 }
 
 // runSchedule starts a schedule's run now, whether it is paused or not.
 func (s *Server) runSchedule(c *call) (any, error) {
-	if _, err := s.scheduler.refresh(c.Context(), s.now()); err != nil {
+	if _, err := s.scheduler.Refresh(c.Context(), s.now()); err != nil {
 		return nil, err
 	}
-	p, err := s.scheduler.named(c.PathValue("name"))
+	p, err := s.scheduler.Named(c.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
 	if p.Wrong != "" {
-		return nil, conflict("this schedule cannot run: %s", p.Wrong)
+		return nil, known.Conflict("this schedule cannot run: %s", p.Wrong)
 	}
-	j, _ := s.jobs.named(p.Job)
-	return s.startFor(c, j, p.flags, "schedule "+p.Name+", now")
+	j, _ := s.jobs.Named(p.Job)
+	return s.startFor(c, j, p.Flags, "schedule "+p.Name+", now")
 }
 
 // schedulesPage is the data of the page of schedules.
 type schedulesPage struct {
-	Schedules []scheduleView
-	Jobs      jobList
+	Schedules []schedule.View
+	Jobs      known.Jobs
 }
 
 // Dated reports whether the schedule's runs can have a date.
 func (p schedulesPage) Dated(name string) bool {
-	j, _ := p.Jobs.named(name)
-	return j.dateField() != ""
+	j, _ := p.Jobs.Named(name)
+	return j.DateField() != ""
 }
 
 // New is the definition that the form for a new schedule shows.
-func (p schedulesPage) New() *Schedule { return &Schedule{} }
+func (p schedulesPage) New() *schedule.Schedule { return &schedule.Schedule{} }
 
 func (p *pages) scheduleViews() []view {
 	return []view{
 		{At: "GET /schedules", Template: "schedules", Section: "schedules", Title: "Schedules", Data: func(c *call) (any, error) {
 			views, err := p.server.scheduleViews(c.Context())
-			return schedulesPage{views, p.server.jobs.started()}, err
+			return schedulesPage{views, p.server.jobs.Started()}, err
 		}},
 		// each load of this page lists all lines in the store
 		{At: "GET /audit", Template: "audit", Section: "audit", Title: "Audit", Still: true, Data: func(c *call) (any, error) {
-			return p.server.audit.newest(c.Context(), auditShown)
+			return p.server.audit.Newest(c.Context(), known.AuditShown)
 		}},
 	}
 }
@@ -220,14 +223,14 @@ func (p *pages) scheduleViews() []view {
 func (s *Server) confirmRemove(c *call) (confirmation, error) {
 	views, err := s.scheduleViews(c.Context())
 	name := c.PathValue("name")
-	i := slices.IndexFunc(views, func(v scheduleView) bool { return v.Name == name })
+	i := slices.IndexFunc(views, func(v schedule.View) bool { return v.Name == name })
 	switch {
 	case err != nil:
 		return confirmation{}, err
 	case i < 0:
-		return confirmation{}, errNoSchedule
+		return confirmation{}, schedule.ErrNoSchedule
 	case views[i].Source() == "file":
-		return confirmation{}, errInFile
+		return confirmation{}, schedule.ErrInFile
 	}
 	ask := confirmation{Title: "Remove schedule " + name + "?", Button: "Remove the schedule", Danger: true, Back: "/schedules",
 		Text: "No run starts by it any more. Its runs and its ticks stay."}

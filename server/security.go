@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 const (
@@ -101,7 +103,8 @@ func (s *Server) checkHost(h http.Handler) http.Handler {
 		}
 		ip := net.ParseIP(strings.Trim(host, "[]"))
 		if s.local && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			s.refuse(w, r, http.StatusMisdirectedRequest, "this server answers requests to 127.0.0.1 and localhost only; set "+TokenVariable+" to serve other names")
+			s.refuse(w, r, http.StatusMisdirectedRequest,
+				"this server answers requests to 127.0.0.1 and localhost only; set "+known.TokenVariable+" to serve other names")
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -311,7 +314,7 @@ func wantsPage(r *http.Request) bool {
 }
 
 // formValues are the fields of a form that are not empty.
-func formValues(v url.Values, j job) map[string]string {
+func formValues(v url.Values, j known.Job) map[string]string {
 	out := map[string]string{}
 	for _, f := range j.Fields() {
 		if text := strings.TrimSpace(v.Get(f.Field())); text != "" {
@@ -333,5 +336,5 @@ func formError(err error) error {
 	if errors.As(err, &large) {
 		return err
 	}
-	return refuse("that form cannot be read")
+	return known.Refuse("that form cannot be read")
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 const token = "a-token-of-32-random-characters!"
@@ -38,7 +39,7 @@ func beyond(s *Settings) {
 func TestListen(t *testing.T) {
 	for listen, want := range map[string]string{
 		"127.0.0.1:8787": "", "localhost:1": "", "[::1]:8787": "",
-		":8787": TokenVariable, "0.0.0.0:8787": TokenVariable, "10.0.0.1:80": TokenVariable, "example.org:80": TokenVariable, "[::]:80": TokenVariable,
+		":8787": known.TokenVariable, "0.0.0.0:8787": known.TokenVariable, "10.0.0.1:80": known.TokenVariable, "example.org:80": known.TokenVariable, "[::]:80": known.TokenVariable,
 		"8787": "write host:port", "127.0.0.1:http": "write host:port",
 	} {
 		_, err := New(Settings{Config: Config{Listen: listen}})
@@ -72,7 +73,7 @@ func TestToken(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 401, w.do("POST", "/api/v1/seeds/orchestrate", "{}").code)
-	assert.Empty(t, w.board.runs())
+	assert.Empty(t, w.board.Runs())
 	assert.Equal(t, "/login", w.do("GET", "/", "", "Accept", "text/html").header.Get("Location"))
 	assert.Equal(t, 200, w.do("GET", "/api/v1/runs", "", "Authorization", "Bearer "+token, "Host", "crawler.example").code, "with a token every name is served")
 }
@@ -109,7 +110,7 @@ func TestCrossSite(t *testing.T) {
 			assert.Equal(t, 403, w.do("POST", path, "job=seed", append(form, from...)...).code, "%s %v", path, from)
 		}
 	}
-	assert.Empty(t, w.board.runs())
+	assert.Empty(t, w.board.Runs())
 	a := w.do("POST", "/runs", "job=seed&country=sg", append(form, "Sec-Fetch-Site", "same-origin", "Origin", "http://127.0.0.1:8787")...)
 	assert.Equal(t, http.StatusSeeOther, a.code)
 	assert.Contains(t, a.header.Get("Location"), "/runs/")
@@ -150,7 +151,7 @@ func TestLargeBody(t *testing.T) {
 	require.NoError(t, err)
 	assert.NoError(t, resp.Body.Close())
 	assert.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
-	assert.Empty(t, w.board.runs())
+	assert.Empty(t, w.board.Runs())
 }
 
 // serve listens and gives the address.
@@ -344,7 +345,7 @@ func (brokenStore) Head(context.Context, string) (store.Object, error) {
 
 func TestErrorsTellNothing(t *testing.T) {
 	w := newWorld(t, "done", func(s *Settings) { s.Store = brokenStore{s.Store} })
-	w.board.started(ledger.Run{RunID: "here", Job: "seed", StartedAt: time.Now()})
+	w.board.Started(ledger.Run{RunID: "here", Job: "seed", StartedAt: time.Now()})
 	for _, c := range [][2]string{
 		{"POST", "/api/v1/seeds/orchestrate"}, {"GET", "/api/v1/runs/x"}, {"POST", "/api/v1/runs/here/cancel"}, {"POST", "/api/v1/runs/x/cancel"},
 		{"GET", "/api/v1/runs/here/dead-letters"}, {"POST", "/api/v1/runs/x/dead-letters/replay"}, {"GET", "/runs/x"}, {"GET", "/runs/here"}, {"POST", "/runs/here/cancel"},
@@ -375,7 +376,7 @@ func TestNoProgram(t *testing.T) {
 	assert.Contains(t, a.body, internalErrorText)
 	assert.Contains(t, w.log.String(), "starting a run's process")
 	assert.Equal(t, http.StatusNotFound, w.do("GET", "/api/v1/runs/none", "").code)
-	id, err := w.runner.active(t.Context(), "seed")
+	id, err := w.runner.Active(t.Context(), "seed")
 	assert.NoError(t, err)
 	assert.Empty(t, id, "the next try is not kept from starting")
 }

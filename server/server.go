@@ -31,6 +31,10 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/alarm"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
+	"github.com/newsfork/seed-engine/server/schedule"
 )
 
 // Settings configure a server.
@@ -58,23 +62,23 @@ type Settings struct {
 
 // Server is a server of the dashboard, the API and the schedules.
 type Server struct {
-	jobs       jobList
+	jobs       known.Jobs
 	openAPI    []byte
 	store      store.Store
 	log        *slog.Logger
 	config     Config
 	token      string
 	local      bool // on loopback without a token
-	board      *board
-	runner     *runner
+	board      *runs.Board
+	runner     *runs.Runner
 	checkRun   func(ctx context.Context, job string, flags []string) error // Settings.Check
-	scheduler  *scheduler
-	audit      *audit
+	scheduler  *schedule.Scheduler
+	audit      *known.Audit
 	providers  *docsProviders
 	removals   removals
 	background sync.WaitGroup // work that a tick has started
-	alarm      *alarm
-	reports    *summaries
+	alarm      *alarm.Alarm
+	reports    *alarm.Summaries
 	explorer   *explorer
 	metrics    *metrics
 	pages      *pages
@@ -104,7 +108,7 @@ func (set Settings) checkListen() (local bool, err error) {
 	}
 	if !local && set.Token == "" {
 		return false, fmt.Errorf("--listen=%s can be reached from other machines, so a token is needed: set %s (32 random letters, as `openssl rand -hex 16` prints), or listen on %s",
-			set.Config.Listen, TokenVariable, DefaultListen)
+			set.Config.Listen, known.TokenVariable, DefaultListen)
 	}
 	return local, checkTokens(set.Token, set.ReadToken)
 }
@@ -112,7 +116,7 @@ func (set Settings) checkListen() (local bool, err error) {
 // New makes a server; Serve starts it.
 func New(set Settings) (*Server, error) {
 	if set.Config.limits == nil {
-		set.Config.jobs = knownJobs(set.Jobs)
+		set.Config.jobs = known.JobsOf(set.Jobs)
 		if err := set.Config.check(); err != nil {
 			return nil, err
 		}
@@ -131,25 +135,27 @@ func New(set Settings) (*Server, error) {
 		return nil, err
 	}
 	s.metrics = newMetrics(s)
-	told, err := channels(settings{set.Config.Email, set.Webhook, set.AlertURL, set.AlertSecret, set.SMTPPassword})
+	told, err := alarm.Channels(alarm.Settings{Email: set.Config.Email, Webhook: set.Webhook, AlertURL: set.AlertURL,
+		AlertSecret: set.AlertSecret, SMTPPassword: set.SMTPPassword})
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range told {
-		s.metrics.has(c.name)
+		s.metrics.has(c.Name)
 	}
-	s.audit = newAudit(set.Store)
+	s.audit = known.NewAudit(set.Store)
 	s.providers = newProviders(set.Store, set.Environ, func() time.Time { return s.now() }, s.audited, s.purged)
-	s.board = newBoard(set.Store, set.Log, s.jobs)
-	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log, jobs: s.jobs,
-		onStart: s.board.started}
+	s.board = runs.NewBoard(set.Store, set.Log, s.jobs)
+	s.runner = &runs.Runner{Store: set.Store, Program: set.Program, Environ: set.Environ, Stderr: set.Stderr, Log: set.Log, Jobs: s.jobs,
+		OnStart: s.board.Started}
 	s.checkRun = set.Check
-	s.scheduler = newScheduler()
-	s.scheduler.store, s.scheduler.log, s.scheduler.start, s.scheduler.check = set.Store, set.Log, s.start, s.check
-	s.scheduler.file, s.scheduler.jobs, s.scheduler.audit = set.Config.Schedules, s.jobs.started(), s.audit
-	s.scheduler.count = func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }
-	s.alarm = &alarm{store: set.Store, log: set.Log, jobs: s.jobs.started(), limits: set.Config.limits, scheduler: s.scheduler, channels: told, count: s.metrics.delivered}
-	s.reports = &summaries{store: set.Store, zone: set.Config.Reports.zone, post: s.alarm.enqueue, jobs: s.jobs.started()}
+	s.scheduler = schedule.New()
+	s.scheduler.Store, s.scheduler.Log, s.scheduler.Start, s.scheduler.Check = set.Store, set.Log, s.start, s.check
+	s.scheduler.File, s.scheduler.Jobs, s.scheduler.Audit = set.Config.Schedules, s.jobs.Started(), s.audit
+	s.scheduler.Count = func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }
+	s.alarm = &alarm.Alarm{Store: set.Store, Log: set.Log, Jobs: s.jobs.Started(), Limits: set.Config.limits, Scheduler: s.scheduler,
+		Channels: told, Count: s.metrics.delivered}
+	s.reports = &alarm.Summaries{Store: set.Store, Zone: set.Config.Reports.zone, Post: s.alarm.Enqueue, Jobs: s.jobs.Started()}
 	s.pages = newPages(s)
 	s.handler = s.protect(s.routes())
 	return s, nil
@@ -157,7 +163,7 @@ func New(set Settings) (*Server, error) {
 
 // start starts a run and counts it.
 func (s *Server) start(ctx context.Context, run ledger.Run, flags []string, by string) error {
-	err := s.runner.start(ctx, run, slices.Concat(flags, s.config.runFlags[run.Job]), by)
+	err := s.runner.Start(ctx, run, slices.Concat(flags, s.config.runFlags[run.Job]), by)
 	if err == nil {
 		s.metrics.starts.WithLabelValues(run.Job).Inc()
 	}
@@ -177,7 +183,7 @@ func (s *Server) check(ctx context.Context, job string, flags []string) error {
 	err := s.checkRun(within, job, flags)
 	var usage interface{ Usage() }
 	if errors.As(err, &usage) {
-		return refuse("%s", ledger.ErrorText(err))
+		return known.Refuse("%s", ledger.ErrorText(err))
 	}
 	if err != nil {
 		s.log.Warn("run_not_checked", "job", job, "error", ledger.Redact(err.Error()))
@@ -248,9 +254,9 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	s.runner.close(last)
+	s.runner.Close(last)
 	err = errors.Join(err, s.explorer.close())
-	if live := s.runner.live(); len(live) > 0 {
+	if live := s.runner.Live(); len(live) > 0 {
 		s.log.Warn("runs_go_on", "run_ids", live, "todo", "start the server again to see them, or `pipeline runs cancel ID`")
 	}
 	return err
@@ -279,21 +285,21 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 			s.log.Error("work_failed", "what", what, "error", ledger.Redact(err.Error()))
 		}
 	}
-	s.runner.recordEnds(ctx) // before a leader finds these runs dead
-	report("board", errors.Join(s.board.refresh(ctx, now), s.lookForDemo(ctx, now)))
+	s.runner.RecordEnds(ctx) // before a leader finds these runs dead
+	report("board", errors.Join(s.board.Refresh(ctx, now), s.lookForDemo(ctx, now)))
 	report("sessions", s.sessions.tick(ctx, now))
-	changed, err := s.scheduler.tick(ctx, now)
+	changed, err := s.scheduler.Tick(ctx, now)
 	report("schedules", err)
-	for _, p := range s.scheduler.all() {
+	for _, p := range s.scheduler.All() {
 		s.metrics.hasSchedule(p.Name)
 	}
-	s.leading.Store(s.board.ready(now) && s.tryLead(ctx, now))
+	s.leading.Store(s.board.Ready(now) && s.tryLead(ctx, now))
 	if s.leading.Load() {
-		alerts, err := s.alarm.tick(ctx, s.board.runs(), now)
+		alerts, err := s.alarm.Tick(ctx, s.board.Runs(), now)
 		report("alerts", err)
-		sums, err := s.reports.tick(ctx, s.board.runs(), now)
+		sums, err := s.reports.Tick(ctx, s.board.Runs(), now)
 		report("reports", err)
-		filled, err := s.scheduler.tickBackfills(ctx, s.board.runs(), now)
+		filled, err := s.scheduler.TickBackfills(ctx, s.board.Runs(), now)
 		report("backfills", err)
 		changed = changed || alerts || sums || filled
 		report("retention", s.purge(ctx, now))
@@ -302,7 +308,7 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 		changed = changed || removed
 	}
 	if changed {
-		s.board.change()
+		s.board.Change()
 	}
 }
 
@@ -317,7 +323,7 @@ func (s *Server) lookForDemo(ctx context.Context, now time.Time) error {
 	is, err := ledger.IsDemo(ctx, s.store)
 	if is {
 		s.demo.Store(true)
-		s.board.change()
+		s.board.Change()
 	}
 	return err
 }
@@ -339,7 +345,7 @@ func (s *Server) purge(ctx context.Context, now time.Time) error {
 	within, cancel := context.WithTimeout(ctx, maxPurge)
 	defer cancel()
 	before, on := s.config.Retention.before(now)
-	if err := errors.Join(s.audit.sweep(within), alert.SweepSilences(within, s.store, now)); err != nil || !on {
+	if err := errors.Join(s.audit.Sweep(within), alert.SweepSilences(within, s.store, now)); err != nil || !on {
 		return err
 	}
 	p, err := ledger.Purge(within, s.store, "", before)
@@ -384,42 +390,42 @@ func (s *Server) tryLead(ctx context.Context, now time.Time) bool {
 		return false
 	}
 	s.leader = l
-	s.alarm.invalidate()
+	s.alarm.Invalidate()
 	s.closeDeadRuns(ctx)
 	return true
 }
 
 // loadLeaderState reads the leader's alerts and reports, to show them.
 func (s *Server) loadLeaderState(ctx context.Context) {
-	changed, err := s.alarm.load(ctx)
-	err = errors.Join(err, s.reports.load(ctx))
+	changed, err := s.alarm.Load(ctx)
+	err = errors.Join(err, s.reports.Load(ctx))
 	if err != nil {
 		s.log.Warn("not_followed", "error", ledger.Redact(err.Error()))
 	}
 	if changed {
-		s.board.change()
+		s.board.Change()
 	}
 }
 
 // closeDeadRuns closes runs whose processes were killed while no server watched
 // them, and writes the reports of asynchronous runs that have ended.
 func (s *Server) closeDeadRuns(ctx context.Context) {
-	for _, e := range s.board.runs() {
+	for _, e := range s.board.Runs() {
 		if !e.ReportMissing {
 			continue
 		}
-		if err := s.runner.report(ctx, e.Run.RunID); err != nil {
+		if err := s.runner.Report(ctx, e.Run.RunID); err != nil {
 			s.log.Warn("report_not_written", "run_id", e.Run.RunID, "error", ledger.Redact(err.Error()))
 		}
 	}
-	for _, j := range s.jobs.started() {
-		for _, e := range s.board.runs() {
+	for _, j := range s.jobs.Started() {
+		for _, e := range s.board.Runs() {
 			if e.Run.Job != j.Name || !e.Active() || e.Starting {
 				continue
 			}
-			id, err := s.runner.active(ctx, j.Name)
+			id, err := s.runner.Active(ctx, j.Name)
 			if err == nil && id == "" {
-				err = s.runner.closeAbandoned(ctx, j.Name, "", nil)
+				err = s.runner.CloseAbandoned(ctx, j.Name, "", nil)
 			}
 			if err != nil {
 				s.log.Warn("run_not_closed", "job", j.Name, "error", ledger.Redact(err.Error()))

@@ -27,6 +27,8 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 // asChild makes the test binary act as the pipeline program: the runner starts it
@@ -80,11 +82,11 @@ func playPipeline(args []string) int {
 	case "mute":
 		return 3
 	case "secret":
-		if os.Getenv(TokenVariable)+os.Getenv(WebhookVariable) != "" {
+		if os.Getenv(known.TokenVariable)+os.Getenv(known.WebhookVariable) != "" {
 			return 3
 		}
 	}
-	id := os.Getenv(runIDVariable)
+	id := os.Getenv(runs.RunIDVariable)
 	holder := lease.CurrentHolder()
 	holder.RunID, holder.Job = id, job
 	l, err := lease.Acquire(ctx, lease.InStore(s), job, holder, 10*time.Second)
@@ -92,7 +94,7 @@ func playPipeline(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	run := ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: time.Now(), Schedule: os.Getenv(scheduleVariable), Options: map[string]any{"args": strings.Join(args[1:], " ")}}
+	run := ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: time.Now(), Schedule: os.Getenv(runs.ScheduleVariable), Options: map[string]any{"args": strings.Join(args[1:], " ")}}
 	if err := ledger.Start(ctx, s, run); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -234,28 +236,28 @@ func worldAt(t *testing.T, dir, mode string, change ...func(*Settings)) *world {
 
 // waitForChildren lets no process outlive its test.
 func (w *world) waitForChildren() {
-	for _, c := range w.runner.processes() {
-		_ = ledger.WriteControl(context.Background(), w.store, c.run.RunID, ledger.Control{Action: ledger.ActionCancel, At: time.Now()})
+	for _, c := range w.runner.Processes() {
+		_ = ledger.WriteControl(context.Background(), w.store, c.Run.RunID, ledger.Control{Action: ledger.ActionCancel, At: time.Now()})
 		select {
-		case <-c.ended:
+		case <-c.Ended:
 		case <-time.After(30 * time.Second):
-			w.t.Errorf("run %s does not end", c.run.RunID)
+			w.t.Errorf("run %s does not end", c.Run.RunID)
 		}
 	}
-	w.runner.keepers.Wait()
+	w.runner.Keepers.Wait()
 }
 
 // ended waits for a run's process.
 func (w *world) ended(job string) {
 	w.t.Helper()
-	c := w.runner.processes()[job]
+	c := w.runner.Processes()[job]
 	if c == nil {
 		return
 	}
 	select {
-	case <-c.ended:
+	case <-c.Ended:
 	case <-time.After(30 * time.Second):
-		w.t.Fatalf("run %s does not end", c.run.RunID)
+		w.t.Fatalf("run %s does not end", c.Run.RunID)
 	}
 }
 
@@ -264,7 +266,7 @@ func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for now := time.Now(); ; now = now.Add(20 * time.Second) {
-		require.NoError(w.t, w.board.refresh(context.Background(), now))
+		require.NoError(w.t, w.board.Refresh(context.Background(), now))
 		if ok() {
 			return
 		}
@@ -434,7 +436,7 @@ func TestTriggerRefuses(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, a.code, c.body)
 		assert.Contains(t, a.body, c.says, c.body)
 	}
-	assert.Empty(t, w.board.runs(), "nothing was started")
+	assert.Empty(t, w.board.Runs(), "nothing was started")
 }
 
 // wrongUsage is an error as cli.Serve's check returns.
@@ -471,9 +473,9 @@ func TestStartRefuses(t *testing.T) {
 	}
 	assert.Equal(t, slices.Repeat([]string{"docs --provider=strpe"}, 4), asked)
 	w.tick(t.Context(), time.Now())
-	assert.Empty(t, w.board.runs())
-	assert.Empty(t, w.alarm.firing())
-	assert.Empty(t, w.scheduler.all())
+	assert.Empty(t, w.board.Runs())
+	assert.Empty(t, w.alarm.Firing())
+	assert.Empty(t, w.scheduler.All())
 	a := w.do("POST", "/api/v1/docs/runs", `{"provider":"stripe"}`)
 	assert.Equal(t, http.StatusAccepted, a.code, a.body)
 	assert.Contains(t, w.log.String(), "run_not_checked")
@@ -527,19 +529,19 @@ func TestBodies(t *testing.T) {
 
 func TestAllJobsStart(t *testing.T) {
 	w := newWorld(t, "done")
-	for _, j := range knownJobs(testJobs()).started() {
+	for _, j := range known.JobsOf(testJobs()).Started() {
 		a := w.do("POST", j.Path, "")
 		assert.Equal(t, http.StatusAccepted, a.code, "%s: %s", j.Name, a.body)
 		w.ended(j.Name)
 	}
 	w.until("four runs that are done", func() bool {
 		done := 0
-		for _, e := range w.board.runs() {
+		for _, e := range w.board.Runs() {
 			if e.State() == "done" {
 				done++
 			}
 		}
-		return done == len(knownJobs(testJobs()).started())
+		return done == len(known.JobsOf(testJobs()).Started())
 	})
 }
 
@@ -623,7 +625,7 @@ func TestCrash(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, why, report.Error)
 			assert.Equal(t, http.StatusNotFound, w.do("GET", "/api/v1/runs/"+id+"/log", "").code)
-			w.until("a free job", func() bool { id, err := w.runner.active(t.Context(), "seed"); return id == "" && err == nil })
+			w.until("a free job", func() bool { id, err := w.runner.Active(t.Context(), "seed"); return id == "" && err == nil })
 			assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/seeds/orchestrate", "").code, "the next run can start at once")
 		})
 	}
@@ -660,7 +662,7 @@ func TestCrashOnAFullStore(t *testing.T) {
 			full.full.Store(true)
 			id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
 			w.ended("seed")
-			w.runner.keepers.Wait()
+			w.runner.Keepers.Wait()
 			now := time.Now()
 			w.tick(t.Context(), now)
 			_, err := ledger.Load(t.Context(), w.store, id)
@@ -671,12 +673,12 @@ func TestCrashOnAFullStore(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, why, run.Error)
 			require.Equal(t, 1, strings.Count(w.log.String(), "run_process_ended"))
-			require.Empty(t, w.runner.unrecorded)
+			require.Empty(t, w.runner.Unrecorded)
 
 			full.full.Store(true)
 			id = w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
 			w.ended("seed")
-			w.runner.keepers.Wait()
+			w.runner.Keepers.Wait()
 			full.full.Store(false)
 			require.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/seeds/orchestrate", "").code)
 			run, err = ledger.Load(t.Context(), w.store, id)
@@ -736,8 +738,8 @@ func TestAsynchronous(t *testing.T) {
 }
 
 func TestSecretsStayHere(t *testing.T) {
-	t.Setenv(TokenVariable, "0123456789abcdef")
-	t.Setenv(WebhookVariable, "http://127.0.0.1:1/hook")
+	t.Setenv(known.TokenVariable, "0123456789abcdef")
+	t.Setenv(known.WebhookVariable, "http://127.0.0.1:1/hook")
 	w := newWorld(t, "secret")
 	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
 	w.ended("seed")
@@ -928,7 +930,7 @@ func TestListPages(t *testing.T) {
 		}
 		w.put(fmt.Sprintf("20260128-09000%d-000-0a1b2c3d", i), job, ledger.Done, at.Add(time.Duration(i)*time.Second), time.Minute, sampleTally())
 	}
-	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
+	require.NoError(t, w.board.Refresh(t.Context(), time.Now()))
 	ids := func(path string) (out []string, next any) {
 		v := w.do("GET", path, "").json(t)
 		for _, r := range v["runs"].([]any) {
@@ -957,25 +959,25 @@ func TestReportAfterState(t *testing.T) {
 	require.NoError(t, err)
 	w.tick(t.Context(), at.Add(time.Second))
 	require.Equal(t, "done", w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"])
-	require.True(t, w.board.runs()[0].ReportPending)
+	require.True(t, w.board.Runs()[0].ReportPending)
 	require.NoError(t, ledger.WriteReport(t.Context(), w.store, ledger.BuildReport(testJob(run.Job), run, failing(90), at.Add(time.Second))))
 	for i := range 20 {
 		w.tick(t.Context(), at.Add(time.Duration(i)*time.Second))
 	}
 	assert.EqualValues(t, 90, w.do("GET", "/api/v1/runs/"+id, "").json(t)["counts"].(map[string]any)["domains_failed"])
-	require.Len(t, w.alarm.firing(), 1)
-	assert.Equal(t, "failure_rate", w.alarm.firing()[0].Rule)
+	require.Len(t, w.alarm.Firing(), 1)
+	assert.Equal(t, "failure_rate", w.alarm.Firing()[0].Rule)
 
 	killed := ledger.NewRunID(at.Add(time.Hour))
 	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: killed, Job: "docs", Runner: "prism", StartedAt: at.Add(time.Hour)}))
 	_, err = ledger.Finish(t.Context(), w.store, killed, ledger.Interrupted, nil, at.Add(time.Hour))
 	require.NoError(t, err)
 	turn(w, at.Add(time.Hour), 2*time.Minute, time.Second)
-	require.Equal(t, killed, w.board.runs()[0].Run.RunID)
-	assert.False(t, w.board.runs()[0].ReportPending)
-	assert.Contains(t, w.alarm.state.Seen, killed)
-	require.Len(t, w.alarm.firing(), 2)
-	assert.Equal(t, "run_failed", w.alarm.firing()[0].Rule)
+	require.Equal(t, killed, w.board.Runs()[0].Run.RunID)
+	assert.False(t, w.board.Runs()[0].ReportPending)
+	assert.Contains(t, w.alarm.State.Seen, killed)
+	require.Len(t, w.alarm.Firing(), 2)
+	assert.Equal(t, "run_failed", w.alarm.Firing()[0].Rule)
 }
 
 // countingStore counts listings by their prefix.
@@ -999,7 +1001,7 @@ func TestManyWatchOneRun(t *testing.T) {
 	w := newWorld(t, "done", func(s *Settings) { counting.Store, s.Store = s.Store, counting })
 	id := ledger.NewRunID(time.Now())
 	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: id, Job: "seed", Runner: "prism", StartedAt: time.Now()}))
-	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
+	require.NoError(t, w.board.Refresh(t.Context(), time.Now()))
 	letters := "dead-letters/seed/"
 	for look := range 3 {
 		clear(counting.lists)
@@ -1018,7 +1020,7 @@ func TestManyWatchOneRun(t *testing.T) {
 			}
 		}
 		require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "seed", RunID: id, Kind: "store_failed", Input: ledger.Input{DomainID: "a.sg"}, Error: "it would not"}))
-		w.board.change()
+		w.board.Change()
 	}
 }
 
@@ -1041,12 +1043,12 @@ func TestProvidersTable(t *testing.T) {
 // TestChart draws what a run did between two samples.
 func TestChart(t *testing.T) {
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
-	samples := []sample{{At: at}, {At: at.Add(10 * time.Second), Done: 50}, {At: at.Add(20 * time.Second), Done: 150}}
-	got := rates(samples, func(s sample) int64 { return s.Done })
-	assert.Equal(t, []point{{at, 0}, {at.Add(10 * time.Second), 5}, {at.Add(20 * time.Second), 10}}, got)
-	assert.Contains(t, string(lineChart("Hosts", "hosts a second", "good", got)), `aria-label="Hosts: from 0 to 10 hosts a second, at most 10"`)
-	assert.Empty(t, lineChart("Hosts", "", "good", got[:1]))
-	assert.Contains(t, string(columnChart(`<b>"`, []column{{`<i>"`, []part{{"good", 1}}}})), "&lt;b&gt;&#34;")
+	samples := []runs.Sample{{At: at}, {At: at.Add(10 * time.Second), Done: 50}, {At: at.Add(20 * time.Second), Done: 150}}
+	got := runs.Rates(samples, func(s runs.Sample) int64 { return s.Done })
+	assert.Equal(t, []runs.Point{{At: at, V: 0}, {At: at.Add(10 * time.Second), V: 5}, {At: at.Add(20 * time.Second), V: 10}}, got)
+	assert.Contains(t, string(runs.LineChart("Hosts", "hosts a second", "good", got)), `aria-label="Hosts: from 0 to 10 hosts a second, at most 10"`)
+	assert.Empty(t, runs.LineChart("Hosts", "", "good", got[:1]))
+	assert.Contains(t, string(runs.ColumnChart(`<b>"`, []runs.Column{{Label: `<i>"`, Parts: []runs.Part{{Class: "good", V: 1}}}})), "&lt;b&gt;&#34;")
 
 	w := newWorld(t, "wait")
 	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 const (
@@ -238,7 +239,8 @@ func withSender(r *http.Request, as role) *http.Request {
 }
 
 // mayNot is the answer to a reader who wants to change something.
-var mayNot = &answerError{http.StatusForbidden, "this token may only read; use the server's other token (" + TokenVariable + ")"}
+var mayNot = &known.AnswerError{Code: http.StatusForbidden,
+	Message: "this token may only read; use the server's other token (" + known.TokenVariable + ")"}
 
 // permitted reports whether the sender of a request may make it.
 func permitted(r *http.Request, as role) bool {
@@ -250,21 +252,21 @@ func mayAct(r *http.Request) bool { return senderIn(r.Context()).role == operato
 
 // audited writes what the sender in ctx asks for, before it is done.
 func (s *Server) audited(ctx context.Context, action, target, detail string) error {
-	return s.audit.write(ctx, auditLine{At: s.now(), Who: whoIn(ctx), Action: action, Target: target, Detail: safe(detail)})
+	return s.audit.Write(ctx, known.AuditLine{At: s.now(), Who: whoIn(ctx), Action: action, Target: target, Detail: known.Safe(detail)})
 }
 
 // checkTokens checks the tokens of the settings.
 func checkTokens(token, readToken string) error {
-	for name, t := range map[string]string{TokenVariable: token, ReadTokenVariable: readToken} {
+	for name, t := range map[string]string{known.TokenVariable: token, known.ReadTokenVariable: readToken} {
 		if t != "" && len(t) < 16 {
 			return fmt.Errorf("%s is shorter than 16 letters and could be guessed; `openssl rand -hex 16` prints a good one", name)
 		}
 	}
 	switch {
 	case readToken != "" && token == "":
-		return fmt.Errorf("%s is set, but not %s: without it everybody may act", ReadTokenVariable, TokenVariable)
+		return fmt.Errorf("%s is set, but not %s: without it everybody may act", known.ReadTokenVariable, known.TokenVariable)
 	case readToken != "" && equal(token, readToken):
-		return fmt.Errorf("%s and %s are the same; use two tokens", TokenVariable, ReadTokenVariable)
+		return fmt.Errorf("%s and %s are the same; use two tokens", known.TokenVariable, known.ReadTokenVariable)
 	}
 	return nil
 }

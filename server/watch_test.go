@@ -29,6 +29,10 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/alarm"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
+	"github.com/newsfork/seed-engine/server/schedule"
 )
 
 // slack receives the webhook's messages.
@@ -114,7 +118,7 @@ func TestAlertOnceAndOver(t *testing.T) {
 	at = turn(next, at, time.Hour, 40*time.Second)
 	require.Len(t, s.messages(), 2)
 	assert.Equal(t, "[OVER] seed, failure rate: 3.0 % of the work failed (limit 20 %). Run 20260302-120000-000-cccccccc", s.messages()[1])
-	assert.Empty(t, next.alarm.firing())
+	assert.Empty(t, next.alarm.Firing())
 	assert.Equal(t, 1, strings.Count(w.log.String(), "alert_raised"))
 	assert.Equal(t, 1, strings.Count(next.log.String(), "alert_over"))
 
@@ -143,7 +147,7 @@ func dropLease(t *testing.T, s store.Store) error {
 func TestJudge(t *testing.T) {
 	c, err := ParseConfig(nil, testJobs())
 	require.NoError(t, err)
-	docs, _ := knownJobs(testJobs()).named("docs")
+	docs, _ := known.JobsOf(testJobs()).Named("docs")
 	report := func(change func(*ledger.Report)) ledger.Report {
 		r := ledger.Report{State: ledger.Done, HTTP: ledger.HTTP{Requests: 100, ByStatus: ledger.Counts{"200": 90, "304": 10}, Failures: ledger.Counts{}}}
 		change(&r)
@@ -179,8 +183,8 @@ func TestJudge(t *testing.T) {
 		{"too few to say", report(func(r *ledger.Report) { r.HTTP.Requests, r.HTTP.ByStatus = 19, ledger.Counts{"500": 19} }), nil},
 	} {
 		var got []string
-		for _, f := range judge(docs, c.limits["docs"], c2.r) {
-			if f.broken {
+		for _, f := range alarm.Judge(docs, c.limits["docs"], c2.r) {
+			if f.Broken {
 				got = append(got, strings.TrimSuffix(f.Rule+"/"+f.Provider, "/"))
 			}
 		}
@@ -246,8 +250,8 @@ func scheduled(t *testing.T, yaml string) func(*Settings) {
 func (w *world) ticks() (out []string) {
 	for o, err := range w.store.List(w.t.Context(), "schedules/") {
 		require.NoError(w.t, err)
-		var k tick
-		require.NoError(w.t, store.ReadJSON(w.t.Context(), w.store, o.Key, maxObject, &k))
+		var k schedule.Tick
+		require.NoError(w.t, store.ReadJSON(w.t.Context(), w.store, o.Key, known.MaxObject, &k))
 		out = append(out, strings.TrimSuffix(path.Base(o.Key), ".json")+" "+k.Outcome)
 	}
 	return out
@@ -268,10 +272,10 @@ func TestScheduleOnTwoServers(t *testing.T) {
 	assert.Equal(t, []string{"20260302T100000Z started"}, a.ticks())
 	a.ended("seed")
 	b.ended("seed")
-	a.until("the run's end", func() bool { r := a.board.runs(); return len(r) == 1 && r[0].State() == "done" })
-	assert.Equal(t, "--country=sg --date=2026-01-28", a.board.runs()[0].Run.Options["args"])
+	a.until("the run's end", func() bool { r := a.board.Runs(); return len(r) == 1 && r[0].State() == "done" })
+	assert.Equal(t, "--country=sg --date=2026-01-28", a.board.Runs()[0].Run.Options["args"])
 	for _, w := range []*world{a, b} {
-		assert.Contains(t, w.do("GET", "/schedules", "").body, a.board.runs()[0].Run.RunID)
+		assert.Contains(t, w.do("GET", "/schedules", "").body, a.board.Runs()[0].Run.RunID)
 	}
 }
 
@@ -279,7 +283,7 @@ func TestScheduleOverlapAndMissed(t *testing.T) {
 	w := newWorld(t, "wait", scheduled(t, hourly))
 	at := time.Date(2026, 3, 2, 9, 59, 59, 0, time.UTC)
 	for _, now := range []time.Time{at, at.Add(time.Second), at.Add(time.Hour), at.Add(time.Hour + time.Second)} {
-		_, err := w.scheduler.tick(t.Context(), now)
+		_, err := w.scheduler.Tick(t.Context(), now)
 		require.NoError(t, err)
 	}
 	assert.Equal(t, []string{"20260302T100000Z started", "20260302T110000Z active"}, w.ticks(), "no overlap with itself")
@@ -287,11 +291,11 @@ func TestScheduleOverlapAndMissed(t *testing.T) {
 
 	// Down from 11:00 to 15:30, then started again.
 	next := worldAt(t, w.dir, "wait", scheduled(t, hourly))
-	_, err := next.scheduler.tick(t.Context(), at.Add(5*time.Hour+30*time.Minute))
+	_, err := next.scheduler.Tick(t.Context(), at.Add(5*time.Hour+30*time.Minute))
 	require.NoError(t, err)
 	assert.Equal(t, "20260302T150000Z missed", next.ticks()[2])
 	assert.Contains(t, next.log.String(), "msg=schedule_ticks_missed schedule=hourly count=4")
-	_, err = next.scheduler.tick(t.Context(), at.Add(5*time.Hour+31*time.Minute))
+	_, err = next.scheduler.Tick(t.Context(), at.Add(5*time.Hour+31*time.Minute))
 	require.NoError(t, err)
 	assert.Equal(t, 1, strings.Count(next.log.String(), "schedule_ticks_missed"))
 }
@@ -299,11 +303,11 @@ func TestScheduleOverlapAndMissed(t *testing.T) {
 // die ends a server between its claim of a tick and the start of the run.
 func die(t *testing.T, w *world, now time.Time) {
 	t.Helper()
-	w.scheduler.start = func(context.Context, ledger.Run, []string, string) error { runtime.Goexit(); return nil }
+	w.scheduler.Start = func(context.Context, ledger.Run, []string, string) error { runtime.Goexit(); return nil }
 	dead := make(chan struct{})
 	go func() {
 		defer close(dead)
-		_, _ = w.scheduler.tick(t.Context(), now) // the dead server has not finished this tick
+		_, _ = w.scheduler.Tick(t.Context(), now) // the dead server has not finished this tick
 		t.Error("the server lives on")
 	}()
 	<-dead
@@ -320,30 +324,30 @@ func TestTickOfADeadServer(t *testing.T) {
 		wantAfter   time.Duration
 		want, wrote string
 	}{
-		{"another server", false, 0, claimTimeout, "20260302T100000Z started", "orchestrator_start"},
-		{"the restarted one", true, 2 * time.Second, claimTimeout, "20260302T100000Z started", "orchestrator_start"},
+		{"another server", false, 0, schedule.ClaimTimeout, "20260302T100000Z started", "orchestrator_start"},
+		{"the restarted one", true, 2 * time.Second, schedule.ClaimTimeout, "20260302T100000Z started", "orchestrator_start"},
 		{"restarted a minute later", true, time.Minute, time.Minute, "20260302T100000Z started", "orchestrator_start"},
-		{"restarted too late", true, maxLate + time.Second, maxLate + time.Second, "20260302T100000Z missed", "schedule_ticks_missed"},
+		{"restarted too late", true, schedule.MaxLate + time.Second, schedule.MaxLate + time.Second, "20260302T100000Z missed", "schedule_ticks_missed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newWorld(t, "done", scheduled(t, hourly))
 			b := worldAt(t, a.dir, "done", scheduled(t, hourly))
-			_, err := a.scheduler.tick(t.Context(), tick.Add(-time.Second))
+			_, err := a.scheduler.Tick(t.Context(), tick.Add(-time.Second))
 			require.NoError(t, err)
 			if !c.restarted {
-				_, err = b.scheduler.tick(t.Context(), tick.Add(-time.Second))
+				_, err = b.scheduler.Tick(t.Context(), tick.Add(-time.Second))
 				require.NoError(t, err)
 			}
 			die(t, a, tick)
 			claim := a.lastTick()
 			require.Equal(t, "claimed", claim.Outcome)
 			for after := c.foundAfter; after < c.wantAfter; after += time.Second {
-				_, err := b.scheduler.tick(t.Context(), tick.Add(after))
+				_, err := b.scheduler.Tick(t.Context(), tick.Add(after))
 				require.NoError(t, err)
 				require.Equal(t, "claimed", b.lastTick().Outcome, "after %s the claim is young", after)
 			}
 			for after := c.wantAfter; after < c.wantAfter+5*time.Second; after += time.Second {
-				_, err := b.scheduler.tick(t.Context(), tick.Add(after))
+				_, err := b.scheduler.Tick(t.Context(), tick.Add(after))
 				require.NoError(t, err)
 				require.Equal(t, []string{c.want}, b.ticks())
 				b.ended("seed")
@@ -364,9 +368,9 @@ func TestTickOfADeadServer(t *testing.T) {
 	}
 }
 
-func (w *world) lastTick() tick {
+func (w *world) lastTick() schedule.Tick {
 	w.t.Helper()
-	k, err := w.scheduler.newest(w.t.Context(), "hourly")
+	k, err := w.scheduler.Newest(w.t.Context(), "hourly")
 	require.NoError(w.t, err)
 	return k
 }
@@ -380,23 +384,23 @@ func TestTickOfASlowServer(t *testing.T) {
 			a := newWorld(t, mode, scheduled(t, hourly))
 			b := worldAt(t, a.dir, mode, scheduled(t, hourly))
 			for _, w := range []*world{a, b} {
-				_, err := w.scheduler.tick(t.Context(), at)
+				_, err := w.scheduler.Tick(t.Context(), at)
 				require.NoError(t, err)
 			}
-			start, claimed, wake := a.scheduler.start, make(chan struct{}), make(chan struct{})
-			a.scheduler.start = func(ctx context.Context, run ledger.Run, flags []string, by string) error {
+			start, claimed, wake := a.scheduler.Start, make(chan struct{}), make(chan struct{})
+			a.scheduler.Start = func(ctx context.Context, run ledger.Run, flags []string, by string) error {
 				close(claimed)
 				<-wake
 				return start(ctx, run, flags, by)
 			}
 			ended := make(chan error, 1)
 			go func() {
-				_, err := a.scheduler.tick(t.Context(), at.Add(time.Second))
+				_, err := a.scheduler.Tick(t.Context(), at.Add(time.Second))
 				ended <- err
 			}()
 			<-claimed
-			for _, after := range []time.Duration{time.Second, time.Second + claimTimeout} {
-				_, err := b.scheduler.tick(t.Context(), at.Add(after))
+			for _, after := range []time.Duration{time.Second, time.Second + schedule.ClaimTimeout} {
+				_, err := b.scheduler.Tick(t.Context(), at.Add(after))
 				require.NoError(t, err)
 			}
 			require.Equal(t, []string{"20260302T100000Z started"}, b.ticks())
@@ -425,17 +429,17 @@ func TestTickBehindAStartingRun(t *testing.T) {
 	w := newWorld(t, "done", scheduled(t, hourly))
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	id := ledger.NewRunID(at)
-	require.NoError(t, store.WriteJSON(t.Context(), w.store, tickKey("hourly", at), tick{At: at, Outcome: "claimed", ClaimedAt: at, RunID: id}))
+	require.NoError(t, store.WriteJSON(t.Context(), w.store, schedule.TickKey("hourly", at), schedule.Tick{At: at, Outcome: "claimed", ClaimedAt: at, RunID: id}))
 	holder := lease.Holder{Host: "elsewhere", PID: 1, RunID: id, Job: "seed"}
 	start, err := lease.Acquire(t.Context(), lease.InStore(w.store), "start/seed", holder, time.Minute)
 	require.NoError(t, err)
 	for range 3 {
-		_, err = w.scheduler.tick(t.Context(), at.Add(time.Minute))
+		_, err = w.scheduler.Tick(t.Context(), at.Add(time.Minute))
 		require.NoError(t, err)
 		require.Equal(t, []string{"20260302T100000Z claimed"}, w.ticks())
 	}
 	require.NoError(t, start.Release(t.Context()))
-	_, err = w.scheduler.tick(t.Context(), at.Add(time.Minute+time.Second))
+	_, err = w.scheduler.Tick(t.Context(), at.Add(time.Minute+time.Second))
 	require.NoError(t, err)
 	require.Equal(t, []string{"20260302T100000Z started"}, w.ticks())
 	w.ended("seed")
@@ -452,11 +456,11 @@ func TestScheduleTimes(t *testing.T) {
 		{"0 9 * * 1-5", "", "2026-03-06T10:00:00Z", "2026-03-09T09:00:00Z"},
 		{"0 0 13 * 5", "", "2026-03-02T00:00:00Z", "2026-03-06T00:00:00Z"}, // crontab(5): day of month or of week
 	} {
-		s := Schedule{Name: "x", Job: "seed", Cron: c.cron, TimeZone: c.zone}
-		require.NoError(t, s.check(knownJobs(testJobs())))
+		s := schedule.Schedule{Name: "x", Job: "seed", Cron: c.cron, TimeZone: c.zone}
+		require.NoError(t, s.Check(known.JobsOf(testJobs())))
 		from, err := time.Parse(time.RFC3339, c.from)
 		require.NoError(t, err)
-		next, err := s.next(from)
+		next, err := s.Next(from)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, next.UTC().Format(time.RFC3339), c.cron)
 	}
@@ -480,8 +484,8 @@ func TestSummaries(t *testing.T) {
 	require.Len(t, got, 2, "one a day, one a week")
 	assert.Equal(t, "[REPORT] daily 2026-03-08\nseed: runs 1 done; domains collected 97, domains failed 3; 200 requests, 0 dead letters", got[0])
 	assert.Equal(t, "[REPORT] weekly 2026-W10\nseed: runs 7 done; domains collected 679, domains failed 21; 1400 requests, 0 dead letters", got[1])
-	var sum Summary
-	require.NoError(t, store.ReadJSON(t.Context(), w.store, "reports/weekly/2026-W10.json", maxObject, &sum))
+	var sum alarm.Summary
+	require.NoError(t, store.ReadJSON(t.Context(), w.store, "reports/weekly/2026-W10.json", known.MaxObject, &sum))
 	assert.EqualValues(t, 679, sum.Jobs["seed"].Counts["domains_collected"])
 	assert.Contains(t, w.do("GET", "/reports", "").body, "Week 2026-W10")
 
@@ -537,13 +541,13 @@ func TestDeployedMetrics(t *testing.T) {
 func TestHundredTicksAreKept(t *testing.T) {
 	w := newWorld(t, "refuse", scheduled(t, hourly))
 	at := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
-	for i := range maxTicks + 5 {
-		require.NoError(t, store.WriteJSON(t.Context(), w.store, tickKey("hourly", at.Add(time.Duration(i)*time.Hour)), tick{At: at}))
+	for i := range schedule.MaxTicks + 5 {
+		require.NoError(t, store.WriteJSON(t.Context(), w.store, schedule.TickKey("hourly", at.Add(time.Duration(i)*time.Hour)), schedule.Tick{At: at}))
 	}
-	require.NoError(t, w.scheduler.sweep(t.Context(), "hourly"))
+	require.NoError(t, w.scheduler.Sweep(t.Context(), "hourly"))
 	left := w.ticks()
-	require.Len(t, left, maxTicks)
-	assert.Equal(t, fmt.Sprintf("%s ", at.Add(5*time.Hour).Format(tickLayout)), left[0])
+	require.Len(t, left, schedule.MaxTicks)
+	assert.Equal(t, fmt.Sprintf("%s ", at.Add(5*time.Hour).Format(schedule.TickLayout)), left[0])
 }
 
 // ends stores a run that has ended, with an error or without.
@@ -616,11 +620,11 @@ func TestAlertsOfRuns(t *testing.T) {
 	assert.Equal(t, []string{"[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)", "[ALERT] seed, run failed: the store is down"}, s.told())
 
 	// An active run is judged by its duration.
-	seed, _ := knownJobs(testJobs()).named("seed")
+	seed, _ := known.JobsOf(testJobs()).Named("seed")
 	going := ledger.BuildReport(testJob("seed"), ledger.Run{RunID: "r", Job: "seed", State: ledger.Running, StartedAt: at}, failing(90), at.Add(3*time.Hour+5*time.Minute))
 	var broken []string
-	for _, f := range judge(seed, w.alarm.limits["seed"], going) {
-		if f.broken {
+	for _, f := range alarm.Judge(seed, w.alarm.Limits["seed"], going) {
+		if f.Broken {
 			broken = append(broken, f.Rule+": "+f.Text)
 		}
 	}
@@ -628,7 +632,7 @@ func TestAlertsOfRuns(t *testing.T) {
 
 	// A new server announces nothing about old runs, except about the newest one.
 	require.NoError(t, dropLease(t, w.store))
-	require.NoError(t, w.store.Delete(t.Context(), alertsKey))
+	require.NoError(t, w.store.Delete(t.Context(), alarm.AlertsKey))
 	next := worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
 	turn(next, at.Add(time.Hour), 2*time.Minute, 20*time.Second)
 	assert.Equal(t, []string{"[ALERT] seed, run failed: the store is down"}, s.told())
@@ -668,13 +672,13 @@ func TestAlertsOfProviders(t *testing.T) {
 	then("catalog", nil, []string{"site shop: field price no longer matches", "site odd: a: b", "site odd: its list shrank"}, "[ALERT] catalog / odd, quality: a: b; its list shrank")
 	then("catalog", nil, nil, "[OVER] catalog / odd, quality: nothing is wrong any more", "[OVER] catalog / shop, quality: nothing is wrong any more")
 
-	at = turn(w, at.Add(forgotten-2*time.Hour), time.Minute, 20*time.Second)
+	at = turn(w, at.Add(alarm.Forgotten-2*time.Hour), time.Minute, 20*time.Second)
 	s.told() // the week's report
 	then("docs", []any{row("go", "held", "until tomorrow"), row("aws", "done", "")}, nil)
 	at = at.Add(2 * time.Hour)
 	then("news", []any{row("mk", "run", "")}, nil, "[OVER] news / cnn, provider: no run has judged it since 2026-03-02")
 	then("docs", []any{row("aws", "done", "")}, nil, "[OVER] docs / stripe, provider: no run has judged it since 2026-03-02")
-	require.Equal(t, []string{"docs/provider/go"}, slices.Collect(maps.Keys(w.alarm.state.Firing)), "it was judged two hours ago")
+	require.Equal(t, []string{"docs/provider/go"}, slices.Collect(maps.Keys(w.alarm.State.Firing)), "it was judged two hours ago")
 }
 
 // Only a run of the same or a wider selection ends what a run raised; each schedule has its own alerts, also for a server that
@@ -687,7 +691,7 @@ func TestAlertsBySelection(t *testing.T) {
 	w := newWorld(t, "done", file, hook)
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	starts := func(w *world) {
-		w.scheduler.start = func(context.Context, ledger.Run, []string, string) error { return nil }
+		w.scheduler.Start = func(context.Context, ledger.Run, []string, string) error { return nil }
 	}
 	starts(w)
 	at = turn(w, at, time.Minute, 20*time.Second)
@@ -719,7 +723,7 @@ func TestAlertsBySelection(t *testing.T) {
 	run("seed", "never-ok", ledger.Failed, zz)
 	run("seed", "always-ok", ledger.Done, sg, "[OVER] seed (category=policy, country=sg), "+fine)
 	run("seed", "", ledger.Failed, zz, "[ALERT] seed (country=zz), "+down)
-	assert.Equal(t, []string{"never-ok", ""}, []string{w.alarm.firing()[1].Schedule, w.alarm.firing()[0].Schedule})
+	assert.Equal(t, []string{"never-ok", ""}, []string{w.alarm.Firing()[1].Schedule, w.alarm.Firing()[0].Schedule})
 	rows := w.do("GET", "/api/v1/alerts", "").json(t)["firing"].([]any)
 	assert.Equal(t, "never-ok", rows[1].(map[string]any)["schedule"])
 	assert.Equal(t, "country=zz", rows[0].(map[string]any)["selection"])
@@ -747,7 +751,7 @@ func TestAlertsBySelection(t *testing.T) {
 	// The alerts of a schedule that was removed end, and those of a selection that no run has for two weeks.
 	run("seed", "never-ok", ledger.Failed, zz, "[ALERT] seed (schedule never-ok), "+down)
 	run("seed", "", ledger.Failed, zz, "[ALERT] seed (country=zz), "+down)
-	at = turn(w, at.Add(forgotten), time.Minute, 20*time.Second)
+	at = turn(w, at.Add(alarm.Forgotten), time.Minute, 20*time.Second)
 	s.told() // the week's report, and ticks
 	n += 1000
 	run("seed", "", ledger.Done, sg, "[OVER] seed (country=zz), run failed: no run has judged it since 2026-03-02")
@@ -831,12 +835,12 @@ func TestLateAndMissing(t *testing.T) {
 	s := newSlack(t)
 	w := newWorld(t, "done", scheduled(t, hourly+"alerts: {seed: {freshness: 26h}, docs: {freshness: 3h}}\n"), func(set *Settings) { set.Webhook = s.URL })
 	at := time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
-	w.scheduler.start = func(context.Context, ledger.Run, []string, string) error {
-		return &activeError{"20260302-090000-000-aaaaaaaa"}
+	w.scheduler.Start = func(context.Context, ledger.Run, []string, string) error {
+		return &runs.ActiveError{RunID: "20260302-090000-000-aaaaaaaa"}
 	}
 	at = turn(w, at, 3*time.Hour, 20*time.Second)
 	assert.Equal(t, []string{"[ALERT] seed / hourly, late: the tick of 2026-03-02 10:00 UTC was skipped: another run was still active"}, s.told())
-	w.scheduler.start = func(context.Context, ledger.Run, []string, string) error { return nil }
+	w.scheduler.Start = func(context.Context, ledger.Run, []string, string) error { return nil }
 	at = turn(w, at, time.Hour, 20*time.Second)
 	assert.Equal(t, []string{"[ALERT] docs, freshness: no run was done for 3h0m20s (limit 3 h)", "[OVER] seed / hourly, late: the run of 2026-03-02 13:00 UTC has started"}, s.told())
 	w.ends("20260302-133000-000-aaaaaaaa", "docs", ledger.Done, nil, at, ledger.Tally{}, nil)
@@ -856,7 +860,7 @@ func TestAlertsOfSchedules(t *testing.T) {
 	w := newWorld(t, "done", seoul, hook)
 	at := time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
 	started := func(context.Context, ledger.Run, []string, string) error { return nil }
-	w.scheduler.start = started
+	w.scheduler.Start = started
 	w.now = func() time.Time { return at }
 	at = turn(w, at, time.Hour, 20*time.Second)
 	assert.Empty(t, s.told(), "what starts is no news")
@@ -872,23 +876,23 @@ func TestAlertsOfSchedules(t *testing.T) {
 	require.NoError(t, dropLease(t, w.store))
 	next := worldAt(t, w.dir, "done", seoul, hook)
 	next.now = w.now
-	next.scheduler.start = started
+	next.scheduler.Start = started
 	at = turn(next, at, 5*time.Minute, 20*time.Second)
 	assert.Empty(t, s.told())
 	at = turn(next, at, time.Hour, 20*time.Second)
 	assert.Equal(t, []string{"[OVER] seed / hourly, schedule: the run of 2026-03-03 00:00 KST has started"}, s.told())
-	next.scheduler.start = func(context.Context, ledger.Run, []string, string) error { return errors.New("no such program") }
+	next.scheduler.Start = func(context.Context, ledger.Run, []string, string) error { return errors.New("no such program") }
 	at = turn(next, at, 2*time.Hour, 20*time.Second)
 	assert.Equal(t, []string{"[ALERT] seed / hourly, schedule: the run of 2026-03-03 01:00 KST did not start: no such program"}, s.told())
 
 	// A missed tick and a started one in the same tick of the server: one message.
-	next.scheduler.start = started
+	next.scheduler.Start = started
 	at = turn(next, at, time.Hour, 20*time.Second)
 	require.Len(t, s.told(), 1)
 	at = time.Date(2026, 3, 2, 21, 0, 30, 0, time.UTC)
 	at = turn(next, at, 3*time.Minute, 20*time.Second)
 	assert.Len(t, s.told(), 1)
-	assert.Empty(t, next.alarm.firing())
+	assert.Empty(t, next.alarm.Firing())
 
 	// The alert of a removed schedule ends.
 	at = at.Add(5*time.Hour + 30*time.Minute)
@@ -950,7 +954,7 @@ func TestDeadLettersStay(t *testing.T) {
 	file("seed", "again.json", first)
 	again := file("seed", "again.json", second)
 	file("news", "other.json", "20260302-120000-000-cccccccc")
-	require.NoError(t, w.board.refresh(t.Context(), at.Add(2*time.Hour)))
+	require.NoError(t, w.board.Refresh(t.Context(), at.Add(2*time.Hour)))
 	inputs := func(path string) (out []string) {
 		for _, d := range w.do("GET", path, "").json(t)["dead_letters"].([]any) {
 			out = append(out, d.(map[string]any)["input"].(map[string]any)["file"].(string))

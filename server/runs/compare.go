@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"cmp"
@@ -7,14 +7,15 @@ import (
 	"slices"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
-// comparison sets a run next to another one of its job.
-type comparison struct {
-	With    *entry    // nil: there is none with the same options
-	Differs []setting // that the two runs have different; Default is the other run's value
+// Comparison sets a run next to another one of its job.
+type Comparison struct {
+	With    *Entry    // nil: there is none with the same options
+	Differs []Setting // that the two runs have different; Default is the other run's value
 	Groups  []compareGroup
-	Others  []*entry // of the same job, to choose from
+	Others  []*Entry // of the same job, to choose from
 }
 
 type compareGroup struct {
@@ -30,11 +31,11 @@ type compareRow struct {
 // maxOthers is how many runs can be chosen to compare with.
 const maxOthers = 20
 
-// compare sets a run next to the one with that id, or with "" next to the newest run
+// Compare sets a run next to the one with that id, or with "" next to the newest run
 // before it that was given the same options and has ended.
-func (b *board) compare(e *entry, with string) comparison {
-	var c comparison
-	for _, o := range b.runs() {
+func (b *Board) Compare(e *Entry, with string) Comparison {
+	var c Comparison
+	for _, o := range b.Runs() {
 		if o.Run.Job != e.Run.Job || o.Run.RunID == e.Run.RunID || o.Broken || o.Active() {
 			continue
 		}
@@ -43,7 +44,7 @@ func (b *board) compare(e *entry, with string) comparison {
 			if o.Run.RunID == with {
 				c.With = o
 			}
-		case c.With == nil && o.Run.RunID < e.Run.RunID && sameOptions(e.job, e.Run, o.Run):
+		case c.With == nil && o.Run.RunID < e.Run.RunID && sameOptions(e.Job, e.Run, o.Run):
 			c.With = o
 		}
 		if len(c.Others) < maxOthers {
@@ -53,16 +54,16 @@ func (b *board) compare(e *entry, with string) comparison {
 	if c.With == nil {
 		return c
 	}
-	c.Differs = differing(e.job, e.Run, c.With.Run)
+	c.Differs = differing(e.Job, e.Run, c.With.Run)
 	now, then := e.Report, c.With.Report
 	c.group("Run", true, compareRow{Name: "state", Now: e.State(), Then: c.With.State()}, secondsRow("took", now.Duration, then.Duration),
 		countRow("requests", now.HTTP.Requests, then.HTTP.Requests, false), compareRow{Name: "requests a second",
 			Now: fmt.Sprintf("%.1f", e.PerSecond()), Then: fmt.Sprintf("%.1f", c.With.PerSecond())},
-		compareRow{Name: "received", Now: formatBytes(now.HTTP.Bytes), Then: formatBytes(then.HTTP.Bytes)},
+		compareRow{Name: "received", Now: known.FormatBytes(now.HTTP.Bytes), Then: known.FormatBytes(then.HTTP.Bytes)},
 		countRow("retries", now.HTTP.Retries, then.HTTP.Retries, true), countRow("failed", e.Failed(), c.With.Failed(), true))
 	var counts []compareRow
-	for _, n := range countsOf(e.job, ledger.Report{Counts: merged(now.Counts, then.Counts)}) {
-		counts = append(counts, countRow(n.Name, now.Counts[n.Name], then.Counts[n.Name], n.Name == e.job.Failed || n.Name == "dead_letters"))
+	for _, n := range CountsOf(e.Job, ledger.Report{Counts: merged(now.Counts, then.Counts)}) {
+		counts = append(counts, countRow(n.Name, now.Counts[n.Name], then.Counts[n.Name], n.Name == e.Job.Failed || n.Name == "dead_letters"))
 	}
 	c.group("Counts", false, counts...)
 	c.counts("Answers", now.HTTP.ByStatus, then.HTTP.ByStatus, func(status string) bool { return status >= "4" })
@@ -75,12 +76,13 @@ func always(string) bool { return true }
 
 // differing are the options that two runs of a job have different, without those that
 // change nothing of what a run does.
-func differing(j job, a, b ledger.Run) (out []setting) {
+func differing(j known.Job, a, b ledger.Run) (out []Setting) {
 	now, then := differingFromDefault(j, a), differingFromDefault(j, b)
 	names := maps.Clone(now)
 	maps.Copy(names, then)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		o := setting{Name: name, Value: cmp.Or(now[name].Value, then[name].Default), Default: cmp.Or(then[name].Value, now[name].Default), Differs: true}
+		o := Setting{Name: name, Value: cmp.Or(now[name].Value, then[name].Default), Default: cmp.Or(then[name].Value, now[name].Default),
+			Differs: true}
 		if o.Value != o.Default {
 			out = append(out, o)
 		}
@@ -88,11 +90,11 @@ func differing(j job, a, b ledger.Run) (out []setting) {
 	return out
 }
 
-func differingFromDefault(j job, r ledger.Run) map[string]setting {
-	all := map[string]setting{}
-	differ, _ := optionsOf(j, r)
+func differingFromDefault(j known.Job, r ledger.Run) map[string]Setting {
+	all := map[string]Setting{}
+	differ, _ := OptionsOf(j, r)
 	for _, o := range differ {
-		if !j.outward(o.Name) {
+		if !j.Outward(o.Name) {
 			all[o.Name] = o
 		}
 	}
@@ -107,7 +109,7 @@ func merged(a, b ledger.Counts) ledger.Counts {
 }
 
 // group adds rows, those with a value only unless all are wanted.
-func (c *comparison) group(name string, all bool, rows ...compareRow) {
+func (c *Comparison) group(name string, all bool, rows ...compareRow) {
 	if !all {
 		rows = slices.DeleteFunc(rows, func(r compareRow) bool { return r.Now == "0" && r.Then == "0" })
 	}
@@ -116,7 +118,7 @@ func (c *comparison) group(name string, all bool, rows ...compareRow) {
 	}
 }
 
-func (c *comparison) counts(name string, a, b ledger.Counts, bad func(string) bool) {
+func (c *Comparison) counts(name string, a, b ledger.Counts, bad func(string) bool) {
 	var rows []compareRow
 	for _, n := range slices.Sorted(maps.Keys(merged(a, b))) {
 		rows = append(rows, countRow(n, a[n], b[n], bad(n)))
@@ -125,11 +127,13 @@ func (c *comparison) counts(name string, a, b ledger.Counts, bad func(string) bo
 }
 
 func countRow(name string, now, then int64, bad bool) compareRow {
-	return compareRow{Name: name, Now: formatCount(now), Then: formatCount(then), Change: change(float64(now), float64(then), formatCount(now-then)), Worse: bad && now > then}
+	return compareRow{Name: name, Now: known.FormatCount(now), Then: known.FormatCount(then),
+		Change: change(float64(now), float64(then), known.FormatCount(now-then)), Worse: bad && now > then}
 }
 
 func secondsRow(name string, now, then float64) compareRow {
-	return compareRow{Name: name, Now: formatSeconds(now), Then: formatSeconds(then), Change: change(now, then, formatSeconds(now-then))}
+	return compareRow{Name: name, Now: known.FormatSeconds(now), Then: known.FormatSeconds(then),
+		Change: change(now, then, known.FormatSeconds(now-then))}
 }
 
 // change is a difference as text, with its share of the value before; "" for none.

@@ -1,28 +1,30 @@
-package server
+package runs
 
 import (
 	"maps"
 	"slices"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
-// stageView is a step of a run.
-type stageView struct {
+// StageView is a step of a run.
+type StageView struct {
 	Name, Unit string
 	N          int64
 	Of         int64  // how many came through the last stage before it that counts the same; 0: none does
-	Apart      []bar  // counts that are not 0
+	Apart      []Bar  // counts that are not 0
 	Class      string // wait, or ""
 }
 
-func stagesOf(j job, r ledger.Report) (all []stageView) {
+// StagesOf are the stages of a job's run.
+func StagesOf(j known.Job, r ledger.Report) (all []StageView) {
 	before := map[string]int64{}
 	for _, s := range j.Stages {
-		v := stageView{Name: s.Name, Unit: s.Unit, N: r.Through(s), Of: before[s.Unit]}
+		v := StageView{Name: s.Name, Unit: s.Unit, N: r.Through(s), Of: before[s.Unit]}
 		for _, name := range s.Apart {
 			if n := r.Count(name); n != 0 {
-				v.Apart = append(v.Apart, bar{Name: name, N: n})
+				v.Apart = append(v.Apart, Bar{Name: name, N: n})
 			}
 		}
 		if v.N == 0 {
@@ -34,8 +36,8 @@ func stagesOf(j job, r ledger.Report) (all []stageView) {
 	return all
 }
 
-// countsOf are all counts of a run, its job's first.
-func countsOf(j job, r ledger.Report) (all []bar) {
+// CountsOf are all counts of a run, its job's first.
+func CountsOf(j known.Job, r ledger.Report) (all []Bar) {
 	named := slices.Clone(j.Counts)
 	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
 		if !slices.Contains(named, name) {
@@ -43,7 +45,7 @@ func countsOf(j job, r ledger.Report) (all []bar) {
 		}
 	}
 	for _, name := range named {
-		all = append(all, bar{Name: name, N: r.Counts[name]})
+		all = append(all, Bar{Name: name, N: r.Counts[name]})
 	}
 	return all
 }

@@ -1,4 +1,7 @@
-package server
+// Package alarm judges runs and ticks, sends alerts to channels, and sums up days and weeks.
+//
+// No promise: see docs/library.md.
+package alarm
 
 import (
 	"cmp"
@@ -16,15 +19,18 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
+	"github.com/newsfork/seed-engine/server/schedule"
 )
 
-// alertsKey is the object that keeps firing alerts and unsent messages when the
+// AlertsKey is the object that keeps firing alerts and unsent messages when the
 // server ends.
-const alertsKey = alert.StateKey
+const AlertsKey = alert.StateKey
 
 // alertState is the object alertsKey.
 type alertState struct {
-	Firing map[string]breach `json:"firing"`
+	Firing map[string]Breach `json:"firing"`
 	// Judged is when a run last judged the source (a provider, publisher or site) of a firing alert.
 	Judged map[string]time.Time `json:"judged,omitempty"`
 	// Seen are the ended runs that were judged, with the times of their ends. Runs that
@@ -44,97 +50,98 @@ type alertState struct {
 // maxLateness is how long after its end the server may first see a run.
 const maxLateness = time.Hour
 
-// forgotten is how long after a source was last judged its alerts end, because runs no longer have it.
-const forgotten = 14 * 24 * time.Hour
+// Forgotten is how long after a source was last judged its alerts end, because runs no longer have it.
+const Forgotten = 14 * 24 * time.Hour
 
-// alarm judges runs. It announces each breach once, and once that it is over.
-type alarm struct {
-	store     store.Store
-	log       *slog.Logger
-	jobs      jobList
-	limits    map[string]alert.Thresholds
-	scheduler *scheduler
-	channels  []channel
-	count     func(channel, outcome string) // of a delivery
+// Alarm judges runs. It announces each breach once, and once that it is over.
+type Alarm struct {
+	Store     store.Store
+	Log       *slog.Logger
+	Jobs      known.Jobs
+	Limits    map[string]alert.Thresholds
+	Scheduler *schedule.Scheduler
+	Channels  []Channel
+	Count     func(channel, outcome string) // of a delivery
 
 	mu        sync.Mutex
 	loaded    bool
-	state     alertState
+	State     alertState
 	dirty     bool
 	silences  []alert.Silence
 	silenceAt time.Time           // when to read them again
-	together  map[string][]breach // alerts that are told in one message, by its first word
+	together  map[string][]Breach // alerts that are told in one message, by its first word
 }
 
 // silenceInterval is how often the leader reads which alerts are silent.
 const silenceInterval = 10 * time.Second
 
-func (a *alarm) firing() []breach {
+// Firing are the alerts that fire.
+func (a *Alarm) Firing() []Breach {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var out []breach
-	for _, k := range slices.Sorted(maps.Keys(a.state.Firing)) {
-		out = append(out, a.state.Firing[k])
+	var out []Breach
+	for _, k := range slices.Sorted(maps.Keys(a.State.Firing)) {
+		out = append(out, a.State.Firing[k])
 	}
 	return out
 }
 
-// load reads the state that the last leader wrote.
-func (a *alarm) load(ctx context.Context) (changed bool, err error) {
+// Load reads the state that the last leader wrote.
+func (a *Alarm) Load(ctx context.Context) (changed bool, err error) {
 	var fresh alertState
-	err = store.ReadJSON(ctx, a.store, alertsKey, maxObject, &fresh)
+	err = store.ReadJSON(ctx, a.Store, AlertsKey, known.MaxObject, &fresh)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		return false, err
 	}
 	if fresh.Firing == nil {
-		fresh.Firing = map[string]breach{}
+		fresh.Firing = map[string]Breach{}
 	}
 	if fresh.Judged == nil {
 		fresh.Judged = map[string]time.Time{}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	changed = !maps.Equal(fresh.Firing, a.state.Firing)
-	a.state, a.loaded, a.dirty = fresh, true, false
+	changed = !maps.Equal(fresh.Firing, a.State.Firing)
+	a.State, a.loaded, a.dirty = fresh, true, false
 	for _, text := range fresh.Outbox {
-		a.outbox("slack").Waiting = append(a.outbox("slack").Waiting, notice{ID: rand.Text(), At: time.Now().UTC(), Type: "alert", Text: text})
+		a.outbox("slack").Waiting = append(a.outbox("slack").Waiting, Notice{ID: rand.Text(), At: time.Now().UTC(), Type: "alert", Text: text})
 	}
-	a.state.Outbox = nil
+	a.State.Outbox = nil
 	return changed, nil
 }
 
-// invalidate makes the next tick read the state again, because another server may
+// Invalidate makes the next tick read the state again, because another server may
 // have written it.
-func (a *alarm) invalidate() {
+func (a *Alarm) Invalidate() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.loaded = false
 }
 
-// tick judges the runs that have ended since the last tick, in the order of their
+// Tick judges the runs that have ended since the last tick, in the order of their
 // ends, then the active runs, then the ticks of schedules. Only the leader calls it.
-func (a *alarm) tick(ctx context.Context, runs []*entry, now time.Time) (changed bool, err error) {
+func (a *Alarm) Tick(ctx context.Context, all []*runs.Entry, now time.Time) (changed bool, err error) {
 	a.mu.Lock()
 	loaded := a.loaded
 	a.mu.Unlock()
 	if !loaded {
-		if changed, err = a.load(ctx); err != nil {
+		if changed, err = a.Load(ctx); err != nil {
 			return false, err
 		}
 	}
 	if err := a.readSilences(ctx, now); err != nil {
 		return changed, err // else it would tell what a person silenced
 	}
-	a.markOldRuns(runs)
-	for _, e := range a.unjudged(runs, now) {
+	a.markOldRuns(all)
+	for _, e := range a.unjudged(all, now) {
 		changed = a.judgeRun(e, now) || changed
 	}
-	for _, e := range runs {
+	for _, e := range all {
 		if e.Active() && !e.Starting {
 			changed = a.judgeRun(e, now) || changed
 		}
 	}
-	changed = a.judgeFreshness(runs, now) || changed
+	changed = a.judgeFreshness(all, now) || changed
 	ticked, err := a.judgeTicks(ctx, now)
 	told := a.tellUntold(now)
 	told = a.remind(now) || told
@@ -144,14 +151,14 @@ func (a *alarm) tick(ctx context.Context, runs []*entry, now time.Time) (changed
 }
 
 // readSilences reads which alerts are silent, if it is time.
-func (a *alarm) readSilences(ctx context.Context, now time.Time) error {
+func (a *Alarm) readSilences(ctx context.Context, now time.Time) error {
 	a.mu.Lock()
 	due := !now.Before(a.silenceAt)
 	a.mu.Unlock()
 	if !due {
 		return nil
 	}
-	fresh, err := alert.Silences(ctx, a.store, now)
+	fresh, err := alert.Silences(ctx, a.Store, now)
 	if err != nil {
 		return err
 	}
@@ -161,29 +168,29 @@ func (a *alarm) readSilences(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// rereadSilences makes the next tick read which alerts are silent.
-func (a *alarm) rereadSilences() {
+// RereadSilences makes the next tick read which alerts are silent.
+func (a *Alarm) RereadSilences() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.silenceAt = time.Time{}
 }
 
 // silent reports whether a silence covers an alert. The caller holds mu.
-func (a *alarm) silent(b breach, now time.Time) bool {
+func (a *Alarm) silent(b Breach, now time.Time) bool {
 	return slices.ContainsFunc(a.silences, func(s alert.Silence) bool { return s.Covers(b.Job, b.Rule, b.Named(), now) })
 }
 
 // tellUntold sends the alerts that still fire when their silence is over.
-func (a *alarm) tellUntold(now time.Time) (changed bool) {
+func (a *Alarm) tellUntold(now time.Time) (changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(a.state.Firing)) {
-		b := a.state.Firing[key]
+	for _, key := range slices.Sorted(maps.Keys(a.State.Firing)) {
+		b := a.State.Firing[key]
 		if !b.Untold || a.silent(b, now) {
 			continue
 		}
 		b.Untold = false
-		a.state.Firing[key], a.dirty, changed = b, true, true
+		a.State.Firing[key], a.dirty, changed = b, true, true
 		a.announce("alert_raised", "ALERT", b, now)
 	}
 	return changed
@@ -194,12 +201,12 @@ const remindEvery = 7 * 24 * time.Hour
 
 // remind repeats the alerts that some providers, publishers or sites are not open, all of one
 // cause in one message.
-func (a *alarm) remind(now time.Time) (changed bool) {
+func (a *Alarm) remind(now time.Time) (changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last, texts, all := map[string]time.Time{}, map[string][]string{}, map[string][]breach{}
-	for _, key := range slices.Sorted(maps.Keys(a.state.Firing)) {
-		b := a.state.Firing[key]
+	last, texts, all := map[string]time.Time{}, map[string][]string{}, map[string][]Breach{}
+	for _, key := range slices.Sorted(maps.Keys(a.State.Firing)) {
+		b := a.State.Firing[key]
 		if b.Rule != "provider" || b.Untold || a.silent(b, now) {
 			continue
 		}
@@ -210,59 +217,60 @@ func (a *alarm) remind(now time.Time) (changed bool) {
 		texts[cause], all[cause] = append(texts[cause], b.Who()+": "+why), append(all[cause], b)
 	}
 	for _, cause := range slices.Sorted(maps.Keys(texts)) {
-		if t := a.state.Reminded[cause]; t.After(last[cause]) {
+		if t := a.State.Reminded[cause]; t.After(last[cause]) {
 			last[cause] = t
 		}
 		if now.Sub(last[cause]) < remindEvery {
 			continue
 		}
-		if a.state.Reminded == nil {
-			a.state.Reminded = map[string]time.Time{}
+		if a.State.Reminded == nil {
+			a.State.Reminded = map[string]time.Time{}
 		}
-		a.state.Reminded[cause], a.dirty, changed = now.UTC(), true, true
-		a.enqueueLocked(notice{Type: "report", All: all[cause], Text: "[STILL] " + cause + ", for a week or more: " + strings.Join(texts[cause], "; ")}, now)
+		a.State.Reminded[cause], a.dirty, changed = now.UTC(), true, true
+		a.enqueueLocked(Notice{Type: "report", All: all[cause],
+			Text: "[STILL] " + cause + ", for a week or more: " + strings.Join(texts[cause], "; ")}, now)
 	}
 	return changed
 }
 
 // markOldRuns marks the runs that ended before the store had its first server as
 // judged, except the last run of each job.
-func (a *alarm) markOldRuns(runs []*entry) {
+func (a *Alarm) markOldRuns(all []*runs.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.state.Seen != nil {
+	if a.State.Seen != nil {
 		return
 	}
-	a.state.Seen, a.dirty = map[string]time.Time{}, true
-	last := map[string]*entry{}
-	for _, e := range runs {
+	a.State.Seen, a.dirty = map[string]time.Time{}, true
+	last := map[string]*runs.Entry{}
+	for _, e := range all {
 		if e.Broken || e.Starting || !e.Run.State.Over() {
 			continue
 		}
-		a.state.Seen[e.Run.RunID] = e.Run.FinishedAt
+		a.State.Seen[e.Run.RunID] = e.Run.FinishedAt
 		if l := last[e.Run.Job]; l == nil || l.Run.FinishedAt.Before(e.Run.FinishedAt) {
 			last[e.Run.Job] = e
 		}
 	}
 	for _, e := range last {
-		delete(a.state.Seen, e.Run.RunID)
+		delete(a.State.Seen, e.Run.RunID)
 	}
 }
 
 // unjudged are the ended runs that were not judged, in the order of their ends.
-func (a *alarm) unjudged(runs []*entry, now time.Time) []*entry {
+func (a *Alarm) unjudged(all []*runs.Entry, now time.Time) []*runs.Entry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var out []*entry
-	for _, e := range runs {
-		_, seen := a.state.Seen[e.Run.RunID]
-		late := now.Sub(e.Run.FinishedAt) > 5*maxReportDelay // its report may never come
-		if e.Broken || e.Starting || !e.Run.State.Over() || seen || !e.Run.FinishedAt.After(a.state.Floor) || (e.ReportPending || e.ReportMissing) && !late {
+	var out []*runs.Entry
+	for _, e := range all {
+		_, seen := a.State.Seen[e.Run.RunID]
+		late := now.Sub(e.Run.FinishedAt) > 5*runs.MaxReportDelay // its report may never come
+		if e.Broken || e.Starting || !e.Run.State.Over() || seen || !e.Run.FinishedAt.After(a.State.Floor) || (e.ReportPending || e.ReportMissing) && !late {
 			continue
 		}
 		out = append(out, e)
 	}
-	slices.SortFunc(out, func(x, y *entry) int {
+	slices.SortFunc(out, func(x, y *runs.Entry) int {
 		return cmp.Or(x.Run.FinishedAt.Compare(y.Run.FinishedAt), strings.Compare(x.Run.RunID, y.Run.RunID))
 	})
 	return out
@@ -270,8 +278,8 @@ func (a *alarm) unjudged(runs []*entry, now time.Time) []*entry {
 
 // judgeRun raises and ends alerts by one run. Any run can raise an alert; only a run
 // that is done can end one.
-func (a *alarm) judgeRun(e *entry, now time.Time) (changed bool) {
-	j, ok := a.jobs.named(e.Run.Job)
+func (a *Alarm) judgeRun(e *runs.Entry, now time.Time) (changed bool) {
+	j, ok := a.Jobs.Named(e.Run.Job)
 	if !ok {
 		return false // migrate
 	}
@@ -279,10 +287,10 @@ func (a *alarm) judgeRun(e *entry, now time.Time) (changed bool) {
 	defer a.mu.Unlock()
 	r := e.Report
 	r.State, r.Error = e.Run.State, e.Error()
-	all := judge(j, a.limits[j.Name], r)
+	all := Judge(j, a.Limits[j.Name], r)
 	for i, f := range all {
 		if f.Provider == "" {
-			all[i].Schedule, all[i].Selection = e.Run.Schedule, j.selection(e.Run)
+			all[i].Schedule, all[i].Selection = e.Run.Schedule, j.Selection(e.Run)
 		}
 	}
 	if r.State == ledger.Done {
@@ -292,17 +300,17 @@ func (a *alarm) judgeRun(e *entry, now time.Time) (changed bool) {
 	defer a.group(all, r, now)()
 	for _, f := range all {
 		changed = a.apply(f, r.State == ledger.Done, now) || changed
-		if _, fires := a.state.Firing[f.key()]; !fires {
-			delete(a.state.Judged, f.key())
+		if _, fires := a.State.Firing[f.key()]; !fires {
+			delete(a.State.Judged, f.key())
 		} else if f.Schedule == "" {
-			a.state.Judged[f.key()], a.dirty = e.Run.FinishedAt, true
+			a.State.Judged[f.key()], a.dirty = e.Run.FinishedAt, true
 		}
 	}
 	if r.State.Over() {
-		a.state.Seen[e.Run.RunID], a.dirty = e.Run.FinishedAt, true
-		if floor := e.Run.FinishedAt.Add(-maxLateness); floor.After(a.state.Floor) {
-			a.state.Floor = floor
-			maps.DeleteFunc(a.state.Seen, func(_ string, at time.Time) bool { return !at.After(floor) })
+		a.State.Seen[e.Run.RunID], a.dirty = e.Run.FinishedAt, true
+		if floor := e.Run.FinishedAt.Add(-maxLateness); floor.After(a.State.Floor) {
+			a.State.Floor = floor
+			maps.DeleteFunc(a.State.Seen, func(_ string, at time.Time) bool { return !at.After(floor) })
 		}
 	}
 	return changed
@@ -313,17 +321,17 @@ const maxApart = 3
 
 // group lets the alerts that a run raises about providers, publishers or sites be one message if they are many, and
 // those that it ends. The returned function queues the messages. The caller holds mu.
-func (a *alarm) group(all []finding, r ledger.Report, now time.Time) (queue func()) {
+func (a *Alarm) group(all []finding, r ledger.Report, now time.Time) (queue func()) {
 	many := map[string]int{}
 	for _, f := range all {
-		if _, fires := a.state.Firing[f.key()]; f.Rule == "provider" && f.broken != fires {
-			many[map[bool]string{true: "ALERT", false: "OVER"}[f.broken]]++
+		if _, fires := a.State.Firing[f.key()]; f.Rule == "provider" && f.Broken != fires {
+			many[map[bool]string{true: "ALERT", false: "OVER"}[f.Broken]]++
 		}
 	}
-	a.together = map[string][]breach{}
+	a.together = map[string][]Breach{}
 	for word, n := range many {
 		if n > maxApart {
-			a.together[word] = []breach{}
+			a.together[word] = []Breach{}
 		}
 	}
 	return func() {
@@ -333,7 +341,8 @@ func (a *alarm) group(all []finding, r ledger.Report, now time.Time) (queue func
 				for _, b := range told {
 					texts = append(texts, b.Who()+": "+strings.TrimSuffix(b.Text, "."))
 				}
-				a.enqueueLocked(notice{Type: "report", All: told, Text: fmt.Sprintf("[%s] %d in run %s: %s", word, len(told), r.RunID, strings.Join(texts, "; "))}, now)
+				a.enqueueLocked(Notice{Type: "report", All: told,
+					Text: fmt.Sprintf("[%s] %d in run %s: %s", word, len(told), r.RunID, strings.Join(texts, "; "))}, now)
 			}
 		}
 		a.together = nil
@@ -342,15 +351,15 @@ func (a *alarm) group(all []finding, r ledger.Report, now time.Time) (queue func
 
 // others finds the end of alerts that other runs raised, by a run of the same or a wider selection. A job without rows reports
 // only what is wrong, so an alert of quality that it does not repeat is over. The caller holds mu.
-func (a *alarm) others(j job, run ledger.Run, found []finding, noRows bool) (out []finding) {
-	for _, key := range slices.Sorted(maps.Keys(a.state.Firing)) {
-		b := a.state.Firing[key]
-		if b.Job != j.Name || !covers(j.selection(run), b) || slices.ContainsFunc(found, func(f finding) bool { return f.key() == key }) {
+func (a *Alarm) others(j known.Job, run ledger.Run, found []finding, noRows bool) (out []finding) {
+	for _, key := range slices.Sorted(maps.Keys(a.State.Firing)) {
+		b := a.State.Firing[key]
+		if b.Job != j.Name || !covers(j.Selection(run), b) || slices.ContainsFunc(found, func(f finding) bool { return f.key() == key }) {
 			continue
 		}
 		i := slices.IndexFunc(found, func(f finding) bool { return f.Rule == b.Rule && f.Provider == b.Provider })
 		switch {
-		case i >= 0 && !found[i].broken:
+		case i >= 0 && !found[i].Broken:
 			b.Text = found[i].Text
 		case i < 0 && b.Rule == "quality" && noRows:
 			b.Text = noComplaint
@@ -365,10 +374,10 @@ func (a *alarm) others(j job, run ledger.Run, found []finding, noRows bool) (out
 
 // forget finds the end of alerts whose source or selection no run has judged for long: a provider that was taken out.
 // A schedule's alert waits for its next run. The caller holds mu.
-func (a *alarm) forget(j job, run ledger.Run, found []finding) (out []finding) {
-	for _, key := range slices.Sorted(maps.Keys(a.state.Judged)) {
-		b, last := a.state.Firing[key], a.state.Judged[key]
-		if b.Job != j.Name || run.FinishedAt.Sub(last) < forgotten || slices.ContainsFunc(found, func(f finding) bool { return f.key() == key }) {
+func (a *Alarm) forget(j known.Job, run ledger.Run, found []finding) (out []finding) {
+	for _, key := range slices.Sorted(maps.Keys(a.State.Judged)) {
+		b, last := a.State.Firing[key], a.State.Judged[key]
+		if b.Job != j.Name || run.FinishedAt.Sub(last) < Forgotten || slices.ContainsFunc(found, func(f finding) bool { return f.key() == key }) {
 			continue
 		}
 		b.RunID, b.Text = run.RunID, "no run has judged it since "+last.UTC().Format("2006-01-02")
@@ -379,22 +388,22 @@ func (a *alarm) forget(j job, run ledger.Run, found []finding) (out []finding) {
 
 // apply raises or ends the alert of a finding. A run that fails for another reason
 // than the one before raises its alert again. The caller holds mu.
-func (a *alarm) apply(f finding, ends bool, now time.Time) (changed bool) {
+func (a *Alarm) apply(f finding, ends bool, now time.Time) (changed bool) {
 	key := f.key()
-	old, fires := a.state.Firing[key]
+	old, fires := a.State.Firing[key]
 	f.Since = now.UTC()
 	if fires {
 		f.Since = old.Since
 	}
 	switch {
-	case f.broken && (!fires || f.Rule == "run_failed" && f.Text != old.Text):
-		f.Untold = a.silent(f.breach, now)
-		a.state.Firing[key] = f.breach
-		a.announce("alert_raised", "ALERT", f.breach, now)
-	case !f.broken && fires && ends:
-		delete(a.state.Firing, key)
+	case f.Broken && (!fires || f.Rule == "run_failed" && f.Text != old.Text):
+		f.Untold = a.silent(f.Breach, now)
+		a.State.Firing[key] = f.Breach
+		a.announce("alert_raised", "ALERT", f.Breach, now)
+	case !f.Broken && fires && ends:
+		delete(a.State.Firing, key)
 		f.Untold = old.Untold // who was not told of an alert is not told of its end
-		a.announce("alert_over", "OVER", f.breach, now)
+		a.announce("alert_over", "OVER", f.Breach, now)
 	default:
 		return false
 	}

@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"fmt"
@@ -8,20 +8,21 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
-// setting is an option of a run.
-type setting struct {
+// Setting is an option of a run.
+type Setting struct {
 	Name, Value, Default string
 	Differs              bool // from the default
 }
 
-// optionsOf are the options of a run: those that were given, and then the job's others,
+// OptionsOf are the options of a run: those that were given, and then the job's others,
 // each with its default. The options that differ come first.
-func optionsOf(j job, run ledger.Run) (differ, others []setting) {
+func OptionsOf(j known.Job, run ledger.Run) (differ, others []Setting) {
 	given := maps.Clone(run.Options)
 	delete(given, "job") // the page has it
-	add := func(o setting) {
+	add := func(o Setting) {
 		if o.Differs {
 			differ = append(differ, o)
 		} else {
@@ -30,7 +31,7 @@ func optionsOf(j job, run ledger.Run) (differ, others []setting) {
 	}
 	byName := func(a, b option.Option) int { return strings.Compare(a.Name, b.Name) }
 	for _, known := range slices.SortedFunc(slices.Values(j.Options), byName) {
-		o := setting{Name: known.Name, Value: known.Default, Default: known.Default}
+		o := Setting{Name: known.Name, Value: known.Default, Default: known.Default}
 		if v, ok := given[known.Name]; ok {
 			o.Value = ledger.Redact(fmt.Sprint(v))
 			o.Differs = o.Value != known.Default
@@ -39,40 +40,40 @@ func optionsOf(j job, run ledger.Run) (differ, others []setting) {
 		add(o)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) { // of another version of the program
-		add(setting{Name: name, Value: ledger.Redact(fmt.Sprint(given[name])), Differs: true})
+		add(Setting{Name: name, Value: ledger.Redact(fmt.Sprint(given[name])), Differs: true})
 	}
 	return differ, others
 }
 
 // sameOptions reports whether two runs do the same.
-func sameOptions(j job, a, b ledger.Run) bool { return len(differing(j, a, b)) == 0 }
+func sameOptions(j known.Job, a, b ledger.Run) bool { return len(differing(j, a, b)) == 0 }
 
-// again is what starts a run with the options of another one.
-type again struct {
+// Again is what starts a run with the options of another one.
+type Again struct {
 	Flags   []string  // of the request
-	Left    []setting // that a request cannot have
+	Left    []Setting // that a request cannot have
 	Command string    // of the command line, with all options
 }
 
-// againOf is how to start a run like this one. A request can only have the job's
+// AgainOf is how to start a run like this one. A request can only have the job's
 // fields. The server's own options are given to each run anyway.
-func (r *runner) againOf(e *entry, own []string) *again {
-	if e.job.Path == "" || e.Broken {
+func (r *Runner) AgainOf(e *Entry, own []string) *Again {
+	if e.Job.Path == "" || e.Broken {
 		return nil
 	}
-	a := &again{Command: "pipeline --job=" + e.Run.Job}
-	differ, _ := optionsOf(e.job, e.Run)
+	a := &Again{Command: "pipeline --job=" + e.Run.Job}
+	differ, _ := OptionsOf(e.Job, e.Run)
 	for _, o := range differ {
-		if e.job.outward(o.Name) {
+		if e.Job.Outward(o.Name) {
 			continue
 		}
 		flag := "--" + o.Name + "=" + o.Value
 		a.Command += " " + quoted(flag)
-		known, _ := e.job.option(o.Name)
+		known, _ := e.Job.Option(o.Name)
 		switch {
 		case known.Label != "" && known.Check(o.Value) == nil:
 			a.Flags = append(a.Flags, flag)
-		case !slices.Contains(r.environ, option.Variable(o.Name)+"="+o.Value) && !slices.Contains(own, flag):
+		case !slices.Contains(r.Environ, option.Variable(o.Name)+"="+o.Value) && !slices.Contains(own, flag):
 			a.Left = append(a.Left, o)
 		}
 	}

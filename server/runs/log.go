@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 // logLine is a line of the log of one of a run's processes.
@@ -76,8 +77,8 @@ func newestFirst(lines []logLine) {
 // logLevels are the levels that a log can be filtered by, each with those after it.
 var logLevels = []string{"debug", "info", "warn", "error"}
 
-// logQuery says which lines of a log are wanted.
-type logQuery struct {
+// LogQuery says which lines of a log are wanted.
+type LogQuery struct {
 	Text  string // in the line, in any case
 	Level string // at least; "" for all
 	Most  int
@@ -86,25 +87,26 @@ type logQuery struct {
 const (
 	defaultLines = 200
 	maxLines     = 5000
-	maxQueryText = 200
-	tailLines    = 12 // on the page of the run
+	MaxQueryText = 200
+	TailLines    = 12 // on the page of the run
 )
 
-func readLogQuery(v url.Values) (logQuery, error) {
+// ReadLogQuery reads which lines a request wants, and refuses wrong parameters.
+func ReadLogQuery(v url.Values) (LogQuery, error) {
 	text, level, most := option.Option{Name: "q", Kind: option.Text, Wrong: "search for at most 200 letters"}, option.Option{Name: "level",
 		Choices: logLevels},
 		option.Option{Name: "lines", Kind: option.Number}
-	err := checked(v, []option.Option{*text.Range(0, maxQueryText), level, *most.Range(1, maxLines)}, false)
-	q := logQuery{Text: strings.TrimSpace(v.Get("q")), Level: v.Get("level"), Most: defaultLines}
+	err := known.Checked(v, []option.Option{*text.Range(0, MaxQueryText), level, *most.Range(1, maxLines)}, false)
+	q := LogQuery{Text: strings.TrimSpace(v.Get("q")), Level: v.Get("level"), Most: defaultLines}
 	if n, err := strconv.Atoi(v.Get("lines")); err == nil {
 		q.Most = n
 	}
 	return q, err
 }
 
-// logView is the part of a run's log that somebody looks at.
-type logView struct {
-	logQuery
+// LogView is the part of a run's log that somebody looks at.
+type LogView struct {
+	LogQuery
 	RunID  string
 	Active bool
 	Lines  []logLine // the newest first
@@ -114,14 +116,14 @@ type logView struct {
 }
 
 // Levels are the levels to choose from.
-func (logView) Levels() []string { return logLevels }
+func (LogView) Levels() []string { return logLevels }
 
 // Amounts are the numbers of lines to choose from.
-func (logView) Amounts() []int { return []int{50, defaultLines, 1000, maxLines} }
+func (LogView) Amounts() []int { return []int{50, defaultLines, 1000, maxLines} }
 
-// logOf reads the newest lines of a run's log that a query finds.
-func logOf(ctx context.Context, s store.Store, e *entry, q logQuery) (logView, error) {
-	v := logView{logQuery: q, RunID: e.Run.RunID, Active: e.Active()}
+// LogOf reads the newest lines of a run's log that a query finds.
+func LogOf(ctx context.Context, s store.Store, e *Entry, q LogQuery) (LogView, error) {
+	v := LogView{LogQuery: q, RunID: e.Run.RunID, Active: e.Active()}
 	b, err := ledger.ReadLog(ctx, s, e.Run.RunID)
 	if errors.Is(err, store.ErrNotExist) {
 		v.None = true

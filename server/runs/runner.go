@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"bytes"
@@ -21,93 +21,94 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
-// runIDVariable tells a child process the id of its run. It is
+// RunIDVariable tells a child process the id of its run. It is
 // launch.RunIDVariable, which cannot be imported: that package links Beam.
-const runIDVariable = "SEED_RUN_ID"
+const RunIDVariable = "SEED_RUN_ID"
 
-// scheduleVariable is launch.ScheduleVariable.
-const scheduleVariable = "SEED_SCHEDULE"
+// ScheduleVariable is launch.ScheduleVariable.
+const ScheduleVariable = "SEED_SCHEDULE"
 
 // lastWordsVariable names the file descriptor to which a child process writes why
 // it failed. It is cli.LastWordsVariable.
 const lastWordsVariable = "SEED_LAST_WORDS"
 
-// startLeaseTTL is the time to live of the lease for starting a run. The server has
+// StartLeaseTTL is the time to live of the lease for starting a run. The server has
 // that lease from its check for an active run until the run has its own lease.
-const startLeaseTTL = 30 * time.Second
+const StartLeaseTTL = 30 * time.Second
 
-// activeError says that another run of the job is active.
-type activeError struct{ RunID string }
+// ActiveError says that another run of the job is active.
+type ActiveError struct{ RunID string }
 
-func (e *activeError) OfRun() string { return e.RunID }
+func (e *ActiveError) OfRun() string { return e.RunID }
 
-func (e *activeError) Error() string {
+func (e *ActiveError) Error() string {
 	return fmt.Sprintf("run %s of this job is active; wait until it ends, or cancel it", e.RunID)
 }
 
-// runner starts runs as child processes. A child has a process group of its
+// Runner starts runs as child processes. A child has a process group of its
 // own and no pipe to the server, so that a signal or crash of one does not reach the
 // other. All that is known about a run is in the store.
-type runner struct {
-	store   store.Store
-	program []string // the pipeline program and its first arguments
-	environ []string
-	stderr  *os.File
-	log     *slog.Logger
-	jobs    jobList
-	onStart func(ledger.Run) // called for each run that is started
+type Runner struct {
+	Store   store.Store
+	Program []string // the pipeline program and its first arguments
+	Environ []string
+	Stderr  *os.File
+	Log     *slog.Logger
+	Jobs    known.Jobs
+	OnStart func(ledger.Run) // called for each run that is started
 
 	starting sync.Mutex // one start at a time
 	mu       sync.Mutex
 	children map[string]*child // by job
 	closed   bool              // the store may be closed
-	// unrecorded are processes that have ended; the store has not taken how.
-	unrecorded []*child
+	// Unrecorded are processes that have ended; the store has not taken how.
+	Unrecorded []*child
 
 	recordings sync.WaitGroup // of recordEnd
-	keepers    sync.WaitGroup // of keepStartLease
+	Keepers    sync.WaitGroup // of keepStartLease
 }
 
 type child struct {
-	run   ledger.Run
-	ended chan struct{} // closed when the process has ended
+	Run   ledger.Run
+	Ended chan struct{} // closed when the process has ended
 	why   error         // how it ended
 }
 
-// errAlreadyStarted says that the run of this id was started before, by this server
+// ErrAlreadyStarted says that the run of this id was started before, by this server
 // or another one.
-var errAlreadyStarted = errors.New("this run was started before")
+var ErrAlreadyStarted = errors.New("this run was started before")
 
-// start starts a run with its flags. It never starts two runs of one id.
-func (r *runner) start(ctx context.Context, run ledger.Run, flags []string, by string) error {
+// Start starts a run with its flags. It never starts two runs of one id.
+func (r *Runner) Start(ctx context.Context, run ledger.Run, flags []string, by string) error {
 	r.starting.Lock()
 	defer r.starting.Unlock()
-	run.Options = r.options(run.Job, flags)
-	r.recordEnds(ctx) // the new run would say of the one before that it was killed
+	run.Options = r.Options(run.Job, flags)
+	r.RecordEnds(ctx) // the new run would say of the one before that it was killed
 	start, err := r.reserve(ctx, run)
 	if err != nil {
 		return err
 	}
 	var c *child
-	if err = r.checkNotStarted(ctx, run.RunID); err == nil { // another server may have started it, and it may be over
+	if err = r.CheckNotStarted(ctx, run.RunID); err == nil { // another server may have started it, and it may be over
 		c, err = r.launch(ctx, run, flags)
 	}
 	if err != nil {
 		return errors.Join(err, start.Release(context.WithoutCancel(ctx)))
 	}
-	r.log.Info("orchestrator_start", "run_id", run.RunID, "job", run.Job, "options", run.Options, "by", by)
-	r.keepers.Go(func() { r.keepStartLease(context.WithoutCancel(ctx), c, start) })
+	r.Log.Info("orchestrator_start", "run_id", run.RunID, "job", run.Job, "options", run.Options, "by", by)
+	r.Keepers.Go(func() { r.keepStartLease(context.WithoutCancel(ctx), c, start) })
 	return nil
 }
 
-// checkNotStarted returns errAlreadyStarted for a run that is in the ledger.
-func (r *runner) checkNotStarted(ctx context.Context, id string) error {
-	_, err := ledger.Load(ctx, r.store, id)
+// CheckNotStarted returns errAlreadyStarted for a run that is in the ledger.
+func (r *Runner) CheckNotStarted(ctx context.Context, id string) error {
+	_, err := ledger.Load(ctx, r.Store, id)
 	switch {
 	case err == nil:
-		return errAlreadyStarted
+		return ErrAlreadyStarted
 	case errors.Is(err, store.ErrNotExist):
 		return nil
 	}
@@ -116,43 +117,43 @@ func (r *runner) checkNotStarted(ctx context.Context, id string) error {
 
 // reserve acquires the lease for starting a run of the job, or returns an activeError.
 // If the active run is over, reserve waits a moment for it to release its leases.
-func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, error) {
+func (r *Runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, error) {
 	holder := lease.CurrentHolder()
 	holder.RunID, holder.Job = run.RunID, run.Job
 	deadline := time.NewTimer(5 * time.Second)
 	defer deadline.Stop()
 	for {
-		id, err := r.active(ctx, run.Job)
+		id, err := r.Active(ctx, run.Job)
 		if err != nil {
 			return nil, err
 		}
 		if id == "" {
 			// With this lease no other server starts a run of the job.
-			start, err := lease.Acquire(ctx, lease.InStore(r.store), "start/"+run.Job, holder, startLeaseTTL)
+			start, err := lease.Acquire(ctx, lease.InStore(r.Store), "start/"+run.Job, holder, StartLeaseTTL)
 			var inUse *lease.InUseError
 			if errors.As(err, &inUse) {
 				id = inUse.Holder.RunID
 			} else if err != nil {
 				return nil, err
-			} else if id, err = r.active(ctx, run.Job); err == nil && id == "" {
+			} else if id, err = r.Active(ctx, run.Job); err == nil && id == "" {
 				return start, nil
 			} else if err = errors.Join(err, start.Release(ctx)); err != nil { // a run began between the two checks
 				return nil, err
 			}
 		}
-		other, err := ledger.Load(ctx, r.store, id)
+		other, err := ledger.Load(ctx, r.Store, id)
 		if err != nil && !errors.Is(err, store.ErrNotExist) {
 			return nil, err
 		}
 		if err != nil || !other.State.Over() {
-			return nil, &activeError{id}
+			return nil, &ActiveError{id}
 		}
 		again := time.NewTimer(50 * time.Millisecond)
 		select {
 		case <-again.C:
 		case <-deadline.C:
 			again.Stop()
-			return nil, &activeError{id}
+			return nil, &ActiveError{id}
 		case <-ctx.Done():
 			again.Stop()
 			return nil, ctx.Err()
@@ -160,57 +161,58 @@ func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, err
 	}
 }
 
-// active is the id of the job's active run, whoever started it; "" when there is
+// Active is the id of the job's active run, whoever started it; "" when there is
 // none. A run is active while it is being started, while it has the job's lease, and
 // while it continues without its launcher.
-func (r *runner) active(ctx context.Context, job string) (string, error) {
-	if c := r.processes()[job]; c != nil {
-		return c.run.RunID, nil
+func (r *Runner) Active(ctx context.Context, job string) (string, error) {
+	if c := r.Processes()[job]; c != nil {
+		return c.Run.RunID, nil
 	}
-	holder, inUse, err := lease.ActiveHolder(ctx, r.store, job)
+	holder, inUse, err := lease.ActiveHolder(ctx, r.Store, job)
 	if err != nil || inUse {
 		return holder.RunID, err
 	}
-	return ledger.ActiveAsync(ctx, r.store, job)
+	return ledger.ActiveAsync(ctx, r.Store, job)
 }
 
-func (r *runner) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(r.program[0], slices.Concat(r.program[1:], args)...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), isSecret)
-	cmd.Env = append(cmd.Env, r.environ...)
+// Command is a command of the pipeline program, in a process group of its own.
+func (r *Runner) Command(args ...string) *exec.Cmd {
+	cmd := exec.Command(r.Program[0], slices.Concat(r.Program[1:], args)...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), known.IsSecret)
+	cmd.Env = append(cmd.Env, r.Environ...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Stderr = r.stderr // an *os.File, not a pipe: the child can write to it after the server has ended
+	cmd.Stderr = r.Stderr // an *os.File, not a pipe: the child can write to it after the server has ended
 	return cmd
 }
 
-func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*child, error) {
-	cmd := r.command(append([]string{"--job=" + run.Job}, flags...)...)
+func (r *Runner) launch(ctx context.Context, run ledger.Run, flags []string) (*child, error) {
+	cmd := r.Command(append([]string{"--job=" + run.Job}, flags...)...)
 	lastWords, err := unnamedFile()
 	if err != nil {
 		return nil, fmt.Errorf("making a file for a run's last error message: %w", err)
 	}
 	cmd.ExtraFiles = []*os.File{lastWords} // the child's file descriptor 3
-	cmd.Env = append(cmd.Env, runIDVariable+"="+run.RunID, scheduleVariable+"="+run.Schedule, lastWordsVariable+"=3")
+	cmd.Env = append(cmd.Env, RunIDVariable+"="+run.RunID, ScheduleVariable+"="+run.Schedule, lastWordsVariable+"=3")
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a run's process: %w", err), lastWords.Close())
 	}
-	c := &child{run: run, ended: make(chan struct{})}
+	c := &child{Run: run, Ended: make(chan struct{})}
 	r.mu.Lock()
 	if r.children == nil {
 		r.children = map[string]*child{}
 	}
 	r.children[run.Job] = c
 	r.mu.Unlock()
-	r.onStart(run)
+	r.OnStart(run)
 	go func() {
-		defer close(c.ended)
+		defer close(c.Ended)
 		err := cmd.Wait()
 		c.why = howEnded(cmd.ProcessState, lastWords)
 		level := slog.LevelInfo
 		if err != nil {
 			level = slog.LevelWarn
 		}
-		r.log.Log(ctx, level, "run_process_ended", "run_id", run.RunID, "job", run.Job, "how", ledger.ErrorText(c.why))
+		r.Log.Log(ctx, level, "run_process_ended", "run_id", run.RunID, "job", run.Job, "how", ledger.ErrorText(c.why))
 		r.mu.Lock()
 		if r.closed { // the next server records its end
 			r.mu.Unlock()
@@ -219,66 +221,66 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 		r.recordings.Add(1)
 		r.mu.Unlock()
 		defer r.recordings.Done()
-		err = r.recordEnd(context.WithoutCancel(ctx), c.run, c.why)
+		err = r.recordEnd(context.WithoutCancel(ctx), c.Run, c.why)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.children, run.Job)
 		if err != nil {
-			r.log.Error("run_not_closed", "run_id", run.RunID, "error", ledger.Redact(err.Error()))
-			r.unrecorded = append(r.unrecorded, c)
+			r.Log.Error("run_not_closed", "run_id", run.RunID, "error", ledger.Redact(err.Error()))
+			r.Unrecorded = append(r.Unrecorded, c)
 		}
 	}()
 	return c, nil
 }
 
 // keepStartLease keeps the start lease until the run is in the ledger or has ended.
-func (r *runner) keepStartLease(ctx context.Context, c *child, start *lease.Lease) {
-	_, release := start.Keep(ctx, ledger.LogLeaseEvent(r.log.With("run_id", c.run.RunID)))
+func (r *Runner) keepStartLease(ctx context.Context, c *child, start *lease.Lease) {
+	_, release := start.Keep(ctx, ledger.LogLeaseEvent(r.Log.With("run_id", c.Run.RunID)))
 	poll := time.NewTicker(250 * time.Millisecond)
 	defer poll.Stop()
 	for begun := false; !begun; {
 		select {
-		case <-c.ended:
+		case <-c.Ended:
 			begun = true
 		case <-poll.C:
-			_, err := ledger.Load(ctx, r.store, c.run.RunID)
+			_, err := ledger.Load(ctx, r.Store, c.Run.RunID)
 			begun = err == nil
 		}
 	}
 	if err := release(); err != nil {
-		r.log.Warn("start_lease_kept", "run_id", c.run.RunID, "error", ledger.Redact(err.Error()))
+		r.Log.Warn("start_lease_kept", "run_id", c.Run.RunID, "error", ledger.Redact(err.Error()))
 	}
 }
 
-// recordEnds records what could not be recorded when it happened, such as because the
+// RecordEnds records what could not be recorded when it happened, such as because the
 // disk was full: often the reason why the run failed too.
-func (r *runner) recordEnds(ctx context.Context) {
+func (r *Runner) RecordEnds(ctx context.Context) {
 	r.mu.Lock()
-	left := r.unrecorded
-	r.unrecorded = nil
+	left := r.Unrecorded
+	r.Unrecorded = nil
 	r.mu.Unlock()
-	left = slices.DeleteFunc(left, func(c *child) bool { return r.recordEnd(ctx, c.run, c.why) == nil })
+	left = slices.DeleteFunc(left, func(c *child) bool { return r.recordEnd(ctx, c.Run, c.why) == nil })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unrecorded = append(r.unrecorded, left...)
+	r.Unrecorded = append(r.Unrecorded, left...)
 }
 
 // recordEnd writes to the ledger how a run ended, if its process could not.
-func (r *runner) recordEnd(ctx context.Context, run ledger.Run, why error) error {
-	at, err := ledger.Load(ctx, r.store, run.RunID)
+func (r *Runner) recordEnd(ctx context.Context, run ledger.Run, why error) error {
+	at, err := ledger.Load(ctx, r.Store, run.RunID)
 	switch {
 	case err == nil && !at.State.Over() && !at.Async:
-		return r.closeAbandoned(ctx, run.Job, run.RunID, why)
+		return r.CloseAbandoned(ctx, run.Job, run.RunID, why)
 	case errors.Is(err, store.ErrNotExist):
 		why = fmt.Errorf("the run did not begin: %w", why)
 		run.State, run.FinishedAt, run.Error = ledger.Failed, time.Now(), ledger.ErrorText(why)
-		j, _ := r.jobs.named(run.Job)
+		j, _ := r.Jobs.Named(run.Job)
 		report := ledger.BuildReport(j.Job.Job, run, ledger.Tally{}, run.FinishedAt)
-		if err = ledger.Start(ctx, r.store, run); err == nil {
-			err = ledger.WriteReport(ctx, r.store, report) // before the state: the board reads the report when the run is over
+		if err = ledger.Start(ctx, r.Store, run); err == nil {
+			err = ledger.WriteReport(ctx, r.Store, report) // before the state: the board reads the report when the run is over
 		}
 		if err == nil {
-			_, err = ledger.Finish(ctx, r.store, run.RunID, ledger.Failed, why, run.FinishedAt)
+			_, err = ledger.Finish(ctx, r.Store, run.RunID, ledger.Failed, why, run.FinishedAt)
 		}
 	}
 	return err
@@ -321,13 +323,13 @@ func howEnded(state *os.ProcessState, lastWords *os.File) error {
 	return fmt.Errorf("%s (%s)", text, how)
 }
 
-// closeAbandoned marks as interrupted the runs of a job that a killed process left
+// CloseAbandoned marks as interrupted the runs of a job that a killed process left
 // in the state running: first the one of that id, if any, with that reason. It does
 // nothing while a process has the job's lease.
-func (r *runner) closeAbandoned(ctx context.Context, job, id string, why error) error {
+func (r *Runner) CloseAbandoned(ctx context.Context, job, id string, why error) error {
 	holder := lease.CurrentHolder()
 	holder.Job = job
-	l, err := lease.Acquire(ctx, lease.InStore(r.store), job, holder, startLeaseTTL)
+	l, err := lease.Acquire(ctx, lease.InStore(r.Store), job, holder, StartLeaseTTL)
 	var inUse *lease.InUseError
 	if errors.As(err, &inUse) {
 		return nil
@@ -337,45 +339,45 @@ func (r *runner) closeAbandoned(ctx context.Context, job, id string, why error) 
 	}
 	now := time.Now()
 	if id != "" {
-		if err := ledger.Abandon(ctx, r.store, id, why, now); err != nil {
+		if err := ledger.Abandon(ctx, r.Store, id, why, now); err != nil {
 			return errors.Join(err, l.Release(ctx))
 		}
 	}
-	return errors.Join(ledger.CloseHolder(ctx, r.store, l.Previous(), now), ledger.CloseAbandoned(ctx, r.store, job, now), l.Release(ctx))
+	return errors.Join(ledger.CloseHolder(ctx, r.Store, l.Previous(), now), ledger.CloseAbandoned(ctx, r.Store, job, now), l.Release(ctx))
 }
 
-// replay lets the next run of a job try the inputs of its dead letters again: of those
+// Replay lets the next run of a job try the inputs of its dead letters again: of those
 // that have the ids or, without ids, of all of a run. The pipeline program does it,
 // because it depends on the job.
-func (r *runner) replay(ctx context.Context, job, runID string, ids []string) error {
+func (r *Runner) Replay(ctx context.Context, job, runID string, ids []string) error {
 	args := []string{"dead-letters", "replay", "--job=" + job}
 	if runID != "" {
 		args = append(args, "--run="+runID)
 	}
-	if err := runCommand(ctx, r.command(append(args, ids...)...)); err != nil {
+	if err := RunCommand(ctx, r.Command(append(args, ids...)...)); err != nil {
 		return fmt.Errorf("replaying dead letters of job %s: %w", job, err)
 	}
 	return nil
 }
 
-// report writes the report of an asynchronous run that has ended, because no launcher
+// Report writes the report of an asynchronous run that has ended, because no launcher
 // waited for it. The pipeline program makes it, because it depends on the job.
-func (r *runner) report(ctx context.Context, id string) error {
-	cmd := r.command("runs", "show", id)
+func (r *Runner) Report(ctx context.Context, id string) error {
+	cmd := r.Command("runs", "show", id)
 	var text bytes.Buffer
 	cmd.Stdout = &text
-	if err := runCommand(ctx, cmd); err != nil {
+	if err := RunCommand(ctx, cmd); err != nil {
 		return fmt.Errorf("reading how run %s ended: %w", id, err)
 	}
 	var report ledger.Report
 	if err := json.Unmarshal(text.Bytes(), &report); err != nil {
 		return fmt.Errorf("reading how run %s ended: %w", id, err)
 	}
-	return ledger.WriteReport(ctx, r.store, report)
+	return ledger.WriteReport(ctx, r.Store, report)
 }
 
-// runCommand runs a command of the pipeline program that is not a run.
-func runCommand(ctx context.Context, cmd *exec.Cmd) error {
+// RunCommand runs a command of the pipeline program that is not a run.
+func RunCommand(ctx context.Context, cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting a run's process: %w", err)
 	}
@@ -389,9 +391,9 @@ func runCommand(ctx context.Context, cmd *exec.Cmd) error {
 	}
 }
 
-// close waits until the ends of runs that have ended are recorded. The next server
+// Close waits until the ends of runs that have ended are recorded. The next server
 // records those of runs that end later.
-func (r *runner) close(ctx context.Context) {
+func (r *Runner) Close(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
@@ -403,32 +405,32 @@ func (r *runner) close(ctx context.Context) {
 	}
 }
 
-// processes are the runs whose processes are children of this server, by job.
-func (r *runner) processes() map[string]*child {
+// Processes are the runs whose processes are children of this server, by job.
+func (r *Runner) Processes() map[string]*child {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.children)
 }
 
-// live are the ids of the runs whose processes are children of this server.
-func (r *runner) live() []string {
+// Live are the ids of the runs whose processes are children of this server.
+func (r *Runner) Live() []string {
 	var ids []string
-	for _, c := range r.processes() {
-		ids = append(ids, c.run.RunID)
+	for _, c := range r.Processes() {
+		ids = append(ids, c.Run.RunID)
 	}
 	slices.Sort(ids)
 	return ids
 }
 
-// options are those of a run that begins, as far as a report may show them: the server's, and
+// Options are those of a run that begins, as far as a report may show them: the server's, and
 // those in flags, which are the run's own.
-func (r *runner) options(job string, flags []string) map[string]any {
+func (r *Runner) Options(job string, flags []string) map[string]any {
 	out := map[string]any{}
-	j, _ := r.jobs.named(job)
+	j, _ := r.Jobs.Named(job)
 	for _, known := range j.Options {
 		prefix := option.Variable(known.Name) + "="
-		if i := slices.IndexFunc(r.environ, func(e string) bool { return strings.HasPrefix(e, prefix) }); i >= 0 {
-			out[known.Name] = r.environ[i][len(prefix):]
+		if i := slices.IndexFunc(r.Environ, func(e string) bool { return strings.HasPrefix(e, prefix) }); i >= 0 {
+			out[known.Name] = r.Environ[i][len(prefix):]
 		}
 	}
 	for _, f := range flags {

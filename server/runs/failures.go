@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"cmp"
@@ -7,15 +7,15 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// failureGroup are reasons of failure of one sort.
-type failureGroup struct {
+// FailureGroup are reasons of failure of one sort.
+type FailureGroup struct {
 	Name    string
 	Reasons []reason
 }
 
 // reason is why something failed, with examples.
 type reason struct {
-	bar
+	Bar
 	Examples []example
 }
 
@@ -29,11 +29,11 @@ type example struct {
 // maxExamples is how many examples a reason has on the page.
 const maxExamples = 3
 
-// failuresOf are the reasons of what failed in a run.
-func failuresOf(r ledger.Report, open []deadLetter) (groups []failureGroup) {
+// FailuresOf are the reasons of what failed in a run.
+func FailuresOf(r ledger.Report, open []DeadLetter) (groups []FailureGroup) {
 	add := func(name string, counts ledger.Counts, class func(string) string, examples func(kind string) []example) {
-		g := failureGroup{Name: name}
-		for _, b := range bars(counts, class) {
+		g := FailureGroup{Name: name}
+		for _, b := range Bars(counts, class) {
 			g.Reasons = append(g.Reasons, reason{b, examples(b.Name)})
 		}
 		if len(g.Reasons) > 0 {
@@ -58,7 +58,7 @@ func failuresOf(r ledger.Report, open []deadLetter) (groups []failureGroup) {
 		}
 	}
 	add("Requests without an answer", r.HTTP.Failures, bad, urls)
-	add("Answers 4xx and 5xx", refused, statusClass, urls)
+	add("Answers 4xx and 5xx", refused, StatusClass, urls)
 	add("Dead letters", r.DeadLetters, bad, func(kind string) (all []example) {
 		for _, d := range open {
 			if d.Kind == kind && len(all) < maxExamples {
@@ -71,7 +71,8 @@ func failuresOf(r ledger.Report, open []deadLetter) (groups []failureGroup) {
 	return groups
 }
 
-type deadLetter struct {
+// DeadLetter is a dead letter with its id.
+type DeadLetter struct {
 	ID string `json:"id"`
 	ledger.DeadLetter
 }

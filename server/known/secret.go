@@ -1,4 +1,4 @@
-package server
+package known
 
 import (
 	"errors"
@@ -20,24 +20,25 @@ const (
 	SMTPPasswordVariable = "SEED_SMTP_PASSWORD"     // of the mail server
 )
 
-// secretVariables are the variables that runs do not get.
-var secretVariables = []string{TokenVariable, ReadTokenVariable, WebhookVariable, AlertURLVariable, AlertSecretVariable, SMTPPasswordVariable}
+// SecretVariables are the variables that runs do not get.
+var SecretVariables = []string{TokenVariable, ReadTokenVariable, WebhookVariable, AlertURLVariable, AlertSecretVariable,
+	SMTPPasswordVariable}
 
 const fileSuffix = "_FILE"
 
-// isSecret reports whether an entry of an environment, NAME=value, is for the server
+// IsSecret reports whether an entry of an environment, NAME=value, is for the server
 // only.
-func isSecret(entry string) bool {
+func IsSecret(entry string) bool {
 	name, _, _ := strings.Cut(entry, "=")
-	return slices.Contains(secretVariables, strings.TrimSuffix(name, fileSuffix))
+	return slices.Contains(SecretVariables, strings.TrimSuffix(name, fileSuffix))
 }
 
 // maxSecret is how many bytes of a file with a secret are read.
 const maxSecret = 64 << 10
 
-// readSecret is the secret in a variable, or in the file that NAME_FILE names; "" if
+// ReadSecret is the secret in a variable, or in the file that NAME_FILE names; "" if
 // there is none.
-func readSecret(name string) (text string, err error) {
+func ReadSecret(name string) (text string, err error) {
 	value, path := os.Getenv(name), os.Getenv(name+fileSuffix)
 	if path == "" {
 		return value, nil

@@ -1,4 +1,4 @@
-package server
+package alarm
 
 import (
 	"bytes"
@@ -15,22 +15,24 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/newsfork/seed-engine/server/known"
 )
 
-// notice is what channels are told.
-type notice struct {
+// Notice is what channels are told.
+type Notice struct {
 	ID   string    `json:"id"` // the same in every try, so that a receiver can drop a second one
 	At   time.Time `json:"at"`
 	Type string    `json:"type"` // alert.raised, alert.over or report
-	Data *breach   `json:"data,omitempty"`
-	All  []breach  `json:"all,omitempty"` // of a report about several alerts
+	Data *Breach   `json:"data,omitempty"`
+	All  []Breach  `json:"all,omitempty"` // of a report about several alerts
 	Text string    `json:"text"`
 }
 
-// channel is a way to tell people.
-type channel struct {
-	name string // slack, webhook or email
-	send func(ctx context.Context, m notice, now time.Time) error
+// Channel is a way to tell people.
+type Channel struct {
+	Name string // slack, webhook or email
+	Send func(ctx context.Context, m Notice, now time.Time) error
 }
 
 // refusedError says that a receiver will never take this message, however often it is
@@ -40,44 +42,44 @@ type refusedError struct{ err error }
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
 
-// settings say where alerts and reports are sent. An empty one is none.
-type settings struct {
+// Settings say where alerts and reports are sent. An empty one is none.
+type Settings struct {
 	Email                                        Email
 	Webhook, AlertURL, AlertSecret, SMTPPassword string // in the environment; see secretVariables
 }
 
-// channels are those that the settings name. Their addresses are the operator's own
+// Channels are those that the settings name. Their addresses are the operator's own
 // choice, so internal ones are allowed; redirects are not followed.
-func channels(set settings) ([]channel, error) {
-	var out []channel
+func Channels(set Settings) ([]Channel, error) {
+	var out []Channel
 	if set.Webhook != "" {
-		p, err := newPost(WebhookVariable, set.Webhook)
+		p, err := newPost(known.WebhookVariable, set.Webhook)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, channel{"slack", p.slack})
+		out = append(out, Channel{"slack", p.slack})
 	}
 	switch {
 	case set.AlertURL == "" && set.AlertSecret != "":
-		return nil, fmt.Errorf("%s is set, but not %s", AlertSecretVariable, AlertURLVariable)
+		return nil, fmt.Errorf("%s is set, but not %s", known.AlertSecretVariable, known.AlertURLVariable)
 	case set.AlertURL != "":
-		p, err := newPost(AlertURLVariable, set.AlertURL)
+		p, err := newPost(known.AlertURLVariable, set.AlertURL)
 		if err != nil {
 			return nil, err
 		}
-		if p.key, err = signingKey(set.AlertSecret); err != nil {
+		if p.key, err = SigningKey(set.AlertSecret); err != nil {
 			return nil, err
 		}
-		out = append(out, channel{"webhook", p.signed})
+		out = append(out, Channel{"webhook", p.signed})
 	}
 	if set.Email.Server != "" {
-		m, err := newMailer(set.Email, set.SMTPPassword)
+		m, err := NewMailer(set.Email, set.SMTPPassword)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, channel{"email", m.send})
+		out = append(out, Channel{"email", m.Send})
 	} else if set.SMTPPassword != "" {
-		return nil, fmt.Errorf("%s is set, but the --config file has no email", SMTPPasswordVariable)
+		return nil, fmt.Errorf("%s is set, but the --config file has no email", known.SMTPPasswordVariable)
 	}
 	return out, nil
 }
@@ -107,13 +109,13 @@ var asSlackText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // slack posts in the form of Slack's incoming webhooks: {"text": "…"}
 // (api.slack.com/messaging/webhooks).
-func (p *post) slack(ctx context.Context, m notice, _ time.Time) error {
+func (p *post) slack(ctx context.Context, m Notice, _ time.Time) error {
 	return p.post(ctx, map[string]string{"text": asSlackText.Replace(m.Text)}, nil)
 }
 
 // signed posts the message as JSON, signed as in the Standard Webhooks specification
 // (standardwebhooks.com).
-func (p *post) signed(ctx context.Context, m notice, now time.Time) error {
+func (p *post) signed(ctx context.Context, m Notice, now time.Time) error {
 	body := struct {
 		Type      string    `json:"type"`
 		Timestamp time.Time `json:"timestamp"`
@@ -130,29 +132,30 @@ func (p *post) signed(ctx context.Context, m notice, now time.Time) error {
 		stamp := strconv.FormatInt(now.Unix(), 10)
 		h.Set("Webhook-Id", m.ID)
 		h.Set("Webhook-Timestamp", stamp)
-		h.Set("Webhook-Signature", "v1,"+sign(p.key, m.ID, stamp, b))
+		h.Set("Webhook-Signature", "v1,"+Sign(p.key, m.ID, stamp, b))
 	})
 }
 
-// sign is the base64 text of the HMAC-SHA256 of "id.timestamp.body".
-func sign(key []byte, id, timestamp string, body []byte) string {
+// Sign is the base64 text of the HMAC-SHA256 of "id.timestamp.body".
+func Sign(key []byte, id, timestamp string, body []byte) string {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(id + "." + timestamp + "."))
 	h.Write(body)
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// signingKey is the key in a secret: base64 after whsec_, or the text itself.
-func signingKey(secret string) ([]byte, error) {
+// SigningKey is the key in a secret: base64 after whsec_, or the text itself.
+func SigningKey(secret string) ([]byte, error) {
 	key := []byte(secret)
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		var err error
 		if key, err = base64.StdEncoding.DecodeString(text); err != nil {
-			return nil, fmt.Errorf("%s: what comes after whsec_ is not base64", AlertSecretVariable)
+			return nil, fmt.Errorf("%s: what comes after whsec_ is not base64", known.AlertSecretVariable)
 		}
 	}
 	if len(key) < 16 {
-		return nil, fmt.Errorf("%s is needed with %s, at least 16 bytes; `openssl rand -hex 16` prints a good one", AlertSecretVariable, AlertURLVariable)
+		return nil, fmt.Errorf("%s is needed with %s, at least 16 bytes; `openssl rand -hex 16` prints a good one", known.AlertSecretVariable,
+			known.AlertURLVariable)
 	}
 	return key, nil
 }

@@ -1,4 +1,7 @@
-package server
+// Package runs starts runs as child processes and shows them: the newest in memory, their filters, logs, failures and comparisons.
+//
+// No promise: see docs/library.md.
+package runs
 
 import (
 	"cmp"
@@ -15,11 +18,12 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 const (
-	// maxEntries is how many runs are on the board; older ones are only in the store.
-	maxEntries = 1000
+	// MaxEntries is how many runs are on the board; older ones are only in the store.
+	MaxEntries = 1000
 	// Reading the store takes at most one part in refreshShare of the time.
 	refreshShare   = 20
 	activeInterval = 2 * time.Second  // for runs that are not over
@@ -28,14 +32,14 @@ const (
 	maxClockSkew   = 10 * time.Minute // between servers: run ids sort by the clock of their server, so a new id may sort before a known one
 	maxSamples     = 240
 	saveInterval   = 15 * time.Second
-	// maxReportDelay is how long after its end a run's report is expected. It is
+	// MaxReportDelay is how long after its end a run's report is expected. It is
 	// written after the state. A killed run has none.
-	maxReportDelay = time.Minute
+	MaxReportDelay = time.Minute
 )
 
-// entry is what the board knows about a run. It is replaced, not changed.
-type entry struct {
-	job           job // zero if the server does not know it
+// Entry is what the board knows about a run. It is replaced, not changed.
+type Entry struct {
+	Job           known.Job // zero if the server does not know it
 	Run           ledger.Run
 	Report        ledger.Report
 	Control       ledger.Action // the last control request to an active run
@@ -43,11 +47,11 @@ type entry struct {
 	Broken        bool          // its state cannot be read
 	ReportPending bool          // the run is over and its report may still come
 	ReportMissing bool          // an asynchronous run is over and has no report: no launcher waited for it
-	Samples       []sample
+	Samples       []Sample
 }
 
 // State is the run's state as one word.
-func (e *entry) State() string {
+func (e *Entry) State() string {
 	switch {
 	case e.Broken:
 		return "unreadable"
@@ -62,98 +66,99 @@ func (e *entry) State() string {
 }
 
 // Active reports whether the run is not over.
-func (e *entry) Active() bool { return !e.Broken && (e.Starting || !e.Run.State.Over()) }
+func (e *Entry) Active() bool { return !e.Broken && (e.Starting || !e.Run.State.Over()) }
 
-// sample is a run's progress at one time.
-type sample struct {
+// Sample is a run's progress at one time.
+type Sample struct {
 	At       time.Time `json:"at"`
 	Done     int64     `json:"done"` // hosts, of all lanes
 	Requests int64     `json:"requests"`
 	Failures int64     `json:"failures"` // requests failed below HTTP
 }
 
-// board has the newest runs in memory, so that the number of people at the
+// Board has the newest runs in memory, so that the number of people at the
 // dashboard does not change the number of store requests.
-type board struct {
+type Board struct {
 	store store.Store
 	log   *slog.Logger
-	jobs  jobList
+	jobs  known.Jobs
 
 	mu         sync.Mutex // of the fields below, and of replacing entries
-	byID       map[string]*entry
+	byID       map[string]*Entry
 	saved      map[string]time.Time // when each active run's samples were last saved
 	newAt      time.Time            // when to read new runs
 	allAt      time.Time
 	nextAt     time.Time // when to read the active runs
 	answeredAt time.Time // when the store last answered
 
-	shown   atomic.Pointer[[]*entry] // newest first
-	version atomic.Int64
+	Shown   atomic.Pointer[[]*Entry] // newest first
+	Version atomic.Int64
 	changed chan struct{} // closed and replaced at each change
 }
 
-func newBoard(s store.Store, log *slog.Logger, known jobList) *board {
-	b := &board{store: s, log: log, jobs: known, byID: map[string]*entry{}, saved: map[string]time.Time{}, changed: make(chan struct{})}
-	b.shown.Store(&[]*entry{})
+// NewBoard returns an empty board; Refresh fills it.
+func NewBoard(s store.Store, log *slog.Logger, list known.Jobs) *Board {
+	b := &Board{store: s, log: log, jobs: list, byID: map[string]*Entry{}, saved: map[string]time.Time{}, changed: make(chan struct{})}
+	b.Shown.Store(&[]*Entry{})
 	return b
 }
 
-func (b *board) newEntry(r ledger.Run) *entry {
-	j, _ := b.jobs.named(r.Job)
-	return &entry{job: j, Run: r}
+func (b *Board) newEntry(r ledger.Run) *Entry {
+	j, _ := b.jobs.Named(r.Job)
+	return &Entry{Job: j, Run: r}
 }
 
-// runs are the board's entries, newest first. The caller must not change them.
-func (b *board) runs() []*entry { return *b.shown.Load() }
+// Runs are the board's entries, newest first. The caller must not change them.
+func (b *Board) Runs() []*Entry { return *b.Shown.Load() }
 
-// change shows the entries as a new version.
-func (b *board) change() {
+// Change shows the entries as a new version.
+func (b *Board) Change() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.show()
 }
 
 // show publishes the entries as a new version. The caller holds mu.
-func (b *board) show() {
-	all := make([]*entry, 0, len(b.byID))
+func (b *Board) show() {
+	all := make([]*Entry, 0, len(b.byID))
 	for _, e := range b.byID {
 		all = append(all, e)
 	}
-	slices.SortFunc(all, func(x, y *entry) int { return strings.Compare(y.Run.RunID, x.Run.RunID) })
-	if len(all) > maxEntries {
-		for _, old := range all[maxEntries:] {
+	slices.SortFunc(all, func(x, y *Entry) int { return strings.Compare(y.Run.RunID, x.Run.RunID) })
+	if len(all) > MaxEntries {
+		for _, old := range all[MaxEntries:] {
 			delete(b.byID, old.Run.RunID)
 		}
-		all = all[:maxEntries]
+		all = all[:MaxEntries]
 	}
-	b.shown.Store(&all)
-	b.version.Add(1)
+	b.Shown.Store(&all)
+	b.Version.Add(1)
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
 
-// next is closed at the next change.
-func (b *board) next() <-chan struct{} {
+// Next is closed at the next change.
+func (b *Board) Next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.changed
 }
 
-// started adds a run that this server starts.
-func (b *board) started(r ledger.Run) {
+// Started adds a run that this server starts.
+func (b *Board) Started(r ledger.Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.State = ledger.Running
 	e := b.newEntry(r)
-	e.Starting, e.Report = true, ledger.BuildReport(e.job.Job.Job, r, ledger.Tally{}, r.StartedAt)
+	e.Starting, e.Report = true, ledger.BuildReport(e.Job.Job.Job, r, ledger.Tally{}, r.StartedAt)
 	b.byID[r.RunID] = e
 	b.nextAt = time.Time{}
 	b.show()
 }
 
-// find returns a run, from the store if it is not on the board. The error matches
+// Find returns a run, from the store if it is not on the board. The error matches
 // store.ErrNotExist when there is none.
-func (b *board) find(ctx context.Context, id string, now time.Time) (*entry, error) {
+func (b *Board) Find(ctx context.Context, id string, now time.Time) (*Entry, error) {
 	b.mu.Lock()
 	e := b.byID[id]
 	b.mu.Unlock()
@@ -163,15 +168,15 @@ func (b *board) find(ctx context.Context, id string, now time.Time) (*entry, err
 	return b.read(ctx, id, nil, now)
 }
 
-// ready reports whether the store has answered within the last minute.
-func (b *board) ready(now time.Time) bool {
+// Ready reports whether the store has answered within the last minute.
+func (b *Board) Ready(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.answeredAt.IsZero() && now.Sub(b.answeredAt) < time.Minute
 }
 
-// refresh reads from the store what is due.
-func (b *board) refresh(ctx context.Context, now time.Time) error {
+// Refresh reads from the store what is due.
+func (b *Board) Refresh(ctx context.Context, now time.Time) error {
 	b.mu.Lock()
 	news, all, active := !now.Before(b.newAt), !now.Before(b.allAt), !now.Before(b.nextAt)
 	b.mu.Unlock()
@@ -206,7 +211,7 @@ func (b *board) refresh(ctx context.Context, now time.Time) error {
 
 // refreshNew reads the runs that are not on the board. With all it lists every run
 // and removes those that are gone from the store.
-func (b *board) refreshNew(ctx context.Context, all bool, now time.Time) error {
+func (b *Board) refreshNew(ctx context.Context, all bool, now time.Time) error {
 	there := map[string]bool{}
 	var fresh []ledger.Run
 	var broken []string
@@ -225,11 +230,11 @@ func (b *board) refreshNew(ctx context.Context, all bool, now time.Time) error {
 			fresh = append(fresh, r)
 		}
 		old := known != nil && known.Run.StartedAt.Before(now.Add(-maxClockSkew))
-		if !all && old || len(there) >= maxEntries {
+		if !all && old || len(there) >= MaxEntries {
 			break
 		}
 	}
-	entries := make([]*entry, len(fresh))
+	entries := make([]*Entry, len(fresh))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
 	for i, r := range fresh {
@@ -250,11 +255,11 @@ func (b *board) refreshNew(ctx context.Context, all bool, now time.Time) error {
 	}
 	for _, id := range broken {
 		if b.byID[id] == nil {
-			b.byID[id] = &entry{Run: ledger.Run{RunID: id}, Broken: true}
+			b.byID[id] = &Entry{Run: ledger.Run{RunID: id}, Broken: true}
 			changed = true
 		}
 	}
-	if all && len(there) < maxEntries {
+	if all && len(there) < MaxEntries {
 		for id, e := range b.byID {
 			if !there[id] && !e.Starting {
 				delete(b.byID, id)
@@ -269,8 +274,8 @@ func (b *board) refreshNew(ctx context.Context, all bool, now time.Time) error {
 }
 
 // refreshActive reads again the runs that were not over or had no report yet.
-func (b *board) refreshActive(ctx context.Context, now time.Time) error {
-	for _, e := range b.runs() {
+func (b *Board) refreshActive(ctx context.Context, now time.Time) error {
+	for _, e := range b.Runs() {
 		if !e.Active() && !e.ReportPending && !e.ReportMissing {
 			continue
 		}
@@ -296,8 +301,8 @@ func (b *board) refreshActive(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// refreshRun reads a run at once, after a control request to it.
-func (b *board) refreshRun(ctx context.Context, e *entry, now time.Time) error {
+// RefreshRun reads a run at once, after a control request to it.
+func (b *Board) RefreshRun(ctx context.Context, e *Entry, now time.Time) error {
 	fresh, err := b.read(ctx, e.Run.RunID, e, now)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil // it is being started
@@ -312,7 +317,7 @@ func (b *board) refreshRun(ctx context.Context, e *entry, now time.Time) error {
 	return nil
 }
 
-func (b *board) read(ctx context.Context, id string, before *entry, now time.Time) (*entry, error) {
+func (b *Board) read(ctx context.Context, id string, before *Entry, now time.Time) (*Entry, error) {
 	r, err := ledger.Load(ctx, b.store, id)
 	if err != nil {
 		return nil, err
@@ -321,19 +326,19 @@ func (b *board) read(ctx context.Context, id string, before *entry, now time.Tim
 }
 
 // entryOf reads a run's report, samples and control object.
-func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now time.Time) (*entry, error) {
+func (b *Board) entryOf(ctx context.Context, r ledger.Run, before *Entry, now time.Time) (*Entry, error) {
 	e := b.newEntry(r)
 	err := store.ErrNotExist
 	if r.State.Over() {
 		e.Report, err = ledger.ReadReport(ctx, b.store, r.RunID)
-		e.ReportPending = errors.Is(err, store.ErrNotExist) && now.Sub(r.FinishedAt) < maxReportDelay
+		e.ReportPending = errors.Is(err, store.ErrNotExist) && now.Sub(r.FinishedAt) < MaxReportDelay
 		e.ReportMissing = errors.Is(err, store.ErrNotExist) && r.Async
 	}
 	if errors.Is(err, store.ErrNotExist) {
-		e.Report, err = ledger.ReportSoFar(ctx, b.store, e.job.Job.Job, r, now)
+		e.Report, err = ledger.ReportSoFar(ctx, b.store, e.Job.Job.Job, r, now)
 	}
 	if err != nil {
-		return &entry{Run: r, Broken: true}, nil // one unreadable run does not stop the others; the command line says what is wrong with it
+		return &Entry{Run: r, Broken: true}, nil // one unreadable run does not stop the others; the command line says what is wrong with it
 	}
 	if before != nil && !before.Starting {
 		e.Samples = before.Samples
@@ -356,8 +361,8 @@ func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now ti
 
 // addSample adds a sample if the run has made progress. When there are too many, it
 // removes every other one.
-func addSample(all []sample, r ledger.Report, now time.Time) []sample {
-	s := sample{At: now.UTC(), Requests: r.HTTP.Requests, Failures: r.HTTP.Unanswered()}
+func addSample(all []Sample, r ledger.Report, now time.Time) []Sample {
+	s := Sample{At: now.UTC(), Requests: r.HTTP.Requests, Failures: r.HTTP.Unanswered()}
 	for _, l := range r.Lanes {
 		s.Done += l.HostsDone
 	}
@@ -368,7 +373,7 @@ func addSample(all []sample, r ledger.Report, now time.Time) []sample {
 	if len(all) <= maxSamples {
 		return all
 	}
-	var half []sample
+	var half []Sample
 	for i, s := range all {
 		if i%2 == 0 || i == len(all)-1 {
 			half = append(half, s)
@@ -382,7 +387,7 @@ func samplesKey(id string) string { return "runs/" + id + "/samples.json" }
 // saveSamples writes an active run's samples every saveInterval, so that its chart
 // is still there after a restart of the server. A failure is only logged: the
 // samples are not important enough to stop anything.
-func (b *board) saveSamples(ctx context.Context, e *entry, now time.Time) {
+func (b *Board) saveSamples(ctx context.Context, e *Entry, now time.Time) {
 	if last, ok := b.saved[e.Run.RunID]; ok && e.Active() && now.Sub(last) < saveInterval {
 		return
 	}
@@ -395,35 +400,35 @@ func (b *board) saveSamples(ctx context.Context, e *entry, now time.Time) {
 	}
 }
 
-func readSamples(ctx context.Context, s store.Store, id string) ([]sample, error) {
-	var all []sample
-	err := store.ReadJSON(ctx, s, samplesKey(id), maxObject, &all)
+func readSamples(ctx context.Context, s store.Store, id string) ([]Sample, error) {
+	var all []Sample
+	err := store.ReadJSON(ctx, s, samplesKey(id), known.MaxObject, &all)
 	return all, err
 }
 
 // Error is why the run failed or was interrupted. Either the run or its report may
 // lack it.
-func (e *entry) Error() string { return cmp.Or(e.Run.Error, e.Report.Error) }
+func (e *Entry) Error() string { return cmp.Or(e.Run.Error, e.Report.Error) }
 
-// failed reports whether the run ended without doing its work, and nobody asked for
+// Unfinished reports whether the run ended without doing its work, and nobody asked for
 // that.
-func (e *entry) failed() bool {
+func (e *Entry) Unfinished() bool {
 	return !e.Broken && (e.Run.State == ledger.Failed || e.Run.State == ledger.Interrupted)
 }
 
-// kind is the run's state in the grid: done, failed, cancelled or active.
-func (e *entry) kind() string {
+// Kind is the run's state in the grid: done, failed, cancelled or active.
+func (e *Entry) Kind() string {
 	switch {
 	case e.Active():
 		return "active"
-	case e.failed():
+	case e.Unfinished():
 		return "failed"
 	}
 	return cmp.Or(map[ledger.State]string{ledger.Cancelled: "cancelled"}[e.Run.State], "done")
 }
 
 // PerSecond is how many requests a second the run makes on average.
-func (e *entry) PerSecond() float64 {
+func (e *Entry) PerSecond() float64 {
 	if e.Report.Duration <= 0 {
 		return 0
 	}
@@ -431,12 +436,12 @@ func (e *entry) PerSecond() float64 {
 }
 
 // Failed are the run's requests that got no answer.
-func (e *entry) Failed() int64 { return e.Report.HTTP.Unanswered() }
+func (e *Entry) Failed() int64 { return e.Report.HTTP.Unanswered() }
 
 // Done is the job's main count, with its name.
-func (e *entry) Done() string {
-	if e.job.Done == "" {
+func (e *Entry) Done() string {
+	if e.Job.Done == "" {
 		return ""
 	}
-	return formatCount(e.Report.Counts[e.job.Done]) + " " + words(e.job.Done)
+	return known.FormatCount(e.Report.Counts[e.Job.Done]) + " " + known.Words(e.Job.Done)
 }

@@ -1,4 +1,7 @@
-package server
+// Package schedule starts runs by cron expressions and for ranges of dates.
+//
+// No promise: see docs/library.md.
+package schedule
 
 import (
 	"context"
@@ -15,30 +18,32 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 const (
-	// maxLate is how late a tick may still start a run. After that it counts as missed:
+	// MaxLate is how late a tick may still start a run. After that it counts as missed:
 	// the server was down or suspended.
-	maxLate = 2 * time.Minute
-	// claimTimeout is how long after a claim another server starts the tick's run, if it
+	MaxLate = 2 * time.Minute
+	// ClaimTimeout is how long after a claim another server starts the tick's run, if it
 	// has not started: the server that claimed the tick has died or is very slow.
-	claimTimeout = startLeaseTTL
-	// maxTicks is how many ticks of a schedule are kept in the store.
-	maxTicks = 100
+	ClaimTimeout = runs.StartLeaseTTL
+	// MaxTicks is how many ticks of a schedule are kept in the store.
+	MaxTicks = 100
 	// maxOpenTicks is how many of the newest ticks are checked for unfinished claims.
 	maxOpenTicks = 5
-	tickLayout   = "20060102T150405Z"
+	TickLayout   = "20060102T150405Z"
 	// maxMissed is the largest number of missed ticks that is counted.
 	maxMissed = 10_000
 )
 
-// tick is one due time of a schedule: the object schedules/{name}/{time}.json. The
+// Tick is one due time of a schedule: the object schedules/{name}/{time}.json. The
 // server that creates the object has claimed the tick and starts its run. The claim
 // contains the run's id. If that server dies before the run starts, another one
 // starts a run with the same id. A run of one id can start only once, even if the
 // first server resumes later.
-type tick struct {
+type Tick struct {
 	At        time.Time `json:"at"`
 	Outcome   string    `json:"outcome"`             // claimed, started, active, failed or missed
 	ClaimedAt time.Time `json:"claimed_at,omitzero"` // by the claimer's clock
@@ -50,20 +55,20 @@ type tick struct {
 	RunState ledger.State `json:"-"` // of its run when that is over; Error is then the run's
 }
 
-// scheduler starts the runs of schedules.
-type scheduler struct {
-	store store.Store
-	log   *slog.Logger
-	start func(ctx context.Context, run ledger.Run, flags []string, by string) error
-	count func(schedule, outcome string)
-	check func(ctx context.Context, job string, flags []string) error // of a run that a definition asks for; nil: none
+// Scheduler starts the runs of schedules.
+type Scheduler struct {
+	Store store.Store
+	Log   *slog.Logger
+	Start func(ctx context.Context, run ledger.Run, flags []string, by string) error
+	Count func(schedule, outcome string)
+	Check func(ctx context.Context, job string, flags []string) error // of a run that a definition asks for; nil: none
 
-	file  []Schedule // those of the configuration file
-	jobs  jobList
-	audit *audit
+	File  []Schedule // those of the configuration file
+	Jobs  known.Jobs
+	Audit *known.Audit
 
 	mu       sync.Mutex
-	plans    []plan
+	Plans    []Plan
 	keptText string    // what was kept, as JSON
 	keptAt   time.Time // when to read it again
 	loaded   bool      // what was kept has been read
@@ -71,24 +76,24 @@ type scheduler struct {
 	retryAt  map[string]time.Time // when to continue a backfill, by its id
 
 	seen map[string]time.Time // the last time up to which each schedule's ticks were handled
-	last map[string]tick
+	last map[string]Tick
 	open map[string]bool // schedules with a tick that is claimed and not closed
 }
 
-// newScheduler returns a scheduler without its settings.
-func newScheduler() *scheduler {
-	return &scheduler{dates: map[string]map[string]backfillDate{}, retryAt: map[string]time.Time{}, seen: map[string]time.Time{},
-		last: map[string]tick{},
+// New returns a scheduler without its settings.
+func New() *Scheduler {
+	return &Scheduler{dates: map[string]map[string]backfillDate{}, retryAt: map[string]time.Time{}, seen: map[string]time.Time{},
+		last: map[string]Tick{},
 		open: map[string]bool{}}
 }
 
-// scheduleView is a schedule as the dashboard shows it.
-type scheduleView struct {
-	plan
+// View is a schedule as the dashboard shows it.
+type View struct {
+	Plan
 	Next     time.Time
 	Times    []time.Time // the next ones
-	Last     tick
-	Backfill *backfillView
+	Last     Tick
+	Backfill *BackfillView
 }
 
 // Local formats a time in the schedule's time zone.
@@ -99,17 +104,18 @@ func (s *Schedule) Local(t time.Time) string {
 	return t.In(s.zone).Format("2006-01-02 15:04 MST")
 }
 
-func (s *scheduler) views(now time.Time) []scheduleView {
+// Views are the schedules as they are shown.
+func (s *Scheduler) Views(now time.Time) []View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []scheduleView
-	for _, p := range s.plans {
-		v := scheduleView{plan: p, Last: s.last[p.Name]}
-		if p.kept.Backfill != nil {
-			v.Backfill = p.kept.Backfill.view(s.dates[p.kept.Backfill.ID])
+	var out []View
+	for _, p := range s.Plans {
+		v := View{Plan: p, Last: s.last[p.Name]}
+		if p.Kept.Backfill != nil {
+			v.Backfill = p.Kept.Backfill.view(s.dates[p.Kept.Backfill.ID])
 		}
-		for at := now; len(v.Times) < upcoming && !p.kept.Paused && p.Wrong == ""; v.Times = append(v.Times, at) {
-			next, err := p.next(at)
+		for at := now; len(v.Times) < upcoming && !p.Kept.Paused && p.Wrong == ""; v.Times = append(v.Times, at) {
+			next, err := p.Next(at)
 			if err != nil { // no time is left
 				break
 			}
@@ -123,12 +129,12 @@ func (s *scheduler) views(now time.Time) []scheduleView {
 	return out
 }
 
-// tick handles the ticks that are due.
-func (s *scheduler) tick(ctx context.Context, now time.Time) (changed bool, err error) {
-	if changed, err = s.refresh(ctx, now); err != nil && !s.known() {
+// Tick handles the ticks that are due.
+func (s *Scheduler) Tick(ctx context.Context, now time.Time) (changed bool, err error) {
+	if changed, err = s.Refresh(ctx, now); err != nil && !s.Known() {
 		return changed, err // a schedule may be paused
 	}
-	for _, p := range s.all() {
+	for _, p := range s.All() {
 		if p.Wrong != "" {
 			continue
 		}
@@ -141,19 +147,19 @@ func (s *scheduler) tick(ctx context.Context, now time.Time) (changed bool, err 
 	return changed, err
 }
 
-// known reports whether this server has read which schedules were changed.
-func (s *scheduler) known() bool {
+// Known reports whether this server has read which schedules were changed.
+func (s *Scheduler) Known() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.loaded
 }
 
-func (s *scheduler) tickSchedule(ctx context.Context, sc plan, now time.Time) (bool, error) {
+func (s *Scheduler) tickSchedule(ctx context.Context, sc Plan, now time.Time) (bool, error) {
 	s.mu.Lock()
 	seen, ok := s.seen[sc.Name]
 	s.mu.Unlock()
 	if !ok {
-		newest, err := s.newest(ctx, sc.Name)
+		newest, err := s.Newest(ctx, sc.Name)
 		if err != nil {
 			return false, err
 		}
@@ -161,24 +167,24 @@ func (s *scheduler) tickSchedule(ctx context.Context, sc plan, now time.Time) (b
 		if seen.IsZero() {
 			seen = now
 		}
-		s.remember(sc.Name, seen, newest)
+		s.Remember(sc.Name, seen, newest)
 		s.setOpen(sc.Name)
 	}
 	refreshed, err := s.closeOpen(ctx, sc.Schedule, now)
 	if err != nil {
 		return refreshed, err
 	}
-	if sc.kept.Paused {
-		s.remember(sc.Name, now, tick{})
+	if sc.Kept.Paused {
+		s.Remember(sc.Name, now, Tick{})
 		return refreshed, nil
 	}
-	if sc.kept.From.After(seen) {
-		seen = sc.kept.From
+	if sc.Kept.From.After(seen) {
+		seen = sc.Kept.From
 	}
 	var missed []time.Time
 	var due time.Time
-	for at, err := sc.next(seen); err == nil && !at.After(now) && len(missed) < maxMissed; at, err = sc.next(at) {
-		if now.Sub(at) > maxLate {
+	for at, err := sc.Next(seen); err == nil && !at.After(now) && len(missed) < maxMissed; at, err = sc.Next(at) {
+		if now.Sub(at) > MaxLate {
 			missed = append(missed, at)
 		} else {
 			due = at
@@ -186,19 +192,19 @@ func (s *scheduler) tickSchedule(ctx context.Context, sc plan, now time.Time) (b
 		seen = at
 	}
 	if n := len(missed); n > 0 {
-		won, err := s.claim(ctx, sc.Name, tick{At: missed[n-1].UTC(), Outcome: "missed", Missed: n})
+		won, err := s.claim(ctx, sc.Name, Tick{At: missed[n-1].UTC(), Outcome: "missed", Missed: n})
 		if err != nil {
 			return false, err
 		}
 		if won {
-			s.count(sc.Name, "missed")
-			s.log.Warn("schedule_ticks_missed", "schedule", sc.Name, "count", n, "first", missed[0].UTC(), "last", missed[n-1].UTC())
+			s.Count(sc.Name, "missed")
+			s.Log.Warn("schedule_ticks_missed", "schedule", sc.Name, "count", n, "first", missed[0].UTC(), "last", missed[n-1].UTC())
 		}
 	}
 	if due.IsZero() {
 		if len(missed) > 0 {
-			newest, err := s.newest(ctx, sc.Name)
-			s.remember(sc.Name, seen, newest)
+			newest, err := s.Newest(ctx, sc.Name)
+			s.Remember(sc.Name, seen, newest)
 			if err != nil {
 				return true, err
 			}
@@ -213,28 +219,28 @@ func (s *scheduler) tickSchedule(ctx context.Context, sc plan, now time.Time) (b
 }
 
 // fire claims a tick and starts its run, unless another server has claimed it.
-func (s *scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) error {
-	t := tick{At: due, Outcome: "claimed", ClaimedAt: now.UTC(), RunID: ledger.NewRunID(now)}
+func (s *Scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) error {
+	t := Tick{At: due, Outcome: "claimed", ClaimedAt: now.UTC(), RunID: ledger.NewRunID(now)}
 	won, err := s.claim(ctx, sc.Name, t)
 	if err != nil {
 		return err // the tick is tried again, until it is too late
 	}
 	s.setOpen(sc.Name)
 	if !won {
-		newest, err := s.newest(ctx, sc.Name)
-		s.remember(sc.Name, due, newest)
+		newest, err := s.Newest(ctx, sc.Name)
+		s.Remember(sc.Name, due, newest)
 		return err
 	}
-	s.remember(sc.Name, due, t)
+	s.Remember(sc.Name, due, t)
 	if _, err := s.closeTick(ctx, sc, t, now); err != nil {
 		return err
 	}
-	return s.sweep(ctx, sc.Name)
+	return s.Sweep(ctx, sc.Name)
 }
 
 // closeOpen reads what became of claimed ticks, and closes those whose claim has
 // timed out. It reads nothing while no tick is open.
-func (s *scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (changed bool, err error) {
+func (s *Scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (changed bool, err error) {
 	s.mu.Lock()
 	open, last := s.open[sc.Name], s.last[sc.Name]
 	s.mu.Unlock()
@@ -247,11 +253,11 @@ func (s *scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (
 	}
 	open = false
 	for _, key := range keys[max(0, len(keys)-maxOpenTicks):] {
-		var t tick
-		if err := store.ReadJSON(ctx, s.store, key, maxObject, &t); err != nil {
+		var t Tick
+		if err := store.ReadJSON(ctx, s.Store, key, known.MaxObject, &t); err != nil {
 			return changed, err
 		}
-		if t.Outcome == "claimed" && now.Sub(t.ClaimedAt) >= claimTimeout {
+		if t.Outcome == "claimed" && now.Sub(t.ClaimedAt) >= ClaimTimeout {
 			if t, err = s.closeTick(ctx, sc, t, now); err != nil {
 				return changed, err
 			}
@@ -271,29 +277,30 @@ func (s *scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (
 // closeTick starts the run of a claimed tick, unless it has started, and writes the
 // outcome to the tick. While another server is starting the run, the tick stays
 // claimed.
-func (s *scheduler) closeTick(ctx context.Context, sc Schedule, t tick, now time.Time) (tick, error) {
+func (s *Scheduler) closeTick(ctx context.Context, sc Schedule, t Tick, now time.Time) (Tick, error) {
 	claimed := t
 	err := s.begin(ctx, sc, t, now)
-	var active *activeError
+	var active *runs.ActiveError
 	switch {
-	case err == nil, errors.Is(err, errAlreadyStarted):
+	case err == nil, errors.Is(err, runs.ErrAlreadyStarted):
 		t.Outcome = "started"
 	case errors.As(err, &active) && active.RunID == t.RunID:
 		return claimed, nil
 	case errors.As(err, &active):
 		t.Outcome, t.RunID = "active", active.RunID
-		s.log.Warn("schedule_overlaps", "schedule", sc.Name, "at", t.At, "active_run_id", active.RunID)
+		s.Log.Warn("schedule_overlaps", "schedule", sc.Name, "at", t.At, "active_run_id", active.RunID)
 	case errors.Is(err, errLate):
 		t.Outcome, t.RunID, t.Missed = "missed", "", 1
-		s.log.Warn("schedule_ticks_missed", "schedule", sc.Name, "count", 1, "first", t.At, "last", t.At, "why", "the server that claimed it ended before its run started")
+		s.Log.Warn("schedule_ticks_missed", "schedule", sc.Name, "count", 1, "first", t.At, "last", t.At, "why",
+			"the server that claimed it ended before its run started")
 	case ctx.Err() != nil:
 		return claimed, err // the next server closes it
 	default:
 		t.Outcome, t.Error = "failed", ledger.ErrorText(err)
-		s.log.Error("schedule_failed", "schedule", sc.Name, "at", t.At, "error", ledger.Redact(err.Error()))
+		s.Log.Error("schedule_failed", "schedule", sc.Name, "at", t.At, "error", ledger.Redact(err.Error()))
 	}
-	s.count(sc.Name, t.Outcome)
-	if err := store.WriteJSON(ctx, s.store, tickKey(sc.Name, t.At), t); err != nil {
+	s.Count(sc.Name, t.Outcome)
+	if err := store.WriteJSON(ctx, s.Store, TickKey(sc.Name, t.At), t); err != nil {
 		return claimed, err
 	}
 	s.mu.Lock()
@@ -308,27 +315,28 @@ func (s *scheduler) closeTick(ctx context.Context, sc Schedule, t tick, now time
 var errLate = errors.New("it is too late for this tick's run")
 
 // begin starts the run of a claimed tick.
-func (s *scheduler) begin(ctx context.Context, sc Schedule, t tick, now time.Time) error {
-	if now.Sub(t.At) <= maxLate {
-		return s.start(ctx, ledger.Run{RunID: t.RunID, Job: sc.Job, StartedAt: now, Schedule: sc.Name}, sc.flags, "schedule "+sc.Name)
+func (s *Scheduler) begin(ctx context.Context, sc Schedule, t Tick, now time.Time) error {
+	if now.Sub(t.At) <= MaxLate {
+		return s.Start(ctx, ledger.Run{RunID: t.RunID, Job: sc.Job, StartedAt: now, Schedule: sc.Name}, sc.Flags, "schedule "+sc.Name)
 	}
-	_, err := ledger.Load(ctx, s.store, t.RunID)
+	_, err := ledger.Load(ctx, s.Store, t.RunID)
 	switch {
 	case err == nil:
-		return errAlreadyStarted
+		return runs.ErrAlreadyStarted
 	case errors.Is(err, store.ErrNotExist):
 		return errLate
 	}
 	return err
 }
 
-func (s *scheduler) setOpen(name string) {
+func (s *Scheduler) setOpen(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[name] = true
 }
 
-func (s *scheduler) remember(name string, seen time.Time, last tick) {
+// Remember notes up to when a schedule's ticks were handled, and the last of them.
+func (s *Scheduler) Remember(name string, seen time.Time, last Tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen[name] = seen
@@ -339,62 +347,64 @@ func (s *scheduler) remember(name string, seen time.Time, last tick) {
 
 func tickPrefix(name string) string { return "schedules/" + name + "/" }
 
-func tickKey(name string, at time.Time) string {
-	return tickPrefix(name) + at.UTC().Format(tickLayout) + ".json"
+// TickKey is the key of a tick.
+func TickKey(name string, at time.Time) string {
+	return tickPrefix(name) + at.UTC().Format(TickLayout) + ".json"
 }
 
 // claim creates a tick's object. won is false when another server created it.
-func (s *scheduler) claim(ctx context.Context, name string, t tick) (won bool, err error) {
+func (s *Scheduler) claim(ctx context.Context, name string, t Tick) (won bool, err error) {
 	t.Token = rand.Text()
-	if err = store.CreateJSON(ctx, s.store, tickKey(name, t.At), t); errors.Is(err, store.ErrExist) {
+	if err = store.CreateJSON(ctx, s.Store, TickKey(name, t.At), t); errors.Is(err, store.ErrExist) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// newest is the latest tick in the store; empty when there is none.
-func (s *scheduler) newest(ctx context.Context, name string) (tick, error) {
+// Newest is the latest tick in the store; empty when there is none.
+func (s *Scheduler) Newest(ctx context.Context, name string) (Tick, error) {
 	keys, err := s.keys(ctx, name)
 	if err != nil || len(keys) == 0 {
-		return tick{}, err
+		return Tick{}, err
 	}
-	var t tick
-	err = store.ReadJSON(ctx, s.store, keys[len(keys)-1], maxObject, &t)
+	var t Tick
+	err = store.ReadJSON(ctx, s.Store, keys[len(keys)-1], known.MaxObject, &t)
 	return t, err
 }
 
-// since are the ticks after a time, oldest first.
-func (s *scheduler) since(ctx context.Context, name string, after time.Time) ([]tick, error) {
+// Since are the ticks after a time, oldest first.
+func (s *Scheduler) Since(ctx context.Context, name string, after time.Time) ([]Tick, error) {
 	keys, err := s.keys(ctx, name)
-	var out []tick
+	var out []Tick
 	for _, key := range keys {
 		if err != nil {
 			break
 		}
-		if key <= tickKey(name, after) {
+		if key <= TickKey(name, after) {
 			continue
 		}
-		var t tick
-		err = store.ReadJSON(ctx, s.store, key, maxObject, &t)
+		var t Tick
+		err = store.ReadJSON(ctx, s.Store, key, known.MaxObject, &t)
 		out = append(out, t)
 	}
 	return out, err
 }
 
-func (s *scheduler) keys(ctx context.Context, name string) ([]string, error) {
-	keys, err := store.Keys(ctx, s.store, tickPrefix(name))
+func (s *Scheduler) keys(ctx context.Context, name string) ([]string, error) {
+	keys, err := store.Keys(ctx, s.Store, tickPrefix(name))
 	return slices.DeleteFunc(keys, func(key string) bool {
-		_, err := time.Parse(tickLayout, strings.TrimSuffix(path.Base(key), ".json"))
+		_, err := time.Parse(TickLayout, strings.TrimSuffix(path.Base(key), ".json"))
 		return err != nil
 	}), err
 }
 
-func (s *scheduler) sweep(ctx context.Context, name string) error {
+// Sweep removes the oldest ticks of a schedule over MaxTicks.
+func (s *Scheduler) Sweep(ctx context.Context, name string) error {
 	keys, err := s.keys(ctx, name)
 	if err != nil {
 		return err
 	}
-	return store.Remove(ctx, s.store, keys[:max(0, len(keys)-maxTicks)]...)
+	return store.Remove(ctx, s.Store, keys[:max(0, len(keys)-MaxTicks)]...)
 }
 
 // Schedule starts a job's runs by a cron expression.
@@ -406,21 +416,22 @@ type Schedule struct {
 	Options  map[string]any `yaml:"options" json:"options,omitempty"`   // as in the request that starts a run
 
 	values map[string]string // Options as text
-	flags  []string
+	Flags  []string
 	zone   *time.Location
 	ticks  cron
 }
 
-func (s *Schedule) check(known jobList) error {
+// Check reads the definition, and refuses a wrong one.
+func (s *Schedule) Check(jobs known.Jobs) error {
 	if !namePattern.MatchString(s.Name) {
 		return errors.New("its name must be at most 64 lower-case letters, digits, _ and -, the first a letter or a digit")
 	}
-	j, ok := known.named(s.Job)
+	j, ok := jobs.Named(s.Job)
 	if !ok {
-		return fmt.Errorf("there is no job %q; use %s", s.Job, known.or())
+		return fmt.Errorf("there is no job %q; use %s", s.Job, jobs.Or())
 	}
 	var err error
-	if s.zone, err = zone(s.TimeZone); err != nil {
+	if s.zone, err = known.Zone(s.TimeZone); err != nil {
 		return err
 	}
 	if s.ticks, err = parseCron(s.Cron, s.zone, time.Now()); err != nil {
@@ -428,19 +439,19 @@ func (s *Schedule) check(known jobList) error {
 	}
 	s.values = map[string]string{}
 	for name, v := range s.Options {
-		if _, ok := j.field(name); !ok {
-			return fmt.Errorf("unknown option %q; options of %s: %s", name, j.Name, j.fieldNames())
+		if _, ok := j.Field(name); !ok {
+			return fmt.Errorf("unknown option %q; options of %s: %s", name, j.Name, j.FieldNames())
 		}
-		if s.values[name], err = scalar(v); err != nil {
+		if s.values[name], err = known.Scalar(v); err != nil {
 			return fmt.Errorf("option %s %w", name, err)
 		}
 	}
-	s.flags, err = j.flagsOf(s.values)
+	s.Flags, err = j.FlagsOf(s.values)
 	return err
 }
 
-// next is the schedule's first tick after a time.
-func (s *Schedule) next(after time.Time) (time.Time, error) {
+// Next is the schedule's first tick after a time.
+func (s *Schedule) Next(after time.Time) (time.Time, error) {
 	return s.ticks.next(after)
 }
 

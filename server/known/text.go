@@ -1,4 +1,4 @@
-package server
+package known
 
 import (
 	"cmp"
@@ -14,19 +14,20 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-var english = message.NewPrinter(language.English)
+// English prints numbers with commas.
+var English = message.NewPrinter(language.English)
 
-// formatSeconds writes seconds like 1m30s.
-func formatSeconds(s float64) string {
+// FormatSeconds writes seconds like 1m30s.
+func FormatSeconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	return d.Round(cmp.Or(map[bool]time.Duration{true: 100 * time.Millisecond}[d < time.Minute], time.Second)).String()
 }
 
-// formatCount writes 1234567 as 1,234,567.
-func formatCount(n int64) string { return english.Sprintf("%d", n) }
+// FormatCount writes 1234567 as 1,234,567.
+func FormatCount(n int64) string { return English.Sprintf("%d", n) }
 
-// formatBytes writes bytes in a suitable unit.
-func formatBytes(n int64) string {
+// FormatBytes writes bytes in a suitable unit.
+func FormatBytes(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
 	}
@@ -39,7 +40,8 @@ func formatBytes(n int64) string {
 	return fmt.Sprintf("%.1f TiB", f/1024)
 }
 
-func total(c ledger.Counts) int64 {
+// Total is the sum of counts.
+func Total(c ledger.Counts) int64 {
 	n := int64(0)
 	for _, k := range c {
 		n += k
@@ -47,11 +49,11 @@ func total(c ledger.Counts) int64 {
 	return n
 }
 
-// words writes a name like domains_collected with spaces.
-func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+// Words writes a name like domains_collected with spaces.
+func Words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-// scalar is the text of a YAML scalar.
-func scalar(v any) (string, error) {
+// Scalar is the text of a YAML scalar.
+func Scalar(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
 		return v, nil
@@ -63,7 +65,8 @@ func scalar(v any) (string, error) {
 	return "", errors.New("must be a single value")
 }
 
-func zone(name string) (*time.Location, error) {
+// Zone is the time zone of an IANA name; "" is UTC. The error is for a person.
+func Zone(name string) (*time.Location, error) {
 	z, err := time.LoadLocation(name)
 	if err != nil {
 		return nil, fmt.Errorf("timezone %q is unknown; use a name such as Asia/Seoul", name)
@@ -71,5 +74,5 @@ func zone(name string) (*time.Location, error) {
 	return z, nil
 }
 
-// maxObject is how many bytes are read of one of the server's own objects.
-const maxObject = 16 << 20
+// MaxObject is how many bytes are read of one of the server's own objects.
+const MaxObject = 16 << 20

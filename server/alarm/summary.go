@@ -1,4 +1,4 @@
-package server
+package alarm
 
 import (
 	"cmp"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 const summariesPrefix = "reports/"
@@ -70,12 +72,12 @@ func periods(now time.Time, zone *time.Location) []period {
 	return out
 }
 
-// summaries are the reports of days and weeks.
-type summaries struct {
-	store store.Store
-	zone  *time.Location
-	post  func(text string, now time.Time)
-	jobs  jobList
+// Summaries are the reports of days and weeks.
+type Summaries struct {
+	Store store.Store
+	Zone  *time.Location
+	Post  func(text string, now time.Time)
+	Jobs  known.Jobs
 
 	mu    sync.Mutex
 	byKey map[string]Summary
@@ -83,8 +85,8 @@ type summaries struct {
 	read  bool
 }
 
-// all are the summaries, newest first.
-func (s *summaries) all() []Summary {
+// All are the summaries, newest first.
+func (s *Summaries) All() []Summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := slices.Collect(maps.Values(s.byKey))
@@ -97,18 +99,18 @@ func (s *summaries) all() []Summary {
 // keptSummaries is how many summaries of each kind are read from the store.
 const keptSummaries = 60
 
-// load reads the newest summaries.
-func (s *summaries) load(ctx context.Context) error {
+// Load reads the newest summaries.
+func (s *Summaries) Load(ctx context.Context) error {
 	found := map[string]Summary{}
 	for _, kind := range []string{"daily", "weekly"} {
-		keys, err := store.Keys(ctx, s.store, summariesPrefix+kind+"/")
+		keys, err := store.Keys(ctx, s.Store, summariesPrefix+kind+"/")
 		if err != nil {
 			return err
 		}
 		keys = slices.DeleteFunc(keys, func(key string) bool { return path.Ext(key) != ".json" })
 		for _, key := range keys[max(0, len(keys)-keptSummaries):] {
 			var sum Summary
-			if err := store.ReadJSON(ctx, s.store, key, maxObject, &sum); err != nil {
+			if err := store.ReadJSON(ctx, s.Store, key, known.MaxObject, &sum); err != nil {
 				return err
 			}
 			found[key] = sum
@@ -120,9 +122,9 @@ func (s *summaries) load(ctx context.Context) error {
 	return nil
 }
 
-// tick writes the summaries that are due and missing. The server that creates a
+// Tick writes the summaries that are due and missing. The server that creates a
 // summary posts it to the webhook.
-func (s *summaries) tick(ctx context.Context, runs []*entry, now time.Time) (changed bool, err error) {
+func (s *Summaries) Tick(ctx context.Context, all []*runs.Entry, now time.Time) (changed bool, err error) {
 	s.mu.Lock()
 	soon, read := now.Before(s.until), s.read
 	s.mu.Unlock()
@@ -130,46 +132,46 @@ func (s *summaries) tick(ctx context.Context, runs []*entry, now time.Time) (cha
 		return false, nil
 	}
 	if !read {
-		if err := s.load(ctx); err != nil {
+		if err := s.Load(ctx); err != nil {
 			return false, err
 		}
 		changed = true
 	}
-	for _, p := range periods(now, s.zone) {
+	for _, p := range periods(now, s.Zone) {
 		s.mu.Lock()
 		_, there := s.byKey[p.key()]
 		s.mu.Unlock()
 		if there {
 			continue
 		}
-		sum := summarize(p, runs)
-		err := store.CreateJSON(ctx, s.store, p.key(), sum)
+		sum := summarize(p, all)
+		err := store.CreateJSON(ctx, s.Store, p.key(), sum)
 		switch {
 		case errors.Is(err, store.ErrExist):
-			if err := store.ReadJSON(ctx, s.store, p.key(), maxObject, &sum); err != nil {
+			if err := store.ReadJSON(ctx, s.Store, p.key(), known.MaxObject, &sum); err != nil {
 				return changed, err
 			}
 		case err != nil:
 			return changed, err
 		case len(sum.Jobs) > 0: // no message for a day without runs
-			s.post(sum.Text(s.jobs), now)
+			s.Post(sum.Text(s.Jobs), now)
 		}
 		s.mu.Lock()
 		s.byKey[p.key()] = sum
 		s.mu.Unlock()
 		changed = true
 	}
-	local := now.In(s.zone)
+	local := now.In(s.Zone)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until = time.Date(local.Year(), local.Month(), local.Day()+1, 0, 1, 0, 0, s.zone) // a run that ends at midnight is on the board by then
+	s.until = time.Date(local.Year(), local.Month(), local.Day()+1, 0, 1, 0, 0, s.Zone) // a run that ends at midnight is on the board by then
 	return changed, nil
 }
 
-func summarize(p period, runs []*entry) Summary {
+func summarize(p period, all []*runs.Entry) Summary {
 	sum := Summary{Kind: p.kind, Name: p.name, From: p.from.UTC(), To: p.to.UTC(), Jobs: map[string]JobSummary{}}
 	tallies := map[string]*ledger.Tally{}
-	for _, e := range runs {
+	for _, e := range all {
 		at := e.Run.FinishedAt
 		if e.Broken || e.Active() || at.Before(p.from) || !at.Before(p.to) {
 			continue
@@ -193,21 +195,21 @@ func summarize(p period, runs []*entry) Summary {
 }
 
 // Text is the summary as a message.
-func (s Summary) Text(known jobList) string {
+func (s Summary) Text(jobs known.Jobs) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[REPORT] %s %s", s.Kind, s.Name)
 	for _, name := range slices.Sorted(maps.Keys(s.Jobs)) {
 		j := s.Jobs[name]
-		what, _ := known.named(name)
+		what, _ := jobs.Named(name)
 		runs := []string{}
 		for _, state := range slices.Sorted(maps.Keys(j.Runs)) {
 			runs = append(runs, fmt.Sprintf("%d %s", j.Runs[state], state))
 		}
-		fmt.Fprintf(&b, "\n%s: runs %s; %s %d", name, strings.Join(runs, ", "), words(what.Done), j.Counts[what.Done])
+		fmt.Fprintf(&b, "\n%s: runs %s; %s %d", name, strings.Join(runs, ", "), known.Words(what.Done), j.Counts[what.Done])
 		if what.Failed != "" {
-			fmt.Fprintf(&b, ", %s %d", words(what.Failed), j.Counts[what.Failed])
+			fmt.Fprintf(&b, ", %s %d", known.Words(what.Failed), j.Counts[what.Failed])
 		}
-		fmt.Fprintf(&b, "; %d requests, %d dead letters", j.HTTP.Requests, total(j.DeadLetters))
+		fmt.Fprintf(&b, "; %d requests, %d dead letters", j.HTTP.Requests, known.Total(j.DeadLetters))
 	}
 	return b.String()
 }

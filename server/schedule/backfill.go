@@ -1,4 +1,4 @@
-package server
+package schedule
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 const (
@@ -48,8 +50,8 @@ type backfillDate struct {
 
 const notStarted = "not_started"
 
-// backfillView is a backfill as it is shown.
-type backfillView struct {
+// BackfillView is a backfill as it is shown.
+type BackfillView struct {
 	From   string    `json:"from"`
 	To     string    `json:"to"`
 	By     string    `json:"by"`
@@ -75,12 +77,12 @@ func (b *backfill) dates() []string {
 }
 
 // view sums up a backfill's dates.
-func (b *backfill) view(known map[string]backfillDate) *backfillView {
+func (b *backfill) view(known map[string]backfillDate) *BackfillView {
 	if b == nil {
 		return nil
 	}
 	dates := b.dates()
-	v := &backfillView{From: b.From, To: b.To, By: b.By, At: b.At, State: "working", Dates: len(dates)}
+	v := &BackfillView{From: b.From, To: b.To, By: b.By, At: b.At, State: "working", Dates: len(dates)}
 	for _, date := range dates {
 		d := known[date]
 		switch d.State {
@@ -106,74 +108,75 @@ func (b *backfill) view(known map[string]backfillDate) *backfillView {
 	return v
 }
 
-// viewOf sums up a backfill by the dates that this server knows.
-func (s *scheduler) viewOf(b *backfill) *backfillView {
+// ViewOf sums up a backfill by the dates that this server knows.
+func (s *Scheduler) ViewOf(b *backfill) *BackfillView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return b.view(s.dates[b.ID])
 }
 
-// backfill starts a backfill of a schedule.
-func (s *scheduler) backfill(ctx context.Context, name, from, to, who string, now time.Time) error {
-	if _, err := s.refresh(ctx, now); err != nil {
+// Backfill starts a backfill of a schedule.
+func (s *Scheduler) Backfill(ctx context.Context, name, from, to, who string, now time.Time) error {
+	if _, err := s.Refresh(ctx, now); err != nil {
 		return err
 	}
-	if _, err := s.named(name); err != nil {
+	if _, err := s.Named(name); err != nil {
 		return err
 	}
 	b := backfill{ID: ledger.NewRunID(now), From: from, To: to, By: who, At: now.UTC()}
 	for _, date := range []string{from, to} {
 		if _, err := time.Parse(time.DateOnly, date); err != nil {
-			return refuse("from and to: write two days as YYYY-MM-DD")
+			return known.Refuse("from and to: write two days as YYYY-MM-DD")
 		}
 	}
 	if from > to {
-		return refuse("from and to: %s is after %s", from, to)
+		return known.Refuse("from and to: %s is after %s", from, to)
 	}
 	if len(b.dates()) > maxDates {
-		return refuse("from and to: a backfill has at most %d dates", maxDates)
+		return known.Refuse("from and to: a backfill has at most %d dates", maxDates)
 	}
-	return s.edit(ctx, name, now, func(p plan, exists bool) (*keptSchedule, auditLine, error) {
-		line := auditLine{Who: who, Action: "schedule_backfill", Detail: from + " to " + to}
+	return s.edit(ctx, name, now, func(p Plan, exists bool) (*KeptSchedule, known.AuditLine, error) {
+		line := known.AuditLine{Who: who, Action: "schedule_backfill", Detail: from + " to " + to}
 		if !exists {
-			return nil, line, errNoSchedule
+			return nil, line, ErrNoSchedule
 		}
-		j, _ := s.jobs.named(p.Job)
-		if j.dateField() == "" {
-			return nil, line, conflict("the job %s has no dates, so there is nothing to backfill; run it now instead", p.Job)
+		j, _ := s.Jobs.Named(p.Job)
+		if j.DateField() == "" {
+			return nil, line, known.Conflict("the job %s has no dates, so there is nothing to backfill; run it now instead", p.Job)
 		}
 		if p.Wrong != "" {
-			return nil, line, conflict("this schedule cannot run: %s", p.Wrong)
+			return nil, line, known.Conflict("this schedule cannot run: %s", p.Wrong)
 		}
-		if p.kept.Backfill != nil {
-			known, err := s.readDates(ctx, name, p.kept.Backfill.ID)
+		if p.Kept.Backfill != nil {
+			begun, err := s.ReadDates(ctx, name, p.Kept.Backfill.ID)
 			if err != nil {
 				return nil, line, err
 			}
-			if p.kept.Backfill.view(known).State == "working" {
-				return nil, line, conflict("a backfill from %s to %s is at work; cancel it, or wait until it is done", p.kept.Backfill.From, p.kept.Backfill.To)
+			if p.Kept.Backfill.view(begun).State == "working" {
+				return nil, line, known.Conflict("a backfill from %s to %s is at work; cancel it, or wait until it is done", p.Kept.Backfill.From,
+					p.Kept.Backfill.To)
 			}
 		}
-		p.kept.Backfill = &b
-		return &p.kept, line, s.sweepBackfills(ctx, name)
+		p.Kept.Backfill = &b
+		return &p.Kept, line, s.sweepBackfills(ctx, name)
 	})
 }
 
-// cancelBackfill starts no more runs of a backfill. The one at work continues.
-func (s *scheduler) cancelBackfill(ctx context.Context, name, who string, now time.Time) error {
-	return s.edit(ctx, name, now, func(p plan, exists bool) (*keptSchedule, auditLine, error) {
-		line := auditLine{Who: who, Action: "schedule_backfill_cancel"}
+// CancelBackfill starts no more runs of a backfill. The one at work continues.
+func (s *Scheduler) CancelBackfill(ctx context.Context, name, who string, now time.Time) error {
+	return s.edit(ctx, name, now, func(p Plan, exists bool) (*KeptSchedule, known.AuditLine, error) {
+		line := known.AuditLine{Who: who, Action: "schedule_backfill_cancel"}
 		if !exists {
-			return nil, line, errNoSchedule
+			return nil, line, ErrNoSchedule
 		}
-		if p.kept.Backfill == nil {
-			return nil, line, conflict("this schedule has no backfill")
+		if p.Kept.Backfill == nil {
+			return nil, line, known.Conflict("this schedule has no backfill")
 		}
-		line.Detail = p.kept.Backfill.From + " to " + p.kept.Backfill.To
-		stopped := *p.kept.Backfill
+		line.Detail = p.Kept.Backfill.From + " to " + p.Kept.Backfill.To
+		stopped := *p.Kept.Backfill
 		stopped.Cancelled = true
-		p.kept.Backfill = &stopped
-		return &p.kept, line, nil
+		p.Kept.Backfill = &stopped
+		return &p.Kept, line, nil
 	})
 }
 
@@ -181,13 +184,13 @@ func backfillPrefix(name string) string { return "backfills/" + name + "/" }
 
 func dateKey(name, id, date string) string { return backfillPrefix(name) + id + "/" + date + ".json" }
 
-// readDates reads the dates of a backfill that were begun, by date.
-func (s *scheduler) readDates(ctx context.Context, name, id string) (map[string]backfillDate, error) {
+// ReadDates reads the dates of a backfill that were begun, by date.
+func (s *Scheduler) ReadDates(ctx context.Context, name, id string) (map[string]backfillDate, error) {
 	s.mu.Lock()
 	out := map[string]backfillDate{}
 	maps.Copy(out, s.dates[id])
 	s.mu.Unlock()
-	keys, err := store.Keys(ctx, s.store, backfillPrefix(name)+id+"/")
+	keys, err := store.Keys(ctx, s.Store, backfillPrefix(name)+id+"/")
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +200,7 @@ func (s *scheduler) readDates(ctx context.Context, name, id string) (map[string]
 			continue
 		}
 		var d backfillDate
-		if err := store.ReadJSON(ctx, s.store, key, maxObject, &d); err != nil {
+		if err := store.ReadJSON(ctx, s.Store, key, known.MaxObject, &d); err != nil {
 			return nil, err
 		}
 		out[date] = d
@@ -208,17 +211,17 @@ func (s *scheduler) readDates(ctx context.Context, name, id string) (map[string]
 	return maps.Clone(out), nil
 }
 
-// tickBackfills continues the backfills. Only the leader calls it.
-func (s *scheduler) tickBackfills(ctx context.Context, runs []*entry, now time.Time) (changed bool, err error) {
-	for _, p := range s.all() {
-		b := p.kept.Backfill
+// TickBackfills continues the backfills. Only the leader calls it.
+func (s *Scheduler) TickBackfills(ctx context.Context, all []*runs.Entry, now time.Time) (changed bool, err error) {
+	for _, p := range s.All() {
+		b := p.Kept.Backfill
 		s.mu.Lock()
 		due := b != nil && !now.Before(s.retryAt[b.ID])
 		s.mu.Unlock()
 		if !due || p.Wrong != "" {
 			continue
 		}
-		did, berr := s.continueBackfill(ctx, p, runs, now)
+		did, berr := s.continueBackfill(ctx, p, all, now)
 		changed = changed || did
 		if berr != nil {
 			err = errors.Join(err, fmt.Errorf("backfill of %s: %w", p.Name, berr))
@@ -228,24 +231,24 @@ func (s *scheduler) tickBackfills(ctx context.Context, runs []*entry, now time.T
 }
 
 // waitBackfill lets a backfill rest.
-func (s *scheduler) waitBackfill(id string, until time.Time) {
+func (s *Scheduler) waitBackfill(id string, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.retryAt[id] = until
 }
 
 // continueBackfill records the end of the run at work and starts the next one.
-func (s *scheduler) continueBackfill(ctx context.Context, p plan, runs []*entry, now time.Time) (changed bool, err error) {
-	b := p.kept.Backfill
+func (s *Scheduler) continueBackfill(ctx context.Context, p Plan, all []*runs.Entry, now time.Time) (changed bool, err error) {
+	b := p.Kept.Backfill
 	s.mu.Lock()
 	known := maps.Clone(s.dates[b.ID])
 	s.mu.Unlock()
 	if known == nil {
-		if known, err = s.readDates(ctx, p.Name, b.ID); err != nil {
+		if known, err = s.ReadDates(ctx, p.Name, b.ID); err != nil {
 			return false, err
 		}
 	}
-	busy := slices.ContainsFunc(runs, func(e *entry) bool { return e.Run.Job == p.Job && e.Active() })
+	busy := slices.ContainsFunc(all, func(e *runs.Entry) bool { return e.Run.Job == p.Job && e.Active() })
 	for _, date := range b.dates() {
 		d, begun := known[date]
 		switch {
@@ -254,14 +257,14 @@ func (s *scheduler) continueBackfill(ctx context.Context, p plan, runs []*entry,
 		case d.State != "":
 			continue
 		case begun:
-			i := slices.IndexFunc(runs, func(e *entry) bool { return e.Run.RunID == d.RunID })
+			i := slices.IndexFunc(all, func(e *runs.Entry) bool { return e.Run.RunID == d.RunID })
 			if i < 0 {
 				return changed, s.startDate(ctx, p, d, now)
 			}
-			if runs[i].Active() || runs[i].Broken {
+			if all[i].Active() || all[i].Broken {
 				return changed, nil
 			}
-			d.State, d.Error, changed = string(runs[i].Run.State), runs[i].Error(), true
+			d.State, d.Error, changed = string(all[i].Run.State), all[i].Error(), true
 			if err := s.putDate(ctx, p.Name, b.ID, d); err != nil {
 				return changed, err
 			}
@@ -274,9 +277,9 @@ func (s *scheduler) continueBackfill(ctx context.Context, p plan, runs []*entry,
 			return changed, err
 		}
 		d = backfillDate{Date: date, RunID: ledger.NewRunID(now), ClaimedAt: now.UTC(), Token: rand.Text()}
-		err := store.CreateJSON(ctx, s.store, dateKey(p.Name, b.ID, date), d)
+		err := store.CreateJSON(ctx, s.Store, dateKey(p.Name, b.ID, date), d)
 		if errors.Is(err, store.ErrExist) { // by the leader before
-			_, err = s.readDates(ctx, p.Name, b.ID)
+			_, err = s.ReadDates(ctx, p.Name, b.ID)
 			return changed, err
 		}
 		if err != nil {
@@ -290,39 +293,39 @@ func (s *scheduler) continueBackfill(ctx context.Context, p plan, runs []*entry,
 }
 
 // startDate starts the run of a claimed date, unless it has started.
-func (s *scheduler) startDate(ctx context.Context, p plan, d backfillDate, now time.Time) error {
-	s.waitBackfill(p.kept.Backfill.ID, now.Add(backfillPause))
-	j, _ := s.jobs.named(p.Job)
+func (s *Scheduler) startDate(ctx context.Context, p Plan, d backfillDate, now time.Time) error {
+	s.waitBackfill(p.Kept.Backfill.ID, now.Add(backfillPause))
+	j, _ := s.Jobs.Named(p.Job)
 	values := maps.Clone(p.values)
-	values[j.dateField()] = d.Date
-	flags, err := j.flagsOf(values)
+	values[j.DateField()] = d.Date
+	flags, err := j.FlagsOf(values)
 	if err == nil {
-		err = s.start(ctx, ledger.Run{RunID: d.RunID, Job: p.Job, StartedAt: now}, flags, "backfill of "+p.Name)
+		err = s.Start(ctx, ledger.Run{RunID: d.RunID, Job: p.Job, StartedAt: now}, flags, "backfill of "+p.Name)
 	}
-	var active *activeError
+	var active *runs.ActiveError
 	switch {
 	case err == nil:
-		s.waitBackfill(p.kept.Backfill.ID, now) // the board shows the run
+		s.waitBackfill(p.Kept.Backfill.ID, now) // the board shows the run
 		return nil
-	case errors.Is(err, errAlreadyStarted), errors.As(err, &active):
+	case errors.Is(err, runs.ErrAlreadyStarted), errors.As(err, &active):
 		return nil // looked at again later
 	case ctx.Err() != nil:
 		return err
 	}
-	s.log.Error("backfill_stopped", "schedule", p.Name, "date", d.Date, "error", ledger.Redact(err.Error()))
+	s.Log.Error("backfill_stopped", "schedule", p.Name, "date", d.Date, "error", ledger.Redact(err.Error()))
 	d.State, d.Error = notStarted, ledger.ErrorText(err)
-	return s.putDate(ctx, p.Name, p.kept.Backfill.ID, d)
+	return s.putDate(ctx, p.Name, p.Kept.Backfill.ID, d)
 }
 
-func (s *scheduler) putDate(ctx context.Context, name, id string, d backfillDate) error {
-	if err := store.WriteJSON(ctx, s.store, dateKey(name, id, d.Date), d); err != nil {
+func (s *Scheduler) putDate(ctx context.Context, name, id string, d backfillDate) error {
+	if err := store.WriteJSON(ctx, s.Store, dateKey(name, id, d.Date), d); err != nil {
 		return err
 	}
 	s.rememberDate(id, d)
 	return nil
 }
 
-func (s *scheduler) rememberDate(id string, d backfillDate) {
+func (s *Scheduler) rememberDate(id string, d backfillDate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dates[id] == nil {
@@ -332,10 +335,10 @@ func (s *scheduler) rememberDate(id string, d backfillDate) {
 }
 
 // sweepBackfills removes the dates of a schedule's backfills.
-func (s *scheduler) sweepBackfills(ctx context.Context, name string) error {
-	old, err := store.Keys(ctx, s.store, backfillPrefix(name))
+func (s *Scheduler) sweepBackfills(ctx context.Context, name string) error {
+	old, err := store.Keys(ctx, s.Store, backfillPrefix(name))
 	if err != nil {
 		return err
 	}
-	return store.Remove(ctx, s.store, old...)
+	return store.Remove(ctx, s.Store, old...)
 }

@@ -1,4 +1,4 @@
-package server
+package alarm
 
 import (
 	"context"
@@ -12,20 +12,21 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 const (
-	// maxOutbox is how many messages of one channel wait while it does not take them.
-	maxOutbox = 100
-	// giveUpAfter is how long a message is tried.
-	giveUpAfter = 24 * time.Hour
+	// MaxOutbox is how many messages of one channel wait while it does not take them.
+	MaxOutbox = 100
+	// GiveUpAfter is how long a message is tried.
+	GiveUpAfter = 24 * time.Hour
 	// maxGivenUp is how many messages that were given up are shown for each channel.
 	maxGivenUp = 20
 )
 
 // outbox has the messages of one channel.
 type outbox struct {
-	Waiting  []notice  `json:"waiting,omitempty"` // oldest first
+	Waiting  []Notice  `json:"waiting,omitempty"` // oldest first
 	Tries    int       `json:"tries,omitempty"`   // of the first, without success
 	NextAt   time.Time `json:"next_at,omitzero"`
 	Error    string    `json:"error,omitempty"` // of the last try, if it failed
@@ -41,14 +42,15 @@ type givenUp struct {
 	Error string    `json:"error"`
 }
 
-func (o *outbox) giveUp(m notice, why string, now time.Time) {
+func (o *outbox) giveUp(m Notice, why string, now time.Time) {
 	o.GivenUp = slices.Insert(o.GivenUp, 0, givenUp{now.UTC(), m.Text, why})
 	o.GivenUp = o.GivenUp[:min(len(o.GivenUp), maxGivenUp)]
 }
 
 // announce logs an alert and queues its message. The caller holds mu.
-func (a *alarm) announce(event, word string, b breach, now time.Time) {
-	a.log.Warn(event, "job", b.Job, "alert", b.Rule, "provider", b.Provider, "schedule", b.Schedule, "selection", b.Selection, "run_id", b.RunID, "text", b.Text, "silenced", b.Untold)
+func (a *Alarm) announce(event, word string, b Breach, now time.Time) {
+	a.Log.Warn(event, "job", b.Job, "alert", b.Rule, "provider", b.Provider, "schedule", b.Schedule, "selection", b.Selection, "run_id",
+		b.RunID, "text", b.Text, "silenced", b.Untold)
 	if b.Untold {
 		return
 	}
@@ -56,52 +58,52 @@ func (a *alarm) announce(event, word string, b breach, now time.Time) {
 		a.together[word] = append(told, b)
 		return
 	}
-	text := fmt.Sprintf("[%s] %s, %s: %s", word, b.Who(), words(b.Rule), strings.TrimSuffix(b.Text, "."))
+	text := fmt.Sprintf("[%s] %s, %s: %s", word, b.Who(), known.Words(b.Rule), strings.TrimSuffix(b.Text, "."))
 	if b.RunID != "" {
 		text += ". Run " + b.RunID
 	}
-	a.enqueueLocked(notice{Type: strings.ReplaceAll(event, "_", "."), Data: &b, Text: text}, now)
+	a.enqueueLocked(Notice{Type: strings.ReplaceAll(event, "_", "."), Data: &b, Text: text}, now)
 }
 
 // enqueueLocked queues a message for every channel. The caller holds mu.
-func (a *alarm) enqueueLocked(m notice, now time.Time) {
+func (a *Alarm) enqueueLocked(m Notice, now time.Time) {
 	m.ID, m.At = rand.Text(), now.UTC()
-	for _, c := range a.channels {
-		o := a.outbox(c.name)
+	for _, c := range a.Channels {
+		o := a.outbox(c.Name)
 		o.Waiting, a.dirty = append(o.Waiting, m), true
-		for len(o.Waiting) > maxOutbox {
-			a.log.Error("alert_given_up", "channel", c.name, "id", o.Waiting[0].ID, "error", "too many messages wait")
+		for len(o.Waiting) > MaxOutbox {
+			a.Log.Error("alert_given_up", "channel", c.Name, "id", o.Waiting[0].ID, "error", "too many messages wait")
 			o.giveUp(o.Waiting[0], "too many messages waited", now)
 			o.Waiting = o.Waiting[1:]
 		}
 	}
 }
 
-// enqueue queues a report for every channel.
-func (a *alarm) enqueue(text string, now time.Time) {
+// Enqueue queues a report for every channel.
+func (a *Alarm) Enqueue(text string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.enqueueLocked(notice{Type: "report", Text: text}, now)
+	a.enqueueLocked(Notice{Type: "report", Text: text}, now)
 }
 
 // outbox is a channel's outbox. The caller holds mu.
-func (a *alarm) outbox(name string) *outbox {
-	if a.state.Channels == nil {
-		a.state.Channels = map[string]*outbox{}
+func (a *Alarm) outbox(name string) *outbox {
+	if a.State.Channels == nil {
+		a.State.Channels = map[string]*outbox{}
 	}
-	if a.state.Channels[name] == nil {
-		a.state.Channels[name] = &outbox{}
+	if a.State.Channels[name] == nil {
+		a.State.Channels[name] = &outbox{}
 	}
-	return a.state.Channels[name]
+	return a.State.Channels[name]
 }
 
-func (a *alarm) save(ctx context.Context) error {
+func (a *Alarm) save(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.dirty {
 		return nil
 	}
-	if err := store.WriteJSON(ctx, a.store, alertsKey, a.state); err != nil {
+	if err := store.WriteJSON(ctx, a.Store, AlertsKey, a.State); err != nil {
 		return err
 	}
 	a.dirty = false
@@ -110,14 +112,14 @@ func (a *alarm) save(ctx context.Context) error {
 
 // send sends the messages that wait, all channels at once and each channel's in
 // order.
-func (a *alarm) send(ctx context.Context, now time.Time) (changed bool, err error) {
+func (a *Alarm) send(ctx context.Context, now time.Time) (changed bool, err error) {
 	within, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	errs, sent := make([]error, len(a.channels)), make([]bool, len(a.channels))
+	errs, sent := make([]error, len(a.Channels)), make([]bool, len(a.Channels))
 	var all sync.WaitGroup
-	for i, c := range a.channels {
+	for i, c := range a.Channels {
 		a.mu.Lock()
-		o := a.outbox(c.name)
+		o := a.outbox(c.Name)
 		due := len(o.Waiting) > 0 && !now.Before(o.NextAt)
 		a.mu.Unlock()
 		if due {
@@ -132,16 +134,16 @@ func (a *alarm) send(ctx context.Context, now time.Time) (changed bool, err erro
 // sendTo sends what waits for one channel until a message is not taken. The state is
 // saved after each message, so that a restart neither loses nor repeats one; ctx is
 // for that, within for sending.
-func (a *alarm) sendTo(ctx, within context.Context, c channel, now time.Time) error {
+func (a *Alarm) sendTo(ctx, within context.Context, c Channel, now time.Time) error {
 	a.mu.Lock()
-	o := a.outbox(c.name)
+	o := a.outbox(c.Name)
 	waiting := slices.Clone(o.Waiting)
 	a.mu.Unlock()
 	for _, m := range waiting {
 		if within.Err() != nil {
 			return nil // the next tick sends the rest
 		}
-		err := c.send(within, m, now)
+		err := c.Send(within, m, now)
 		if ctx.Err() != nil && err != nil {
 			return nil // the server ends; the next one sends it
 		}
@@ -151,17 +153,17 @@ func (a *alarm) sendTo(ctx, within context.Context, c channel, now time.Time) er
 		switch {
 		case err == nil:
 			o.Tries, o.Error, o.NextAt, o.SentAt, o.Waiting = 0, "", time.Time{}, now.UTC(), o.Waiting[1:]
-			a.count(c.name, "sent")
-		case errors.As(err, &refused), now.Sub(m.At) >= giveUpAfter:
+			a.Count(c.Name, "sent")
+		case errors.As(err, &refused), now.Sub(m.At) >= GiveUpAfter:
 			o.Tries, o.Error, o.NextAt, o.FailedAt, o.Waiting = 0, ledger.ErrorText(err), time.Time{}, now.UTC(), o.Waiting[1:]
 			o.giveUp(m, o.Error, now)
-			a.count(c.name, "given_up")
-			a.log.Error("alert_given_up", "channel", c.name, "id", m.ID, "error", o.Error)
+			a.Count(c.Name, "given_up")
+			a.Log.Error("alert_given_up", "channel", c.Name, "id", m.ID, "error", o.Error)
 		default:
 			o.Tries, o.Error, o.FailedAt = o.Tries+1, ledger.ErrorText(err), now.UTC()
 			o.NextAt = now.Add(min(5*time.Minute, time.Second<<min(o.Tries, 9))).UTC()
-			a.count(c.name, "failed")
-			a.log.Warn("webhook_failed", "channel", c.name, "try", o.Tries, "again_at", o.NextAt, "error", o.Error)
+			a.Count(c.Name, "failed")
+			a.Log.Warn("webhook_failed", "channel", c.Name, "try", o.Tries, "again_at", o.NextAt, "error", o.Error)
 		}
 		tried := o.Tries > 0
 		a.mu.Unlock()
@@ -172,8 +174,8 @@ func (a *alarm) sendTo(ctx, within context.Context, c channel, now time.Time) er
 	return nil
 }
 
-// channelRow is the state of a channel.
-type channelRow struct {
+// ChannelRow is the state of a channel.
+type ChannelRow struct {
 	Name     string     `json:"name"`
 	Waiting  int        `json:"waiting"`
 	Error    string     `json:"error,omitempty"` // of the last try, if it failed
@@ -183,20 +185,20 @@ type channelRow struct {
 	GivenUp  []givenUp  `json:"given_up"`
 }
 
-// rows are the channels as they were when this server read or wrote them last.
-func (a *alarm) rows() []channelRow {
+// Rows are the channels as they were when this server read or wrote them last.
+func (a *Alarm) Rows() []ChannelRow {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := []channelRow{}
+	out := []ChannelRow{}
 	at := func(t time.Time) *time.Time {
 		if t.IsZero() {
 			return nil
 		}
 		return &t
 	}
-	for _, c := range a.channels {
-		o := a.outbox(c.name)
-		row := channelRow{c.name, len(o.Waiting), o.Error, nil, at(o.SentAt), at(o.FailedAt), slices.Clone(o.GivenUp)}
+	for _, c := range a.Channels {
+		o := a.outbox(c.Name)
+		row := ChannelRow{c.Name, len(o.Waiting), o.Error, nil, at(o.SentAt), at(o.FailedAt), slices.Clone(o.GivenUp)}
 		if row.GivenUp == nil {
 			row.GivenUp = []givenUp{}
 		}

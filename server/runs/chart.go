@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 // A chart is an SVG picture in the page; no script draws it. Its colours are classes
@@ -58,7 +59,8 @@ func short(v float64) string {
 
 // frame begins a chart with its axis from 0 to top.
 func frame(b *strings.Builder, label string, top float64) {
-	fmt.Fprintf(b, `<svg class="chart" viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight, template.HTMLEscapeString(label))
+	fmt.Fprintf(b, `<svg class="chart" viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight,
+		template.HTMLEscapeString(label))
 	for i := range 5 {
 		v := top * float64(i) / 4
 		y := chartHeight - marginBottom - (chartHeight-marginTop-marginBottom)*float64(i)/4
@@ -67,27 +69,28 @@ func frame(b *strings.Builder, label string, top float64) {
 	}
 }
 
-// point is a value at a time.
-type point struct {
-	at time.Time
-	v  float64
+// Point is a value at a time.
+type Point struct {
+	At time.Time
+	V  float64
 }
 
-// lineChart draws values over time; unit goes into its label.
-func lineChart(title, unit, class string, points []point) template.HTML {
+// LineChart draws values over time; unit goes into its label.
+func LineChart(title, unit, class string, points []Point) template.HTML {
 	if len(points) < 2 {
 		return ""
 	}
-	most := slices.MaxFunc(points, func(a, b point) int { return cmp.Compare(a.v, b.v) }).v
+	most := slices.MaxFunc(points, func(a, b Point) int { return cmp.Compare(a.V, b.V) }).V
 	top := niceTop(most)
-	first, last := points[0].at, points[len(points)-1].at
+	first, last := points[0].At, points[len(points)-1].At
 	span := max(last.Sub(first).Seconds(), 1)
 	var b strings.Builder
-	frame(&b, fmt.Sprintf("%s: from %s to %s %s, at most %s", title, short(points[0].v), short(points[len(points)-1].v), unit, short(most)), top)
+	frame(&b, fmt.Sprintf("%s: from %s to %s %s, at most %s", title, short(points[0].V), short(points[len(points)-1].V), unit, short(most)),
+		top)
 	var path strings.Builder
 	for i, p := range points {
-		x := marginLeft + (chartWidth-marginLeft-marginRight)*p.at.Sub(first).Seconds()/span
-		y := chartHeight - marginBottom - (chartHeight-marginTop-marginBottom)*p.v/top
+		x := marginLeft + (chartWidth-marginLeft-marginRight)*p.At.Sub(first).Seconds()/span
+		y := chartHeight - marginBottom - (chartHeight-marginTop-marginBottom)*p.V/top
 		verb := "L"
 		if i == 0 {
 			verb = "M"
@@ -102,41 +105,42 @@ func lineChart(title, unit, class string, points []point) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // made of numbers and an escaped label
 }
 
-// rates are the differences of a run's samples, a second.
-func rates(samples []sample, of func(sample) int64) []point {
-	var out []point
+// Rates are the differences of a run's samples, a second.
+func Rates(samples []Sample, of func(Sample) int64) []Point {
+	var out []Point
 	if len(samples) > 0 {
-		out = append(out, point{at: samples[0].At})
+		out = append(out, Point{At: samples[0].At})
 	}
 	for i := 1; i < len(samples); i++ {
 		if dt := samples[i].At.Sub(samples[i-1].At).Seconds(); dt > 0 {
-			out = append(out, point{samples[i].At, max(0, float64(of(samples[i])-of(samples[i-1]))) / dt})
+			out = append(out, Point{samples[i].At, max(0, float64(of(samples[i])-of(samples[i-1]))) / dt})
 		}
 	}
 	return out
 }
 
-// column is one run in a chart of runs.
-type column struct {
-	label string
-	parts []part
+// Column is one run in a chart of runs.
+type Column struct {
+	Label string
+	Parts []Part
 }
 
-type part struct {
-	class string
-	v     float64
+// Part is a piece of a column.
+type Part struct {
+	Class string
+	V     float64
 }
 
-// columnChart draws stacked columns, one a run, oldest first.
-func columnChart(title string, columns []column) template.HTML {
+// ColumnChart draws stacked columns, one a run, oldest first.
+func ColumnChart(title string, columns []Column) template.HTML {
 	if len(columns) == 0 {
 		return ""
 	}
 	most := 0.0
 	for _, c := range columns {
 		sum := 0.0
-		for _, p := range c.parts {
-			sum += p.v
+		for _, p := range c.Parts {
+			sum += p.V
 		}
 		most = max(most, sum)
 	}
@@ -148,22 +152,24 @@ func columnChart(title string, columns []column) template.HTML {
 	for i, c := range columns {
 		y := chartHeight - marginBottom
 		x := marginLeft + width*float64(i) + width*0.12
-		for _, p := range c.parts {
-			h := p.v * scale
+		for _, p := range c.Parts {
+			h := p.V * scale
 			y -= h
-			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>`, p.class, x, y, width*0.76, h, template.HTMLEscapeString(c.label))
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>`, p.Class, x, y, width*0.76, h,
+				template.HTMLEscapeString(c.Label))
 		}
 	}
-	fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g">%s</text>`, marginLeft, chartHeight-8, template.HTMLEscapeString(columns[0].label))
+	fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g">%s</text>`, marginLeft, chartHeight-8, template.HTMLEscapeString(columns[0].Label))
 	if n := len(columns); n > 4 { // with fewer columns the two labels would overlap
-		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="end">%s</text>`, marginLeft+width*float64(n), chartHeight-8, template.HTMLEscapeString(columns[n-1].label))
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="end">%s</text>`, marginLeft+width*float64(n), chartHeight-8,
+			template.HTMLEscapeString(columns[n-1].Label))
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String()) //nolint:gosec // made of numbers and escaped labels
 }
 
-// bar is a row of a table with a bar in it.
-type bar struct {
+// Bar is a row of a table with a bar in it.
+type Bar struct {
 	Name  string
 	N     int64
 	Class string
@@ -171,26 +177,26 @@ type bar struct {
 }
 
 // Draw is the bar as SVG.
-func (b bar) Draw() template.HTML {
+func (b Bar) Draw() template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="10"/><rect class="%s" width="%.2f" height="10"/></svg>`, b.Class, b.Share)) //nolint:gosec // numbers and a class of ours
 }
 
-// bars are counts as rows, without those that are 0.
-func bars(counts ledger.Counts, class func(name string) string) []bar {
-	sum := total(counts)
-	var out []bar
+// Bars are counts as rows, without those that are 0.
+func Bars(counts ledger.Counts, class func(name string) string) []Bar {
+	sum := known.Total(counts)
+	var out []Bar
 	for name, n := range counts {
 		if n == 0 {
 			continue
 		}
-		out = append(out, bar{name, n, class(name), 100 * float64(n) / float64(max(sum, 1))})
+		out = append(out, Bar{name, n, class(name), 100 * float64(n) / float64(max(sum, 1))})
 	}
-	slices.SortFunc(out, func(a, b bar) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b Bar) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// statusClass is the colour of an HTTP status.
-func statusClass(status string) string {
+// StatusClass is the colour of an HTTP status.
+func StatusClass(status string) string {
 	switch {
 	case strings.HasPrefix(status, "2"):
 		return "good"

@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// workerRow is a process of a run.
-type workerRow struct {
+// WorkerRow is a process of a run.
+type WorkerRow struct {
 	Name     string
 	Lanes    int       // at work
 	At       time.Time // its last heartbeat; zero if it never said that it is alive
@@ -27,28 +27,28 @@ const maxSilence = 30 * time.Second
 // all lines.
 const maxWarnings = 50
 
-// warningKind are the warnings or errors of one kind.
-type warningKind struct {
+// WarningKind are the warnings or errors of one kind.
+type WarningKind struct {
 	logLine     // the newest
 	N       int // how many the processes have kept
 }
 
 // kindsOf groups lines, which have the newest first. Errors come before warnings.
-func kindsOf(lines []logLine) (kinds []warningKind) {
+func kindsOf(lines []logLine) (kinds []WarningKind) {
 	for _, l := range lines {
-		i := slices.IndexFunc(kinds, func(k warningKind) bool { return k.Event == l.Event && k.Level == l.Level })
+		i := slices.IndexFunc(kinds, func(k WarningKind) bool { return k.Event == l.Event && k.Level == l.Level })
 		if i < 0 {
 			i = len(kinds)
-			kinds = append(kinds, warningKind{logLine: l})
+			kinds = append(kinds, WarningKind{logLine: l})
 		}
 		kinds[i].N++
 	}
-	slices.SortStableFunc(kinds, func(a, b warningKind) int { return cmp.Compare(a.Level, b.Level) })
+	slices.SortStableFunc(kinds, func(a, b WarningKind) int { return cmp.Compare(a.Level, b.Level) })
 	return kinds[:min(len(kinds), maxWarnings)]
 }
 
-// workersOf returns a run's processes, and their warnings and errors by kind.
-func workersOf(ctx context.Context, s store.Store, e *entry, now time.Time) (rows []workerRow, kinds []warningKind, err error) {
+// WorkersOf returns a run's processes, and their warnings and errors by kind.
+func WorkersOf(ctx context.Context, s store.Store, e *Entry, now time.Time) (rows []WorkerRow, kinds []WarningKind, err error) {
 	logs, err := ledger.ReadWorkers(ctx, s, e.Run.RunID)
 	if err != nil {
 		return nil, nil, err
@@ -58,10 +58,10 @@ func workersOf(ctx context.Context, s store.Store, e *entry, now time.Time) (row
 		return nil, nil, err
 	}
 	var lines []logLine
-	named := map[string]*workerRow{}
-	at := func(name string) *workerRow {
+	named := map[string]*WorkerRow{}
+	at := func(name string) *WorkerRow {
 		if named[name] == nil {
-			named[name] = &workerRow{Name: name}
+			named[name] = &WorkerRow{Name: name}
 		}
 		return named[name]
 	}
@@ -78,7 +78,7 @@ func workersOf(ctx context.Context, s store.Store, e *entry, now time.Time) (row
 	for _, w := range named {
 		rows = append(rows, *w)
 	}
-	slices.SortFunc(rows, func(a, b workerRow) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(rows, func(a, b WorkerRow) int { return cmp.Compare(a.Name, b.Name) })
 	newestFirst(lines)
 	return rows, kindsOf(lines), nil
 }

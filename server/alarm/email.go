@@ -1,4 +1,4 @@
-package server
+package alarm
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"net/smtp"
 	"strings"
 	"time"
+
+	"github.com/newsfork/seed-engine/server/known"
 )
 
 // Email says how alerts are sent by e-mail. The password is in the environment.
@@ -43,7 +45,8 @@ func (e Email) addresses() (from string, to []string, err error) {
 	return from, to, nil
 }
 
-func (e Email) check() error {
+// Check refuses wrong settings.
+func (e Email) Check() error {
 	if e.Server == "" {
 		if e.From != "" || len(e.To) > 0 || e.Username != "" || e.TLS != "" {
 			return errors.New("server is missing; write host:port, such as smtp.example.org:587")
@@ -65,39 +68,40 @@ func (e Email) check() error {
 	return err
 }
 
-// mailer sends messages by e-mail.
-type mailer struct {
+// Mailer sends messages by e-mail.
+type Mailer struct {
 	Email
 	host     string
 	from     string
 	to       []string
 	password string
-	tls      *tls.Config
+	Security *tls.Config
 }
 
-func newMailer(e Email, password string) (*mailer, error) {
+// NewMailer returns a channel to a mail server. Username and password belong together.
+func NewMailer(e Email, password string) (*Mailer, error) {
 	if (e.Username != "") != (password != "") {
-		return nil, fmt.Errorf("email: username and %s belong together; set both or neither", SMTPPasswordVariable)
+		return nil, fmt.Errorf("email: username and %s belong together; set both or neither", known.SMTPPasswordVariable)
 	}
 	host, _, err := net.SplitHostPort(e.Server)
 	if err != nil {
 		return nil, fmt.Errorf("email: server: %w", err)
 	}
-	m := &mailer{Email: e, host: host, password: password, tls: &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}}
+	m := &Mailer{Email: e, host: host, password: password, Security: &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}}
 	m.from, m.to, err = e.addresses()
 	return m, err
 }
 
-// send sends one message. A second try has the same Message-ID, so that mail programs
+// Send sends one message. A second try has the same Message-ID, so that mail programs
 // can show one of two.
-func (m *mailer) send(ctx context.Context, msg notice, _ time.Time) error {
+func (m *Mailer) Send(ctx context.Context, msg Notice, _ time.Time) error {
 	if err := m.deliver(ctx, msg); err != nil {
 		return fmt.Errorf("sending an e-mail: %w", err)
 	}
 	return nil
 }
 
-func (m *mailer) deliver(ctx context.Context, msg notice) (err error) {
+func (m *Mailer) deliver(ctx context.Context, msg Notice) (err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", m.Server)
 	if err != nil {
 		return err
@@ -108,7 +112,7 @@ func (m *mailer) deliver(ctx context.Context, msg notice) (err error) {
 		}
 	}
 	if m.TLS == "implicit" {
-		conn = tls.Client(conn, m.tls)
+		conn = tls.Client(conn, m.Security)
 	}
 	c, err := smtp.NewClient(conn, m.host)
 	if err != nil {
@@ -123,7 +127,7 @@ func (m *mailer) deliver(ctx context.Context, msg notice) (err error) {
 		if ok, _ := c.Extension("STARTTLS"); !ok {
 			return errors.New("the mail server does not offer STARTTLS; set tls: implicit, or tls: none if the way to it is safe")
 		}
-		if err := c.StartTLS(m.tls); err != nil {
+		if err := c.StartTLS(m.Security); err != nil {
 			return err
 		}
 	}
@@ -162,7 +166,7 @@ func (m *mailer) deliver(ctx context.Context, msg notice) (err error) {
 const maxSubject = 120
 
 // text is the message as RFC 5322 wants it.
-func (m *mailer) text(msg notice) ([]byte, error) {
+func (m *Mailer) text(msg Notice) ([]byte, error) {
 	subject, _, _ := strings.Cut(msg.Text, "\n")
 	if r := []rune(subject); len(r) > maxSubject {
 		subject = string(r[:maxSubject]) + "…"

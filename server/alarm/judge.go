@@ -1,4 +1,4 @@
-package server
+package alarm
 
 import (
 	"cmp"
@@ -11,10 +11,11 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
+	"github.com/newsfork/seed-engine/server/known"
 )
 
-// breach is an alert that is raised.
-type breach struct {
+// Breach is an alert that is raised.
+type Breach struct {
 	Job      string `json:"job"`
 	Rule     string `json:"rule"`
 	Provider string `json:"provider,omitempty"`
@@ -28,7 +29,7 @@ type breach struct {
 }
 
 // key identifies an alert: runs of a schedule share theirs, and so do other runs of one selection.
-func (b breach) key() string {
+func (b Breach) key() string {
 	key := strings.Join([]string{b.Job, b.Rule, b.Provider}, "/")
 	switch {
 	case b.Schedule != "":
@@ -40,7 +41,7 @@ func (b breach) key() string {
 }
 
 // Who is what the alert is about, for people.
-func (b breach) Who() string {
+func (b Breach) Who() string {
 	who := b.Job
 	if b.Provider != "" {
 		who += " / " + b.Provider
@@ -60,10 +61,10 @@ func (b breach) Who() string {
 }
 
 // Named is the name by which a silence covers the alert.
-func (b breach) Named() string { return cmp.Or(b.Provider, b.Schedule) }
+func (b Breach) Named() string { return cmp.Or(b.Provider, b.Schedule) }
 
 // covers reports whether a run of the selection did the work that an alert is about.
-func covers(selection string, b breach) bool {
+func covers(selection string, b Breach) bool {
 	wide, _ := url.ParseQuery(selection) // selection wrote both
 	narrow, _ := url.ParseQuery(b.Selection)
 	for name, chosen := range wide {
@@ -80,19 +81,19 @@ func covers(selection string, b breach) bool {
 
 // finding is a rule that was checked, and whether it is broken.
 type finding struct {
-	breach
-	broken bool
+	Breach
+	Broken bool
 }
 
 // noComplaint is the text of a finding that ends a quality alert.
 const noComplaint = "nothing is wrong any more"
 
-// judge checks a run: its end, its figures against the job's thresholds, and what its
+// Judge checks a run: its end, its figures against the job's thresholds, and what its
 // report says about its providers.
-func judge(j job, limits alert.Thresholds, r ledger.Report) []finding {
+func Judge(j known.Job, limits alert.Thresholds, r ledger.Report) []finding {
 	var out []finding
 	find := func(rule, provider string, broken bool, text string) {
-		out = append(out, finding{breach{Job: j.Name, Rule: rule, Provider: provider, RunID: r.RunID, Text: text}, broken})
+		out = append(out, finding{Breach{Job: j.Name, Rule: rule, Provider: provider, RunID: r.RunID, Text: text}, broken})
 	}
 	switch r.State {
 	case ledger.Failed, ledger.Interrupted:
@@ -107,7 +108,7 @@ func judge(j job, limits alert.Thresholds, r ledger.Report) []finding {
 	if r.State.Over() {
 		judgeReport(r, find)
 	}
-	failed, of := j.failures(r)
+	failed, of := j.Failures(r)
 	figures := limits.JudgeRun(r, failed, of)
 	if r.State == ledger.Done {
 		for _, row := range ledger.Rows[alert.Row](r) {

@@ -4,6 +4,7 @@
 package estimate
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,31 +49,25 @@ type Price struct {
 }
 
 // at returns the calls of one of the three figures.
-func (c Calls) at(of func(Range) float64) price.Calls {
+func (c Calls) at(of pick) price.Calls {
 	n := func(r Range) int64 { return int64(math.Round(of(r))) }
 	return price.Calls{Reads: n(c.Reads), Lists: n(c.Lists), Writes: n(c.Writes), Deletes: n(c.Deletes)}
 }
 
 // Priced adds the price by a price list.
 func (e Estimate) Priced(l price.List) Estimate {
-	at := func(of func(Range) float64) price.Price {
-		return l.Of(e.Calls.at(of), int64(of(e.Written)), int64(of(e.Read)))
+	of := func(figure func(price.Price) float64) Range {
+		return each(func(of pick) float64 { return figure(l.Of(e.Calls.at(of), int64(of(e.Written)), int64(of(e.Read)))) })
 	}
-	e.Price = &Price{
-		List:    l,
-		Calls:   each(func(of func(Range) float64) float64 { return at(of).Calls }),
-		Storage: each(func(of func(Range) float64) float64 { return at(of).Storage }),
-		Egress:  each(func(of func(Range) float64) float64 { return at(of).Egress }),
-	}
+	e.Price = &Price{l, of(func(p price.Price) float64 { return p.Calls }), of(func(p price.Price) float64 { return p.Storage }), of(func(p price.Price) float64 { return p.Egress })}
 	return e
 }
 
 // Figures are the likely figures, as a run's report has them.
 func (e Estimate) Figures() ledger.Figures {
-	likely := func(r Range) float64 { return r.Likely }
-	f := ledger.Figures{Requests: int64(math.Round(e.Requests.Likely)), Bytes: int64(math.Round(e.Bytes.Likely)),
-		Duration: math.Round(e.Seconds.Likely*1000) / 1000, Calls: e.Calls.at(likely),
-		Written: int64(math.Round(e.Written.Likely)), Read: int64(math.Round(e.Read.Likely))}
+	n := func(r Range) int64 { return int64(math.Round(r.Likely)) }
+	f := ledger.Figures{Requests: n(e.Requests), Bytes: n(e.Bytes), Duration: math.Round(e.Seconds.Likely*1000) / 1000, Calls: e.Calls.at(likely),
+		Written: n(e.Written), Read: n(e.Read)}
 	if e.Price != nil {
 		f.Price = &price.Price{Calls: e.Price.Calls.Likely, Storage: e.Price.Storage.Likely, Egress: e.Price.Egress.Likely}
 	}
@@ -91,63 +86,49 @@ func (e Estimate) WriteJSON(w io.Writer) error {
 
 // WriteTable writes the estimate for a terminal.
 func (e Estimate) WriteTable(w io.Writer) error {
-	t := table{w: w}
-	t.line("Estimate of a run of %s. No site was asked, and nothing was written.\n", e.Job)
-	t.line("Basis: %s.\n", e.Basis)
+	var b bytes.Buffer
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format, args...) } // memory takes everything
+	row := func(label string, r Range, form func(float64) string) {
+		line("  %-28s %12s %12s %12s\n", label, form(r.Likely), form(r.Low), form(r.High))
+	}
+	line("Estimate of a run of %s. No site was asked, and nothing was written.\nBasis: %s.\n", e.Job, e.Basis)
 	if k := e.Work; k != nil {
-		t.line("\nWork\n")
-		t.number("raw files to read", k.Files)
+		line("\nWork\n")
+		number := func(label string, n int64) { line("  %-28s %12s\n", label, count(float64(n))) }
+		number("raw files to read", k.Files)
 		if k.BadFiles > 0 {
-			t.number("of these broken", k.BadFiles)
+			number("of these broken", k.BadFiles)
 		}
-		t.number("registrable domains", k.Domains)
-		t.number("of these finished", k.Finished)
-		t.number("of these to visit", k.Open)
-		t.number("results to write", k.Results)
+		number("registrable domains", k.Domains)
+		number("of these finished", k.Finished)
+		number("of these to visit", k.Open)
+		number("results to write", k.Results)
 	}
-	t.line("\n  %-28s %12s %12s %12s\n", "Cost", "likely", "from", "to")
+	line("\n  %-28s %12s %12s %12s\n", "Cost", "likely", "from", "to")
 	if e.Work != nil {
-		t.row("hosts that do not answer", e.Unreachable, count)
+		row("hosts that do not answer", e.Unreachable, count)
 	}
-	t.row("requests", e.Requests, count)
-	t.row("received", e.Bytes, size)
-	t.row("duration", e.Seconds, duration)
-	t.row("store: reads", e.Calls.Reads, count)
-	t.row("store: lists", e.Calls.Lists, count)
-	t.row("store: writes", e.Calls.Writes, count)
-	t.row("store: deletes", e.Calls.Deletes, count)
-	t.row("store: written", e.Written, size)
+	row("requests", e.Requests, count)
+	row("received", e.Bytes, size)
+	row("duration", e.Seconds, duration)
+	row("store: reads", e.Calls.Reads, count)
+	row("store: lists", e.Calls.Lists, count)
+	row("store: writes", e.Calls.Writes, count)
+	row("store: deletes", e.Calls.Deletes, count)
+	row("store: written", e.Written, size)
 	if p := e.Price; p != nil {
-		t.row("price of the store's calls", p.Calls, dollars)
-		t.row("price of a month's storage", p.Storage, dollars)
-		t.row("price of traffic *", p.Egress, dollars)
-		t.line("\nPrices: %s, as of %s (%s).\n", p.List.Name, p.List.AsOf, p.List.Source)
-		t.line("* of what the run reads from the store, if it runs outside the provider's network\n")
+		row("price of the store's calls", p.Calls, dollars)
+		row("price of a month's storage", p.Storage, dollars)
+		row("price of traffic *", p.Egress, dollars)
+		line("\nPrices: %s, as of %s (%s).\n", p.List.Name, p.List.AsOf, p.List.Source)
+		line("* of what the run reads from the store, if it runs outside the provider's network\n")
 	} else {
-		t.line("\nNo prices: this store's calls cost nothing. --prices=FILE gives it prices.\n")
+		line("\nNo prices: this store's calls cost nothing. --prices=FILE gives it prices.\n")
 	}
-	if t.err != nil {
-		return fmt.Errorf("writing the estimate: %w", t.err)
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("writing the estimate: %w", err)
 	}
 	return nil
-}
-
-// table writes lines, and remembers the first error.
-type table struct {
-	w   io.Writer
-	err error
-}
-
-func (t *table) line(format string, args ...any) {
-	if t.err == nil {
-		_, t.err = fmt.Fprintf(t.w, format, args...)
-	}
-}
-
-func (t *table) number(label string, n int64) { t.line("  %-28s %12s\n", label, count(float64(n))) }
-
-func (t *table) row(label string, r Range, form func(float64) string) {
-	t.line("  %-28s %12s %12s %12s\n", label, form(r.Likely), form(r.Low), form(r.High))
 }
 
 func count(v float64) string { return ledger.FormatCount(int64(math.Round(v))) }

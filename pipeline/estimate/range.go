@@ -1,6 +1,11 @@
 package estimate
 
-import "math"
+import (
+	"math"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store/price"
+)
 
 // Range is a figure with the bounds between which it is expected.
 type Range struct {
@@ -11,13 +16,16 @@ type Range struct {
 
 func exactly(v float64) Range { return Range{v, v, v} }
 
+// pick chooses one of a range's figures.
+type pick func(Range) float64
+
+func likely(r Range) float64 { return r.Likely }
+
 // each applies f to the three figures of ranges: the lows together, and so on. Where f
 // falls as a range rises, low and high change places.
-func each(f func(of func(Range) float64) float64) Range {
-	low := f(func(r Range) float64 { return r.Low })
-	likely := f(func(r Range) float64 { return r.Likely })
-	high := f(func(r Range) float64 { return r.High })
-	return Range{Low: min(low, likely, high), Likely: likely, High: max(low, likely, high)}
+func each(f func(of pick) float64) Range {
+	low, mid, high := f(func(r Range) float64 { return r.Low }), f(likely), f(func(r Range) float64 { return r.High })
+	return Range{Low: min(low, mid, high), Likely: mid, High: max(low, mid, high)}
 }
 
 // margin is the least distance of a range's bounds from what was measured: the next run
@@ -39,4 +47,36 @@ func ratio(a, b float64) float64 {
 		return 0
 	}
 	return a / b
+}
+
+// The figures of a run.
+const (
+	seconds = iota
+	requests
+	received
+	dead
+	reads
+	lists
+	writes
+	deletes
+	written
+	read
+	nFigures
+)
+
+type (
+	figures [nFigures]float64
+	ranges  [nFigures]Range
+)
+
+// figuresOf are the figures of a run by its report.
+func figuresOf(r ledger.Report) figures {
+	c := price.Classes(r.Store)
+	return figures{seconds: r.Duration, requests: float64(r.HTTP.Requests), received: float64(r.HTTP.Bytes), reads: float64(c.Reads), lists: float64(c.Lists),
+		writes: float64(c.Writes), deletes: float64(c.Deletes), written: float64(r.StoreBytes.Written), read: float64(r.StoreBytes.Read)}
+}
+
+func (r ranges) estimate(basis string) Estimate {
+	return Estimate{Basis: basis, Unreachable: r[dead], Requests: r[requests], Bytes: r[received], Seconds: r[seconds],
+		Calls: Calls{r[reads], r[lists], r[writes], r[deletes]}, Written: r[written], Read: r[read]}
 }

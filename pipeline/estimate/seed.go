@@ -1,11 +1,12 @@
 package estimate
 
 import (
+	"fmt"
 	"math"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/store/price"
+	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 // Work is what a run of the seed job has to do.
@@ -60,21 +61,15 @@ func assumed() Rates {
 	}
 }
 
-// scale corrects the model of a run by what earlier runs needed: their figures divided by
-// those of the model for their work.
-type scale struct {
-	Reads, Lists, Writes, Deletes, Written, Time Range
-}
-
-// unscaled is the scale for a store without earlier runs of the same layout.
-func unscaled() scale {
-	r := Range{0.8, 1, 1.3}
-	return scale{Reads: r, Lists: r, Writes: r, Deletes: r, Written: Range{0.4, 1, 3}, Time: Range{0.8, 1, 1.5}}
-}
-
-// figures are the figures of one run.
-type figures struct {
-	seconds, reads, lists, writes, deletes, written, read float64
+// unscaled multiplies the model's figures for a store without earlier runs of the same layout.
+func unscaled() (scale ranges) {
+	for i := range scale {
+		scale[i] = exactly(1)
+	}
+	calls := Range{0.8, 1, 1.3}
+	scale[reads], scale[lists], scale[writes], scale[deletes] = calls, calls, calls, calls
+	scale[written], scale[seconds] = Range{0.4, 1, 3}, Range{0.8, 1, 1.5}
+	return scale
 }
 
 // The intervals of a run's own calls: see packages lane and launch.
@@ -88,80 +83,69 @@ const (
 const documentBytes = 2_500
 
 // model computes a run's figures from its work and the rates of a visit.
-func model(w Work, s setup, of func(Range) float64, r Rates) (f figures) {
+func model(w Work, s setup, of pick, r Rates) (f figures) {
 	hosts, results := float64(w.Open), float64(w.Results)
-	requests := hosts * of(r.Requests)
+	f[requests], f[received], f[dead] = hosts*of(r.Requests), hosts*of(r.Bytes), hosts*of(r.Dead)
 	// A visit waits between its requests, so more hosts are visited than requests are in flight.
 	busy := math.Max(0, of(r.Seconds)-(of(r.Requests)-1)*s.HostDelay.Seconds())
-	f.seconds = math.Max(hosts*of(r.Seconds)/s.Visits, hosts*busy/s.Concurrency)
+	took := math.Max(hosts*of(r.Seconds)/s.Visits, hosts*busy/s.Concurrency)
 	if s.Rate > 0 {
-		f.seconds = math.Max(f.seconds, requests/s.Rate)
+		took = math.Max(took, f[requests]/s.Rate)
 	}
 	if hosts > 0 {
-		f.seconds += of(r.Longest)
+		took += of(r.Longest)
 	}
 	alive := 1 - math.Min(1, of(r.Dead))
 	evidence := of(r.Robots) + of(r.Sitemaps)
 	if s.Homepage {
 		evidence += alive
 	}
-	beats := f.seconds / (s.LeaseTTL.Seconds() / 3)
+	beats := took / (s.LeaseTTL.Seconds() / 3)
 	files, lanes := float64(w.Files), s.Lanes
-	f.reads = 3*files + f.seconds/controlEvery*s.Slots + beats + 15
-	f.lists = math.Ceil(float64(w.Listed)/1000) + math.Ceil(float64(w.Stored)/1000) + float64(w.Partitions) + beats + 8
-	f.writes = files + f.seconds/progressEvery*s.Slots + beats + 2*f.seconds/logEvery + 2*lanes + 12
-	f.deletes = 2 + lanes
+	f[seconds] = took
+	f[reads] = 3*files + took/controlEvery*s.Slots + beats + 15
+	f[lists] = math.Ceil(float64(w.Listed)/1000) + math.Ceil(float64(w.Stored)/1000) + float64(w.Partitions) + beats + 8
+	f[writes] = files + took/progressEvery*s.Slots + beats + 2*took/logEvery + 2*lanes + 12
+	f[deletes] = 2 + lanes
 	if lanes > 1 { // each has a lease of its own
-		f.reads, f.lists, f.writes = f.reads+3*lanes+beats*s.Slots, f.lists+3*lanes+beats*s.Slots, f.writes+3*lanes+beats*s.Slots
+		for _, i := range []int{reads, lists, writes} {
+			f[i] += 3*lanes + beats*s.Slots
+		}
 	}
 	body := results * (documentBytes + ratio(of(r.Bytes), 1))
 	if s.Objects {
-		f.writes += results * (2 + evidence)
-		f.written += body
+		f[writes] += results * (2 + evidence)
+		f[written] += body
 		if w.Stored == 0 {
-			f.reads += float64(w.Asked)
+			f[reads] += float64(w.Asked)
 		}
 		// Evidence of an earlier visit is removed if the site has it no more.
-		f.deletes += math.Min(results, float64(w.Asked)) * math.Max(0, 2-evidence)
+		f[deletes] += math.Min(results, float64(w.Asked)) * math.Max(0, 2-evidence)
 	}
 	if s.Packed {
 		segments := math.Max(results/10_000, body/(128<<20))
 		if hosts > 0 {
-			segments = math.Max(segments, math.Ceil(f.seconds*s.Slots/s.SegmentAge.Seconds())) + lanes
+			segments = math.Max(segments, math.Ceil(took*s.Slots/s.SegmentAge.Seconds())) + lanes
 		}
-		f.writes += 3*segments + lanes
-		f.reads += segments + lanes
-		f.lists += segments
-		f.written += 0.3 * body
+		f[writes] += 3*segments + lanes
+		f[reads] += segments + lanes
+		f[lists] += segments
+		f[written] += 0.3 * body
 	}
-	f.read = float64(w.FileBytes) + f.reads*500
+	f[read] = float64(w.FileBytes) + f[reads]*500
 	return f
 }
 
 // Seed estimates a run of the seed job.
 func Seed(w Work, past Past) Estimate {
-	s, h := setupOf(past.Option, past.Lanes, past.Slots), seedHistory(past)
-	r, k := h.Rates, h.Scale
-	of := func(pick func(figures, func(Range) float64) float64) Range {
-		return each(func(at func(Range) float64) float64 { return pick(model(w, s, at, r), at) })
+	s := setupOf(past.Option, past.Lanes, past.Slots)
+	basis, rates, scale := past.history()
+	var all ranges
+	for i := range all {
+		all[i] = each(func(of pick) float64 { return model(w, s, of, rates)[i] * of(scale[i]) })
 	}
-	e := Estimate{
-		Work: &w, Basis: h.Basis, Rates: &r,
-		Requests: each(func(at func(Range) float64) float64 { return float64(w.Open) * at(r.Requests) }),
-		Bytes:    each(func(at func(Range) float64) float64 { return float64(w.Open) * at(r.Bytes) }),
-		Unreachable: each(func(at func(Range) float64) float64 {
-			return float64(w.Open) * at(r.Dead)
-		}),
-		Seconds: of(func(f figures, at func(Range) float64) float64 { return f.seconds * at(k.Time) }),
-		Written: of(func(f figures, at func(Range) float64) float64 { return f.written * at(k.Written) }),
-		Read:    of(func(f figures, at func(Range) float64) float64 { return f.read }),
-	}
-	e.Calls = Calls{
-		Reads:   of(func(f figures, at func(Range) float64) float64 { return f.reads * at(k.Reads) }),
-		Lists:   of(func(f figures, at func(Range) float64) float64 { return f.lists * at(k.Lists) }),
-		Writes:  of(func(f figures, at func(Range) float64) float64 { return f.writes * at(k.Writes) }),
-		Deletes: of(func(f figures, at func(Range) float64) float64 { return f.deletes * at(k.Deletes) }),
-	}
+	e := all.estimate(basis)
+	e.Work, e.Rates = &w, &rates
 	return e
 }
 
@@ -175,9 +159,14 @@ func seedWork(r ledger.Report) Work {
 		Open: c["hosts_visited"], Results: c["metadata_written"]}
 }
 
-// figuresOf are the figures of a run by its report.
-func figuresOf(r ledger.Report) figures {
-	c := price.Classes(r.Store)
-	return figures{seconds: r.Duration, reads: float64(c.Reads), lists: float64(c.Lists), writes: float64(c.Writes), deletes: float64(c.Deletes),
-		written: float64(r.StoreBytes.Written), read: float64(r.StoreBytes.Read)}
+// setupOf reads how a run of the seed job works from its options.
+func setupOf(option Option, lanes, slots float64) setup {
+	pause := func(name string) time.Duration { d, _ := time.ParseDuration(option(name)); return d } // checked with the options of the run
+	number := func(name string) (v float64) { _, _ = fmt.Sscan(option(name), &v); return v }
+	layout := seed.Layout(option("layout"))
+	s := setup{Packed: layout.Packs(), Objects: layout != seed.Packed, Homepage: option("homepage") == "true",
+		Concurrency: math.Max(1, number("concurrency")), Rate: number("rate"), HostDelay: pause("host-delay"),
+		Lanes: lanes, Slots: slots, LeaseTTL: max(time.Second, pause("lease-ttl")), SegmentAge: max(time.Second, pause("segment-age"))}
+	s.Visits = float64(seed.Visits(int(s.Concurrency), s.HostDelay, s.Rate))
+	return s
 }

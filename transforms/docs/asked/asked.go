@@ -1,4 +1,4 @@
-// Package asked reads what the docs job's database says about pages, without Beam.
+// Package asked reads what the docs job's database says about pages, without Beam. No promise: see docs/library.md.
 package asked
 
 import (

@@ -28,7 +28,7 @@ type Whose int
 
 // Theirs are errors of a site, and values of a page that the database refuses.
 const (
-	Unknown Whose = iota
+	unknown Whose = iota
 	Theirs
 	Ours // this machine, the database, the store
 )
@@ -136,7 +136,7 @@ func Stops(err error) bool { return errors.As(err, new(*Shortage)) }
 // Of says whose fault an error of a part is, and for ours what is short.
 func Of(p Part, err error) (Whose, *Shortage) {
 	if err == nil || errors.Is(err, context.Canceled) {
-		return Unknown, nil
+		return unknown, nil
 	}
 	var known *Shortage
 	if errors.As(err, &known) {
@@ -249,7 +249,7 @@ func ofDatabase(err error) (Whose, *Shortage) {
 		errors.As(err, &unsent) && unsent.SafeToRetry():
 		return Ours, &Shortage{"the database cannot be reached: look whether it runs, and at the network", err, false, false}
 	}
-	return Unknown, nil
+	return unknown, nil
 }
 
 func ofSQLState(code string, err error) (Whose, *Shortage) {
@@ -271,7 +271,7 @@ func ofSQLState(code string, err error) (Whose, *Shortage) {
 	case in("28", "3D"):
 		return ours("the database refuses this user: look at the user, the password and the database's name", true)
 	}
-	return Unknown, nil
+	return unknown, nil
 }
 
 func ofSQLite(code int, err error) (Whose, *Shortage) {
@@ -288,7 +288,7 @@ func ofSQLite(code int, err error) (Whose, *Shortage) {
 	case 14: // CANTOPEN
 		return ours("the database's file cannot be opened: look at its folder, its permissions and `ulimit -n`", false)
 	}
-	return Unknown, nil
+	return unknown, nil
 }
 
 // The codes of S3 (Amazon S3 API Reference, Error responses). ServiceUnavailable is no
@@ -331,7 +331,7 @@ func ofStore(err error) (Whose, *Shortage) {
 	answered, said := Status(err), code(err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist), errors.Is(err, errors.ErrUnsupported):
-		return Unknown, nil
+		return unknown, nil
 	case Throttled(err):
 		return ours("the store refuses calls because there are too many: lower --concurrency", false)
 	case slices.Contains(transientCodes, said), answered == http.StatusRequestTimeout, answered >= 500 && answered != http.StatusNotImplemented:
@@ -341,7 +341,7 @@ func ofStore(err error) (Whose, *Shortage) {
 	case answered == http.StatusUnauthorized, answered == http.StatusForbidden, slices.Contains(refusedCodes, said), errors.Is(err, fs.ErrPermission):
 		return ours("the store refuses this user: look at the credentials and at what they may do", true)
 	case answered != 0:
-		return Unknown, nil
+		return unknown, nil
 	}
 	var send interface{ ConnectionError() bool } // of the AWS SDK
 	if disconnected(err) || errors.As(err, &send) && send.ConnectionError() ||
@@ -349,5 +349,5 @@ func ofStore(err error) (Whose, *Shortage) {
 		slices.Contains([]gcerrors.ErrorCode{gcerrors.ResourceExhausted, gcerrors.DeadlineExceeded, gcerrors.Internal}, gcerrors.Code(err)) {
 		return ours("the store cannot be reached: look whether it runs, and at the network", false)
 	}
-	return Unknown, nil
+	return unknown, nil
 }

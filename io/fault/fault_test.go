@@ -43,8 +43,8 @@ func TestOf(t *testing.T) {
 		{Store, refused, Ours, "store cannot be reached"},
 		{Store, &os.PathError{Op: "write", Path: "a", Err: syscall.ENOSPC}, Ours, "disk is full"},
 		{Store, &os.PathError{Op: "write", Path: "a", Err: syscall.EROFS}, Ours, "read-only"},
-		{Store, os.ErrNotExist, Unknown, ""},
-		{Store, errors.New("bad JSON"), Unknown, ""},
+		{Store, os.ErrNotExist, unknown, ""},
+		{Store, errors.New("bad JSON"), unknown, ""},
 		{Database, pg("57P01"), Ours, "look whether it runs"},
 		{Database, pg("53100"), Ours, "space"},
 		{Database, pg("53300"), Ours, "max_connections"},
@@ -52,14 +52,14 @@ func TestOf(t *testing.T) {
 		{Database, pg("28P01"), Ours, "password"},
 		{Database, pg("22021"), Theirs, ""},
 		{Database, pg("23505"), Theirs, ""},
-		{Database, pg("42601"), Unknown, ""},
+		{Database, pg("42601"), unknown, ""},
 		{Database, io.EOF, Ours, "cannot be reached"},
 		{Database, lite(13), Ours, "grow"},
 		{Database, lite(10 | 3<<8), Ours, "written"},
 		{Database, lite(14), Ours, "opened"},
 		{Database, lite(19), Theirs, ""},
-		{Database, lite(1), Unknown, ""},
-		{Web, nil, Unknown, ""},
+		{Database, lite(1), unknown, ""},
+		{Web, nil, unknown, ""},
 	} {
 		whose, lack := Of(c.part, c.err)
 		require.Equal(t, c.want, whose, "%d %v", c.part, c.err)

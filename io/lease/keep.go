@@ -198,14 +198,14 @@ func Check(ctx context.Context, more ...*Lease) error {
 		if err := each(ctx, more, func(l *Lease) error { return l.Await(ctx) }); err != nil {
 			return err
 		}
-		if Sure(ctx, more...) { // one may have become unsure while Check waited for another
+		if sure(ctx, more...) { // one may have become unsure while Check waited for another
 			return nil
 		}
 	}
 }
 
-// Sure is like Check but does not wait.
-func Sure(ctx context.Context, more ...*Lease) bool {
+// sure is like Check but does not wait.
+func sure(ctx context.Context, more ...*Lease) bool {
 	return each(ctx, more, func(l *Lease) error {
 		if !l.Valid() {
 			return ErrLost
@@ -220,7 +220,7 @@ func Allow(more ...*Lease) func(ctx context.Context, wait bool) error {
 		switch {
 		case wait:
 			return Check(ctx, more...)
-		case Sure(ctx, more...):
+		case sure(ctx, more...):
 			return nil
 		}
 		return errUnsure

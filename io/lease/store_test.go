@@ -398,8 +398,8 @@ func TestKeep(t *testing.T) {
 		s.Fail(down)
 		began := time.Now()
 		time.Sleep(ttl)
-		if Sure(within) || l.Valid() || l.Lost() {
-			t.Errorf("sure %v, valid %v, lost %v; want false", Sure(within), l.Valid(), l.Lost())
+		if sure(within) || l.Valid() || l.Lost() {
+			t.Errorf("sure %v, valid %v, lost %v; want false", sure(within), l.Valid(), l.Lost())
 		}
 		time.AfterFunc(ttl, func() { s.Fail(nil) })
 		must(t, Check(within))
@@ -445,7 +445,7 @@ func TestSuspended(t *testing.T) {
 					s.M["lease/l/000002"] = `{"holder":{"host":"c"},"token":"x","expires_at":"2100-01-01T00:00:00Z"}`
 				}
 				suspended.by = ttl
-				if Sure(within) {
+				if sure(within) {
 					t.Error("it is sure of its lease when it wakes up")
 				}
 				err = Check(within)

@@ -174,17 +174,17 @@ func TestTallyAdd(t *testing.T) {
 
 func TestHistogramQuantiles(t *testing.T) {
 	var h Histogram
-	if h.Mean() != 0 || h.Quantile(0.5) != 0 {
-		t.Errorf("empty: mean %v, p50 %v, want 0", h.Mean(), h.Quantile(0.5))
+	if h.mean() != 0 || h.quantile(0.5) != 0 {
+		t.Errorf("empty: mean %v, p50 %v, want 0", h.mean(), h.quantile(0.5))
 	}
 	for i := 1; i <= 1000; i++ {
 		h.Observe(time.Duration(i) * 10 * time.Millisecond)
 	}
-	if math.Abs(h.Mean()-5.005) > 1e-9 {
-		t.Errorf("mean %v, want 5.005", h.Mean())
+	if math.Abs(h.mean()-5.005) > 1e-9 {
+		t.Errorf("mean %v, want 5.005", h.mean())
 	}
 	for q, want := range map[float64]float64{0.01: 0.1, 0.5: 5, 0.95: 9.5, 1: 10} {
-		if got := h.Quantile(q); math.Abs(got/want-1) > 0.05 {
+		if got := h.quantile(q); math.Abs(got/want-1) > 0.05 {
 			t.Errorf("p%v is %v, want %v within 5 %%", 100*q, got, want)
 		}
 	}

@@ -103,7 +103,7 @@ func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...Progress) Report
 	}
 	rep.Timings = Timings{
 		Domains: t.Timings.Count,
-		Mean:    round(t.Timings.Mean()), P50: round(t.Timings.Quantile(0.50)), P95: round(t.Timings.Quantile(0.95)),
+		Mean:    round(t.Timings.mean()), P50: round(t.Timings.quantile(0.50)), P95: round(t.Timings.quantile(0.95)),
 		Max: round(t.Timings.Max),
 	}
 	if seconds > 0 {

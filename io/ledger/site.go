@@ -114,7 +114,7 @@ func (r *Report) AddSites(all []SiteState) {
 		texts[st.State] = append(texts[st.State], st.Site+": "+st.Text())
 	}
 	for _, state := range slices.Sorted(maps.Keys(texts)) {
-		r.Alerts = append(r.Alerts, SitesText(state, texts[state]))
+		r.Alerts = append(r.Alerts, sitesText(state, texts[state]))
 	}
 }
 
@@ -131,8 +131,8 @@ func (st SiteState) Text() string {
 // maxSitesTold is how many sites one message names.
 const maxSitesTold = 50
 
-// SitesText is the one message about all sites in a state.
-func SitesText(state string, texts []string) string {
+// sitesText is the one message about all sites in a state.
+func sitesText(state string, texts []string) string {
 	what, of := "1 site is ", "it"
 	if len(texts) != 1 {
 		what, of = fmt.Sprintf("%d sites are ", len(texts)), "them"

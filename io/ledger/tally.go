@@ -164,17 +164,17 @@ func (h *Histogram) add(o Histogram) {
 	}
 }
 
-// Mean is in seconds; 0 when nothing was observed.
-func (h Histogram) Mean() float64 {
+// mean is in seconds; 0 when nothing was observed.
+func (h Histogram) mean() float64 {
 	if h.Count == 0 {
 		return 0
 	}
 	return h.Sum / float64(h.Count)
 }
 
-// Quantile returns the q-quantile (0 < q ≤ 1) in seconds by the nearest rank;
+// quantile returns the q-quantile (0 < q ≤ 1) in seconds by the nearest rank;
 // 0 when nothing was observed.
-func (h Histogram) Quantile(q float64) float64 {
+func (h Histogram) quantile(q float64) float64 {
 	rank := max(1, int64(math.Ceil(q*float64(h.Count))))
 	for b, seen := 0, int64(0); b <= lastBucket; b++ {
 		if seen += h.Buckets[b]; seen >= rank {

@@ -25,9 +25,9 @@ const (
 	maxWorkers     = 50      // of one run, that have an object
 )
 
-// LauncherWorker is the name of the process that launched the run in the names of
+// launcherWorker is the name of the process that launched the run in the names of
 // WorkerLog and WorkerLines.
-const LauncherWorker = "launcher"
+const launcherWorker = "launcher"
 
 // WorkerLog keeps the newest warnings and errors of one process of a run, as JSON
 // lines in the object runs/{run id}/workers/{process}.jsonl. Lines are kept in memory
@@ -51,7 +51,7 @@ type WorkerLog struct {
 // NewWorkerLog begins the log of a process; "" is the launcher.
 func NewWorkerLog(s store.Store, runID, process string) (*WorkerLog, error) {
 	if process == "" {
-		process = LauncherWorker
+		process = launcherWorker
 	}
 	if err := errors.Join(checkName("run id", runID), checkName("process", process)); err != nil {
 		return nil, fmt.Errorf("keeping the warnings of a worker: %w", err)
@@ -178,7 +178,7 @@ func workerObjects(ctx context.Context, s store.Store, folder string) (keys []st
 // WorkerLines are the newest warnings and errors of one process of a run, the oldest
 // first.
 type WorkerLines struct {
-	Worker string            `json:"worker"` // host and process id, or LauncherWorker
+	Worker string            `json:"worker"` // host and process id, or launcherWorker
 	Lines  []json.RawMessage `json:"lines"`  // each an object with time, level, event and what the event has besides
 }
 

@@ -23,7 +23,7 @@ const version = "WARC/1.1"
 
 // The types of the records that this package writes.
 const (
-	TypeInfo     = "warcinfo"
+	typeInfo     = "warcinfo"
 	TypeResponse = "response"
 )
 
@@ -72,7 +72,7 @@ func AppendInfo(dst []byte, at time.Time, filename string, about [][2]string) ([
 	for _, f := range about {
 		field(&block, f[0], f[1])
 	}
-	return appendRecord(dst, TypeInfo, at, "application/warc-fields", [][2]string{{"WARC-Filename", filename}}, block.Bytes())
+	return appendRecord(dst, typeInfo, at, "application/warc-fields", [][2]string{{"WARC-Filename", filename}}, block.Bytes())
 }
 
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

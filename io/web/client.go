@@ -47,8 +47,8 @@ type Config struct {
 	Offline      bool    // no request will be sent: New does not require certificate authorities
 }
 
-// Validate returns an error that tells the user what is wrong with the configuration.
-func (cfg Config) Validate() error {
+// validate returns an error that tells the user what is wrong with the configuration.
+func (cfg Config) validate() error {
 	switch {
 	case cfg.Concurrency < 0:
 		return fmt.Errorf("concurrency %d: use 0 (for %d) or more", cfg.Concurrency, DefaultConcurrency)
@@ -186,7 +186,7 @@ type routeKey struct{}
 // address, which must be a loopback one, at ConnectTo's port. So hosts of a
 // simulated internet can be missing or refuse connections.
 func New(cfg Config) (*Client, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("web client: %w", err)
 	}
 	if cfg.UserAgent == "" {

@@ -394,11 +394,11 @@ func TestConnectToVerifiesTheName(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for _, cfg := range []Config{{Concurrency: -1}, {Rate: -1}, {ConnectTo: "x"}, {ConnectTo: ":1"}, {UserAgent: "a\nb"}} {
-		if err := cfg.Validate(); err == nil {
+		if err := cfg.validate(); err == nil {
 			t.Errorf("%+v: no error", cfg)
 		}
 	}
-	if err := (Config{ConnectTo: "[::1]:443", UserAgent: "A/1 (+https://a.example)"}).Validate(); err != nil {
+	if err := (Config{ConnectTo: "[::1]:443", UserAgent: "A/1 (+https://a.example)"}).validate(); err != nil {
 		t.Error(err)
 	}
 }

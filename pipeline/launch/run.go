@@ -32,12 +32,12 @@ const (
 	stopWithin = 4 * time.Second
 )
 
-// RunIDVariable names the environment variable with the id of a run: a
+// runIDVariable names the environment variable with the id of a run: a
 // server knows the id before the run has begun.
-const RunIDVariable = "SEED_RUN_ID"
+const runIDVariable = "SEED_RUN_ID"
 
-// ScheduleVariable names the environment variable with the schedule whose tick started the run.
-const ScheduleVariable = "SEED_SCHEDULE"
+// scheduleVariable names the environment variable with the schedule whose tick started the run.
+const scheduleVariable = "SEED_SCHEDULE"
 
 // ErrInterrupted ends a run that a signal or a cancel stopped.
 var ErrInterrupted = errors.New("interrupted: what was done is kept, and the same command resumes from there")
@@ -78,7 +78,7 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 	r.store = store.Counted(s, &r.calls)
 	r.calls.Shortages.Short = r.short
 	scratch.Sweep(time.Now())
-	if id := os.Getenv(RunIDVariable); id != "" {
+	if id := os.Getenv(runIDVariable); id != "" {
 		r.id = id
 	}
 	holder := lease.CurrentHolder()
@@ -216,7 +216,7 @@ func (r *run) close() error {
 // once runs the graph once. The report is nil when the run ended before there was one.
 func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report, ledger.Tally, error) {
 	o, s := r.o, r.store
-	run := ledger.Run{RunID: id, Job: r.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.Public(), Schedule: os.Getenv(ScheduleVariable)}
+	run := ledger.Run{RunID: id, Job: r.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.Public(), Schedule: os.Getenv(scheduleVariable)}
 	if err := r.interruptible(ctx, r.awaitLease); err != nil {
 		return nil, ledger.Tally{}, err
 	}

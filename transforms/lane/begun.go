@@ -30,10 +30,10 @@ const (
 	careful = 5 * time.Minute
 )
 
-// DiedError refuses a unit at which processes died.
-type DiedError struct{ Deaths int }
+// diedError refuses a unit at which processes died.
+type diedError struct{ Deaths int }
 
-func (e *DiedError) Error() string {
+func (e *diedError) Error() string {
 	return fmt.Sprintf("the process died %d times while it read this, the last time with nothing else at work: too little memory, or a fault of the program; replay its dead letter when one of them has changed", e.Deaths)
 }
 
@@ -53,7 +53,7 @@ type begun struct {
 }
 
 // Unit returns a context for the work on a unit, which has the input of its dead letters. end is called when
-// the unit is done. The error is a *DiedError. A unit at which one process died is read while nothing else is:
+// the unit is done. The error is a *diedError. A unit at which one process died is read while nothing else is:
 // it may have been another one of those that the process read at that time.
 func (w *Worker) Unit(ctx context.Context, in ledger.Input) (within context.Context, end func(), err error) {
 	unit := ledger.Unit(w.cfg.Job, in)
@@ -61,7 +61,7 @@ func (w *Worker) Unit(ctx context.Context, in ledger.Input) (within context.Cont
 	d := w.begun.deaths[unit]
 	w.begun.mu.Unlock()
 	if d.Count >= maxDeaths && d.Alone {
-		return ctx, func() {}, &DiedError{d.Count}
+		return ctx, func() {}, &diedError{d.Count}
 	}
 	var read atomic.Bool
 	within = budget.Watch(ctx, d.Count > 0, func() func() {

@@ -79,9 +79,9 @@ func TestUnitsAtWhichProcessesDied(t *testing.T) {
 	require.Equal(t, ledger.Deaths{Count: 2, Alone: true}, deaths(w, "bad"))
 	require.Equal(t, ledger.Deaths{}, deaths(w, "good"))
 	_, _, err = w.Unit(t.Context(), input("bad"))
-	var died *DiedError
+	var died *diedError
 	require.ErrorAs(t, err, &died)
-	require.Equal(t, &DiedError{Deaths: 2}, died)
+	require.Equal(t, &diedError{Deaths: 2}, died)
 
 	s, err := store.Open(t.Context(), bucket)
 	require.NoError(t, err)

@@ -174,7 +174,7 @@ func TestLiveHasDeadLetters(t *testing.T) {
 	for i, url := range []string{"https://a.example/", "https://b.example/"} {
 		require.NoError(t, w.DeadLetter(t.Context(), ledger.DeadLetter{Job: "seed", RunID: "r1", Stage: "store", Kind: "store_failed", Error: "x", Input: ledger.Input{URL: url}}))
 		require.EqualValues(t, i+1, w.Live().DeadLetters["store_failed"])
-		require.EqualValues(t, 1, w.Take().DeadLetters["store_failed"])
+		require.EqualValues(t, 1, w.take().DeadLetters["store_failed"])
 	}
 	require.EqualValues(t, 2, w.Live().Counts["dead_letters"])
 }

@@ -55,7 +55,7 @@ func (fn *totalFn) Setup(ctx context.Context) error { return fn.Open(ctx, fn.Con
 // process the elements of one key one after another, and the sum of each window of
 // an unbounded run is added to the total before it.
 func (fn *totalFn) ProcessElement(ctx context.Context, _ int, next func(*ledger.Tally) bool) error {
-	sum := fn.Worker.Take()
+	sum := fn.Worker.take()
 	for {
 		var t ledger.Tally
 		if !next(&t) {
@@ -93,5 +93,5 @@ func (w *Worker) Emit(emit func(ledger.Tally), t ledger.Tally) {
 
 // emitCounted is Emit for a tally that was counted while the work was done.
 func (w *Worker) emitCounted(emit func(ledger.Tally), t ledger.Tally) {
-	emit(addTallies(t, w.Take()))
+	emit(addTallies(t, w.take()))
 }

@@ -37,7 +37,7 @@ type Config struct {
 	LogFormat  string        // "text" or "json"
 	LogLevel   slog.Level
 	Leases     bool          // workers can outlive the launcher, so each lane has its own lease
-	LeaseTTL   time.Duration // of a lane's lease; 0 for DefaultLeaseTTL
+	LeaseTTL   time.Duration // of a lane's lease; 0 for defaultLeaseTTL
 	Running    bool          // the graph is unbounded, so its total is written in parts
 }
 
@@ -424,9 +424,9 @@ func (w *Worker) plan(number int, p ledger.Progress) {
 	w.planned[number] = Plan{Lanes: 1, Hosts: p.Hosts, Done: p.HostsDone}
 }
 
-// Take returns the requests and store calls since the last Take. Each stage of the
+// take returns the requests and store calls since the last Take. Each stage of the
 // process takes a part, and together the parts are exact.
-func (w *Worker) Take() ledger.Tally {
+func (w *Worker) take() ledger.Tally {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.exchanges()

@@ -147,7 +147,7 @@ type TargetState int
 
 // The states.
 const (
-	Free     TargetState = iota // it does not exist: the file would be copied
+	free     TargetState = iota // it does not exist: the file would be copied
 	Same                        // it is a copy of the file
 	Conflict                    // it has other content: CopyFile would return ErrDiffers
 )
@@ -157,24 +157,24 @@ func Inspect(ctx context.Context, s store.Store, r hive.Raw) (TargetState, error
 	var there, old store.Object
 	err := store.Retry(ctx, func() (err error) { there, err = s.Head(ctx, r.NewKey()); return err })
 	if errors.Is(err, store.ErrNotExist) {
-		return Free, nil
+		return free, nil
 	}
 	if err == nil {
 		err = store.Retry(ctx, func() (err error) { old, err = s.Head(ctx, r.Key); return err })
 	}
 	if err != nil {
-		return Free, fmt.Errorf("comparing %s with its new key: %w", r.Key, err)
+		return free, fmt.Errorf("comparing %s with its new key: %w", r.Key, err)
 	}
 	if there.Size != old.Size {
 		return Conflict, nil
 	}
 	was, err := digest(ctx, s, r.Key)
 	if err != nil {
-		return Free, err
+		return free, err
 	}
 	is, err := digest(ctx, s, r.NewKey())
 	if err != nil {
-		return Free, err
+		return free, err
 	}
 	if was != is {
 		return Conflict, nil

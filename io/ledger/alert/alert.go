@@ -29,7 +29,7 @@ type Direction string
 // The directions.
 const (
 	Above   Direction = "above"
-	Below   Direction = "below"
+	below   Direction = "below"
 	AtLeast Direction = "at least" // compares the figure without its sign
 )
 
@@ -48,7 +48,7 @@ func (t Threshold) Broken(figure float64) bool {
 	switch {
 	case t.Limit == 0:
 		return false
-	case t.Direction == Below:
+	case t.Direction == below:
 		return figure < limit
 	case t.Direction == AtLeast:
 		return math.Abs(figure) >= limit
@@ -83,7 +83,7 @@ const MinimumSamples = "minimum_samples"
 var rules = []rule{
 	{"failure_rate", Threshold{0.2, Share, Above}, 1, true, "%s of the work failed"},
 	{Freshness, Threshold{0, Seconds, Above}, 0, false, "the last run that was done ended %s ago"},
-	{"success_rate", Threshold{0.9, Share, Below}, 1, true, "%s of the requests were answered by 200 or 304"},
+	{"success_rate", Threshold{0.9, Share, below}, 1, true, "%s of the requests were answered by 200 or 304"},
 	{"pages_change", Threshold{0.5, Share, AtLeast}, 10, false, "the number of pages changed by %s"},
 	{"mean_response", Threshold{5, Seconds, Above}, 0, true, "it answers after %s on average"},
 	{"error_rate", Threshold{0.2, Share, Above}, 1, true, "%s of the requests were answered by 4xx or 5xx"},

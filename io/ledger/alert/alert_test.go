@@ -74,7 +74,7 @@ func TestThreshold(t *testing.T) {
 	runs := Threshold{3, Count, AtLeast}
 	assert.True(t, runs.Broken(3))
 	assert.False(t, runs.Broken(2))
-	assert.False(t, Threshold{0, Share, Below}.Broken(-1), "off")
+	assert.False(t, Threshold{0, Share, below}.Broken(-1), "off")
 	f, limit := runs.format(4)
 	assert.Equal(t, []string{"4", "3"}, []string{f, limit})
 }

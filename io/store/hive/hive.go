@@ -24,7 +24,7 @@ const (
 // The two roots that raw files are listed under.
 const (
 	Datasets       = "datasets/"
-	LegacyDatasets = "research/datasets/"
+	legacyDatasets = "research/datasets/"
 )
 
 // Partition is one country, category and day of the raw data.
@@ -47,7 +47,7 @@ var (
 	date         = `([0-9]{4}-[0-9]{2}-[0-9]{2})`
 	sequence     = `([0-9]{4,})`
 	rawKey       = regexp.MustCompile(`^` + Datasets + partition + `date=` + date + `/raw_` + sequence + `\.json$`)
-	legacyKey    = regexp.MustCompile(`^` + LegacyDatasets + partition + date + `_` + sequence + `\.json$`)
+	legacyKey    = regexp.MustCompile(`^` + legacyDatasets + partition + date + `_` + sequence + `\.json$`)
 	nearMissName = regexp.MustCompile(`^raw[ _-]*[0-9]+([ _-]*\([0-9]+\))?\.jsonl?$|^[0-9]{4}-?[0-9]{2}-?[0-9]{2}[_-][0-9]+\.jsonl?$`)
 	markKey      = regexp.MustCompile(`^` + Processing + partition + `date=` + date + `/([a-z0-9._-]+)/` + regexp.QuoteMeta(Metadata+Success) + `$`)
 	unsafeRune   = regexp.MustCompile(`[^a-z0-9.-]`)
@@ -98,14 +98,14 @@ func NearMiss(key string) bool {
 		return false
 	}
 	lower := strings.ToLower(key)
-	if !strings.HasPrefix(lower, Datasets) && !strings.HasPrefix(lower, LegacyDatasets) {
+	if !strings.HasPrefix(lower, Datasets) && !strings.HasPrefix(lower, legacyDatasets) {
 		return false
 	}
 	return nearMissName.MatchString(lower[strings.LastIndexByte(lower, '/')+1:])
 }
 
 // Prefix is the longest listing prefix that the filters allow under root,
-// which is Datasets, LegacyDatasets or Processing. It ends at the first empty filter; the
+// which is Datasets, legacyDatasets or Processing. It ends at the first empty filter; the
 // caller compares the filters after that one with each key.
 func Prefix(root string, country, category, date string) string {
 	if country == "" {
@@ -119,7 +119,7 @@ func Prefix(root string, country, category, date string) string {
 	if date == "" {
 		return root
 	}
-	if strings.HasPrefix(root, LegacyDatasets) {
+	if strings.HasPrefix(root, legacyDatasets) {
 		return root + date + "_"
 	}
 	return root + "date=" + date + "/"

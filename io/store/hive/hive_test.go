@@ -90,8 +90,8 @@ func TestPrefix(t *testing.T) {
 		{Datasets, "kr", "news", "2026-01-28", "datasets/country=kr/category=news/date=2026-01-28/"},
 		{Datasets, "", "news", "2026-01-28", "datasets/"},
 		{Datasets, "kr", "", "2026-01-28", "datasets/country=kr/"},
-		{LegacyDatasets, "", "", "", "research/datasets/"},
-		{LegacyDatasets, "sg", "news", "2026-01-28", "research/datasets/country=sg/category=news/2026-01-28_"},
+		{legacyDatasets, "", "", "", "research/datasets/"},
+		{legacyDatasets, "sg", "news", "2026-01-28", "research/datasets/country=sg/category=news/2026-01-28_"},
 	} {
 		require.Equal(t, c.want, Prefix(c.root, c.country, c.category, c.date))
 	}
@@ -133,7 +133,7 @@ func FuzzParseRaw(f *testing.F) {
 			}
 			root := Datasets
 			if r.Legacy {
-				root = LegacyDatasets
+				root = legacyDatasets
 			}
 			if prefix := Prefix(root, p.Country, p.Category, p.Date); !strings.HasPrefix(key, prefix) {
 				t.Fatalf("%q is not under its own prefix %q", key, prefix)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// RebindPublic is the address that a KindRebind host has at its first look-up: a public one, which no test should reach.
-const RebindPublic = "93.184.215.14"
+// rebindPublic is the address that a KindRebind host has at its first look-up: a public one, which no test should reach.
+const rebindPublic = "93.184.215.14"
 
 // Place puts a host at a loopback address of its own, such as 127.0.0.2, where it is served at the port of Addr. It is for
 // after Start.
@@ -56,7 +56,7 @@ func (w *Web) lookup(host string) [4]byte {
 
 // DNS starts, at its first call, a name server on a UDP port of 127.0.0.1 and returns its host:port. It answers A with
 // 127.0.0.1 for any name that has no other place, and NXDOMAIN for KindNoSuchHost. KindRefused has no A, and the AAAA ::1, where nothing listens.
-// KindRebind has RebindPublic first and 127.0.0.1 afterwards. The TTL is 0; a query of another type gets no records. A
+// KindRebind has rebindPublic first and 127.0.0.1 afterwards. The TTL is 0; a query of another type gets no records. A
 // client uses the server by a net.Resolver with PreferGo and Dial.
 func (w *Web) DNS() (addr string, err error) {
 	w.mu.Lock()
@@ -128,7 +128,7 @@ func (w *Web) resolve(query []byte) ([]byte, error) {
 	case kind == KindRefused:
 	case q.Type == dnsmessage.TypeA:
 		if kind == KindRebind && w.first("dns", host) {
-			at = [4]byte(net.ParseIP(RebindPublic).To4())
+			at = [4]byte(net.ParseIP(rebindPublic).To4())
 		}
 		m.Answers = []dnsmessage.Resource{{
 			Header: dnsmessage.ResourceHeader{Name: q.Name, Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET},

@@ -465,7 +465,7 @@ func TestDNS(t *testing.T) {
 	f("urlset-1.com.", "127.0.0.1")
 	f("no-such-host-1.com.", "")
 	f("refused-1.com.", "::1")
-	f("rebind-1.com.", RebindPublic)
+	f("rebind-1.com.", rebindPublic)
 	f("rebind-1.com.", "127.0.0.1")
 	// The resolver takes an empty answer for "not found" as well: look at the code itself.
 	for host, want := range map[string]dnsmessage.RCode{"no-such-host-1.com.": dnsmessage.RCodeNameError, "urlset-1.com.": dnsmessage.RCodeSuccess} {

@@ -18,7 +18,7 @@ import (
 // The simulated hosts.
 const (
 	MatterHost  = "csa-iot.org"     // in the shape of the Matter list: numbered pages
-	GadgetsHost = "gadgets.example" // another shop: next links
+	gadgetsHost = "gadgets.example" // another shop: next links
 )
 
 // What a site has by default.
@@ -30,9 +30,9 @@ const (
 // Install adds both sites at their full size. handle sets the handler of a host
 // of the simulated web; it is webtest's Web.Handle.
 func Install(handle func(host string, site http.Handler)) (matter, gadgets *Site) {
-	matter, gadgets = NewMatter(Pages, PerPage), NewGadgets(8, 6)
+	matter, gadgets = NewMatter(Pages, PerPage), newGadgets(8, 6)
 	handle(MatterHost, matter)
-	handle(GadgetsHost, gadgets)
+	handle(gadgetsHost, gadgets)
 	return matter, gadgets
 }
 
@@ -63,9 +63,9 @@ func NewMatter(pages, perPage int) *Site {
 	return newSite(pages, perPage, MatterHost, matterList, matterDetail)
 }
 
-// NewGadgets is a shop whose list pages have a link to the next page.
-func NewGadgets(pages, perPage int) *Site {
-	return newSite(pages, perPage, GadgetsHost, gadgetsList, gadgetsDetail)
+// newGadgets is a shop whose list pages have a link to the next page.
+func newGadgets(pages, perPage int) *Site {
+	return newSite(pages, perPage, gadgetsHost, gadgetsList, gadgetsDetail)
 }
 
 func newSite(pages, perPage int, host string, list func(*Site, int, int) string, detail func(*Site, int) string) *Site {

@@ -116,8 +116,8 @@ func (p Period) Contains(t time.Time) bool {
 	return !t.IsZero() && !t.Before(p.From) && (p.Until.IsZero() || t.Before(p.Until))
 }
 
-// EnvPrefix is the prefix of the environment variables of ReadConfig.
-const EnvPrefix = "NEWS_"
+// envPrefix is the prefix of the environment variables of ReadConfig.
+const envPrefix = "NEWS_"
 
 // ReadConfig reads YAML, which may be empty, and the environment variables in
 // environ ("NAME=value"), which override it: NEWS_USER_AGENT, NEWS_DELAY_SECONDS,
@@ -137,7 +137,7 @@ func ReadConfig(text []byte, environ []string, ids []string) (Config, error) {
 	}
 	for _, v := range environ {
 		name, value, _ := strings.Cut(v, "=")
-		if rest, ours := strings.CutPrefix(name, EnvPrefix); ours && value != "" {
+		if rest, ours := strings.CutPrefix(name, envPrefix); ours && value != "" {
 			if err := c.set(rest, value, ids); err != nil {
 				return Config{}, fmt.Errorf("environment variable %s=%q: %w", name, value, err)
 			}

@@ -43,8 +43,8 @@ type Entry struct {
 // recent is how old the newest article of a source is at most that is good alone.
 const recent = 7 * 24 * time.Hour
 
-// ErrNoSource says that a site names no articles.
-var ErrNoSource = errors.New("no sitemap and no feed of the site names an address on its host: give the host that has the articles, or write the file by hand (docs/add-a-publisher.md)")
+// errNoSource says that a site names no articles.
+var errNoSource = errors.New("no sitemap and no feed of the site names an address on its host: give the host that has the articles, or write the file by hand (docs/add-a-publisher.md)")
 
 // own returns the addresses of a source that are on the publisher's host, without its front page.
 func (d Draft) own(s Source) (out []*url.URL) {
@@ -122,7 +122,7 @@ func (d Draft) Write() (text string, err error) {
 	}
 	used, why := d.use(at)
 	if len(used) == 0 {
-		return "", ErrNoSource
+		return "", errNoSource
 	}
 	var b strings.Builder
 	comment := func(format string, args ...any) {

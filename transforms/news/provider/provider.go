@@ -104,14 +104,14 @@ type Interval struct{ Min, Max time.Duration }
 
 // The bounds that stand for zero ones.
 const (
-	MinInterval = 15 * time.Minute
-	MaxInterval = 6 * time.Hour
+	minInterval = 15 * time.Minute
+	maxInterval = 6 * time.Hour
 )
 
 // Clamp returns the time within the bounds that is nearest to d.
 func (i Interval) Clamp(d time.Duration) time.Duration {
-	least := cmp.Or(i.Min, MinInterval)
-	return max(least, min(d, max(least, cmp.Or(i.Max, MaxInterval))))
+	least := cmp.Or(i.Min, minInterval)
+	return max(least, min(d, max(least, cmp.Or(i.Max, maxInterval))))
 }
 
 // read reads the bounds as a file has them.
@@ -127,7 +127,7 @@ func (i *Interval) read(least, most string) (err error) {
 			return fmt.Errorf("%s: %q: write a time from 1m to 720h, such as 30m", b.key, b.text)
 		}
 	}
-	if low, high := cmp.Or(i.Min, MinInterval), cmp.Or(i.Max, MaxInterval); low > high {
+	if low, high := cmp.Or(i.Min, minInterval), cmp.Or(i.Max, maxInterval); low > high {
 		return fmt.Errorf("minInterval %v is more than maxInterval %v", low, high)
 	}
 	return nil

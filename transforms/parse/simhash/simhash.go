@@ -8,10 +8,10 @@ import (
 	"unicode"
 )
 
-// Near is the largest Distance of two texts that count as nearly the same: one is the
+// near is the largest Distance of two texts that count as nearly the same: one is the
 // other with a few words in a hundred changed, with another first line, or without its
 // last tenth. Of 41,000 pairs of unrelated articles in six languages none is nearer than 17.
-const Near = 10
+const near = 10
 
 // minPairs is how many different pairs of words a text needs. The hash of a shorter one
 // changes too much with each word.
@@ -67,7 +67,7 @@ func Distance(a, b uint64) int { return bits.OnesCount64(a ^ b) }
 
 // Same reports whether two texts are nearly the same, by their hashes. A text that is
 // too short is like no other.
-func Same(a, b uint64) bool { return a != 0 && b != 0 && Distance(a, b) <= Near }
+func Same(a, b uint64) bool { return a != 0 && b != 0 && Distance(a, b) <= near }
 
 // add adds a character to the hash of a word (FNV-1a, a character at a time).
 func add(hash uint64, c rune) uint64 {

@@ -188,7 +188,7 @@ func (p *jsonReader) object(depth int) []Value {
 		case "@type", "type":
 			for _, v := range values {
 				if v.Text != "" {
-					it.Types = append(it.Types, Local(v.Text))
+					it.Types = append(it.Types, local(v.Text))
 				}
 			}
 			if key == "type" {

@@ -67,7 +67,7 @@ func (d *Data) Article() (a Article, ok bool) {
 		}
 		for _, part := range from.Items("hasPart") {
 			if free, said := truth(part.plain("isAccessibleForFree")); said && !free {
-				a.PaidParts = append(a.PaidParts, part.Texts("cssSelector")...)
+				a.PaidParts = append(a.PaidParts, part.texts("cssSelector")...)
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func (d *Data) Article() (a Article, ok bool) {
 	a.Headline, a.Description, a.Section = cmp.Or(it.Text("headline"), it.Text("name")), it.Text("description"), it.Text("articleSection")
 	a.Body = strings.TrimSpace(cmp.Or(it.plain("articleBody"), it.plain("text")))
 	a.Authors = it.people("author")
-	for _, s := range it.Texts("keywords") {
+	for _, s := range it.texts("keywords") {
 		for k := range strings.SplitSeq(s, ",") {
 			if k = strings.TrimSpace(k); k != "" && !slices.Contains(a.Keywords, k) {
 				a.Keywords = append(a.Keywords, k)
@@ -121,7 +121,7 @@ func (d *Data) main() iter.Seq[*Item] {
 // people are the names of persons and organisations, without those that are addresses.
 func (it *Item) people(name string) []string {
 	var out []string
-	for _, s := range it.Texts(name) {
+	for _, s := range it.texts(name) {
 		if !strings.Contains(s, "://") && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
@@ -131,7 +131,7 @@ func (it *Item) people(name string) []string {
 
 func (it *Item) images(names ...string) (out []string) {
 	for _, name := range names {
-		for _, s := range it.URLs(name) {
+		for _, s := range it.urls(name) {
 			if !slices.Contains(out, s) {
 				out = append(out, s)
 			}
@@ -253,7 +253,7 @@ func (it *Item) offers(seen map[*Item]bool) []Offer {
 	}
 	seen[it] = true
 	o := Offer{Item: it, Price: it.Text("price"), Low: it.Text("lowPrice"), High: it.Text("highPrice"), Currency: it.Text("priceCurrency"),
-		Availability: Local(it.plain("availability")), Condition: Local(it.plain("itemCondition")),
+		Availability: local(it.plain("availability")), Condition: local(it.plain("itemCondition")),
 		URL: it.URL("url"), Seller: it.Text("seller"), SKU: it.Text("sku"), Expiry: it.Text("priceValidUntil")}
 	if spec := it.paid(); spec != nil && o.Price == "" {
 		o.Price, o.Currency = spec.Text("price"), cmp.Or(o.Currency, spec.Text("priceCurrency"))
@@ -276,7 +276,7 @@ var paidTypes = []string{"", "SalePrice", "RegularPrice"}
 func (it *Item) paid() (best *Item) {
 	rank := len(paidTypes)
 	for _, spec := range it.Items("priceSpecification") {
-		i := slices.Index(paidTypes, Local(spec.URL("priceType")))
+		i := slices.Index(paidTypes, local(spec.URL("priceType")))
 		if i < 0 || i >= rank || spec.Is("DeliveryChargeSpecification", "PaymentChargeSpecification") || len(spec.Values("validForMemberTier")) > 0 ||
 			slices.ContainsFunc(spec.Items("referenceQuantity"), (*Item).amount) || slices.ContainsFunc(spec.Items("eligibleQuantity"), (*Item).several) {
 			continue

@@ -22,8 +22,8 @@ type Syntax int
 // The syntaxes, in the order in which Data.Items has them.
 const (
 	JSONLD Syntax = iota
-	Microdata
-	RDFa
+	microdata
+	rdfa
 )
 
 // Data is what a page says about itself.
@@ -120,7 +120,7 @@ func (r *reader) name(it *Item, id string) {
 }
 
 func (it *Item) add(name string, v Value) {
-	if name = Local(name); name == "" {
+	if name = local(name); name == "" {
 		return
 	}
 	if _, known := it.values[name]; !known {
@@ -129,9 +129,9 @@ func (it *Item) add(name string, v Value) {
 	it.values[name] = append(it.values[name], v)
 }
 
-// Local is a name of schema.org without its address or prefix: Product for http://schema.org/Product.
+// local is a name of schema.org without its address or prefix: Product for http://schema.org/Product.
 // Other names stay as they are.
-func Local(name string) string {
+func local(name string) string {
 	name = strings.TrimSpace(name)
 	low := name
 	if len(low) > 24 {
@@ -190,8 +190,8 @@ func (it *Item) Items(name string) []*Item {
 	return out
 }
 
-// Texts are a property's values, each on one line and without entities. That of an item is its name.
-func (it *Item) Texts(name string) []string {
+// texts are a property's values, each on one line and without entities. That of an item is its name.
+func (it *Item) texts(name string) []string {
 	var out []string
 	for _, v := range it.Values(name) {
 		s := v.Text
@@ -207,14 +207,14 @@ func (it *Item) Texts(name string) []string {
 
 // Text is the first of Texts, "" for none.
 func (it *Item) Text(name string) string {
-	if all := it.Texts(name); len(all) > 0 {
+	if all := it.texts(name); len(all) > 0 {
 		return all[0]
 	}
 	return ""
 }
 
-// URLs are a property's addresses as written. That of an item is its url, contentUrl or id.
-func (it *Item) URLs(name string) []string {
+// urls are a property's addresses as written. That of an item is its url, contentUrl or id.
+func (it *Item) urls(name string) []string {
 	var out []string
 	for _, v := range it.Values(name) {
 		s := v.Text
@@ -231,7 +231,7 @@ func (it *Item) URLs(name string) []string {
 
 // URL is the first of URLs, "" for none.
 func (it *Item) URL(name string) string {
-	if all := it.URLs(name); len(all) > 0 {
+	if all := it.urls(name); len(all) > 0 {
 		return all[0]
 	}
 	return ""

@@ -50,7 +50,7 @@ func (r *reader) survey(n *html.Node, found *survey) {
 func (r *reader) prefix(list string) {
 	words := strings.Fields(list)
 	for i := 0; i+1 < len(words); i += 2 {
-		if strings.HasSuffix(words[i], ":") && Local(words[i+1]) == "" && !slices.Contains(r.prefixes, words[i]) && len(r.prefixes) < maxPrefixes {
+		if strings.HasSuffix(words[i], ":") && local(words[i+1]) == "" && !slices.Contains(r.prefixes, words[i]) && len(r.prefixes) < maxPrefixes {
 			r.prefixes = append(r.prefixes, words[i])
 		}
 	}
@@ -118,9 +118,9 @@ func (m *microReader) element(n *html.Node, in *Item, depth int) {
 		m.r.data.Cut = true
 		return
 	}
-	it := m.r.item(Microdata)
+	it := m.r.item(microdata)
 	for t := range strings.FieldsSeq(types) {
-		it.Types = append(it.Types, Local(t))
+		it.Types = append(it.Types, local(t))
 	}
 	if isProp && in != nil {
 		m.r.put(in, names, Value{Item: it})
@@ -192,7 +192,7 @@ func (r *reader) rdfa(n *html.Node, in *Item, vocab string, depth int) {
 				r.data.Cut = true
 				continue
 			}
-			it := r.item(RDFa)
+			it := r.item(rdfa)
 			for t := range strings.FieldsSeq(types) {
 				it.Types = append(it.Types, term(r.local(t), vocab))
 			}
@@ -214,9 +214,9 @@ func (r *reader) rdfa(n *html.Node, in *Item, vocab string, depth int) {
 // term is a type's name by its vocabulary.
 func term(name, vocab string) string {
 	if vocab == "" || strings.ContainsAny(name, ":/") {
-		return Local(name)
+		return local(name)
 	}
-	return Local(vocab + name)
+	return local(vocab + name)
 }
 
 // property is the value of a property's element.

@@ -43,10 +43,10 @@ var (
 	})
 )
 
-// Authority returns the kind of authority that owns a registrable domain: gov, edu,
+// authority returns the kind of authority that owns a registrable domain: gov, edu,
 // org, com or other. It reads the public suffix from the right, so that ac.gov.br
 // (Acre) belongs to a government and k12.ma.us to a school.
-func Authority(registrable string) string {
+func authority(registrable string) string {
 	suffix, _ := publicsuffix.PublicSuffix(registrable)
 	return authorityOf(suffix)
 }

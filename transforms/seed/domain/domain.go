@@ -24,7 +24,7 @@ var (
 	ErrIP          = errors.New("an IP address has no domain")
 	ErrSingleLabel = errors.New("a single label is not a domain")
 	ErrUnlisted    = errors.New("top-level name is not on the public suffix list")
-	ErrCountry     = errors.New("country is not two letters")
+	errCountry     = errors.New("country is not two letters")
 )
 
 // Domain is the identity of one URL's domain. Its JSON form has domain_hash as well.
@@ -45,21 +45,21 @@ func (d Domain) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		plain
 		Hash string `json:"domain_hash"`
-	}{plain(d), Hash(d.ID)})
+	}{plain(d), hash(d.ID)})
 }
 
 // Note names a correction that FromRecord made.
 type Note string
 
 const (
-	// NoteInvalidID: the record's domain_id was invalid and was replaced by a derived one.
-	NoteInvalidID Note = "domain_id_invalid"
-	// NoteDomainDisagrees: normalized_domain was not the host of the domain_id and was replaced by a derived one.
-	NoteDomainDisagrees Note = "normalized_domain_disagrees"
-	// NoteURLDisagrees: raw_url is outside the domain of the record's valid domain_id, which counts.
-	NoteURLDisagrees Note = "raw_url_disagrees"
-	// NoteURLUnusable: raw_url has no usable host; the record's valid domain_id is used in its place.
-	NoteURLUnusable Note = "raw_url_unusable"
+	// noteInvalidID: the record's domain_id was invalid and was replaced by a derived one.
+	noteInvalidID Note = "domain_id_invalid"
+	// noteDomainDisagrees: normalized_domain was not the host of the domain_id and was replaced by a derived one.
+	noteDomainDisagrees Note = "normalized_domain_disagrees"
+	// noteURLDisagrees: raw_url is outside the domain of the record's valid domain_id, which counts.
+	noteURLDisagrees Note = "raw_url_disagrees"
+	// noteURLUnusable: raw_url has no usable host; the record's valid domain_id is used in its place.
+	noteURLUnusable Note = "raw_url_unusable"
 )
 
 // FromURL derives the identity of rawURL's domain. country is the partition's
@@ -104,20 +104,20 @@ func FromRecord(rawURL, normalizedDomain, domainID, country string) (Domain, []N
 				ID:          domainID,
 			}
 			if normalizedDomain != "" && normalizedDomain != registrable {
-				notes = append(notes, NoteDomainDisagrees)
+				notes = append(notes, noteDomainDisagrees)
 			}
 			switch {
 			case hostErr != nil:
-				notes = append(notes, NoteURLUnusable)
+				notes = append(notes, noteURLUnusable)
 			case host == registrable, within(host, registrable):
 				d.Hostname, d.Host = withoutWWW(host, registrable, suffix), host
 			default:
-				notes = append(notes, NoteURLDisagrees)
+				notes = append(notes, noteURLDisagrees)
 				d.Hostname = withoutWWW(host, registrable, suffix)
 			}
 			return d, notes, nil
 		}
-		notes = append(notes, NoteInvalidID)
+		notes = append(notes, noteInvalidID)
 	}
 	if hostErr != nil {
 		return Domain{}, notes, hostErr
@@ -131,7 +131,7 @@ func FromRecord(rawURL, normalizedDomain, domainID, country string) (Domain, []N
 		return Domain{}, notes, err
 	}
 	if normalizedDomain != "" && normalizedDomain != d.Registrable {
-		notes = append(notes, NoteDomainDisagrees)
+		notes = append(notes, noteDomainDisagrees)
 	}
 	return d, notes, nil
 }
@@ -166,8 +166,8 @@ func Registrable(host string) (string, error) {
 	return registrable, err
 }
 
-// Hash returns the domain_hash of a domain_id: SHA-256 in lower-case hexadecimal.
-func Hash(id string) string {
+// hash returns the domain_hash of a domain_id: SHA-256 in lower-case hexadecimal.
+func hash(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])
 }
@@ -244,7 +244,7 @@ func upperCountry(cc string) string {
 func foldCountry(country string) (string, error) {
 	cc := strings.ToLower(country)
 	if len(cc) != 2 || !lowerLetter(cc[0]) || !lowerLetter(cc[1]) {
-		return "", fmt.Errorf("country %.20q: %w", country, ErrCountry)
+		return "", fmt.Errorf("country %.20q: %w", country, errCountry)
 	}
 	return cc, nil
 }

@@ -121,7 +121,7 @@ func TestFromURLRefuses(t *testing.T) {
 	f("http://"+strings.Repeat("a", 64)+".com/", ErrBadHost)
 	f("http://"+strings.Repeat("a.", 130)+"com/", ErrBadHost)
 	for _, country := range []string{"", "s", "sgp", "s1", "한"} {
-		if _, err := FromURL("https://example.com", country); !errors.Is(err, ErrCountry) {
+		if _, err := FromURL("https://example.com", country); !errors.Is(err, errCountry) {
 			t.Errorf("country %q: %v, want ErrCountry", country, err)
 		}
 	}
@@ -152,27 +152,27 @@ func TestFromRecord(t *testing.T) {
 	f("https://www.s3.amazonaws.com/", "", "com:us:amazonaws.com", "com:us:amazonaws.com", "www.s3.amazonaws.com", "US")
 	// the authority of a valid id is kept, whatever the table says
 	f("https://mom.gov.sg", "mom.gov.sg", "com:sg:mom.gov.sg", "com:sg:mom.gov.sg", "mom.gov.sg", "SG")
-	f("https://mom.gov.sg", "www.mom.gov.sg", mom, mom, "mom.gov.sg", "SG", NoteDomainDisagrees)
-	f("https://www.example.com/", "mom.gov.sg", mom, mom, "example.com", "SG", NoteURLDisagrees)
-	f("https://xmom.gov.sg/", "mom.gov.sg", mom, mom, "xmom.gov.sg", "SG", NoteURLDisagrees)
-	f("mailto:a@mom.gov.sg", "mom.gov.sg", mom, mom, "mom.gov.sg", "SG", NoteURLUnusable)
+	f("https://mom.gov.sg", "www.mom.gov.sg", mom, mom, "mom.gov.sg", "SG", noteDomainDisagrees)
+	f("https://www.example.com/", "mom.gov.sg", mom, mom, "example.com", "SG", noteURLDisagrees)
+	f("https://xmom.gov.sg/", "mom.gov.sg", mom, mom, "xmom.gov.sg", "SG", noteURLDisagrees)
+	f("mailto:a@mom.gov.sg", "mom.gov.sg", mom, mom, "mom.gov.sg", "SG", noteURLUnusable)
 	// an id of the older system is accepted; what ids have no more is derived
 	f("https://www.who.int/", "who.int", "ngo:intl:who.int", "other:kr:who.int", "who.int", "KR")
-	f("https://a.com/", "", "ngo:intl:who.int", "other:kr:who.int", "a.com", "KR", NoteURLDisagrees)
-	f("mailto:a@who.int", "", "intl:us:who.int", "other:us:who.int", "who.int", "US", NoteURLUnusable)
+	f("https://a.com/", "", "ngo:intl:who.int", "other:kr:who.int", "a.com", "KR", noteURLDisagrees)
+	f("mailto:a@who.int", "", "intl:us:who.int", "other:us:who.int", "who.int", "US", noteURLUnusable)
 	f("https://kbs.co.kr/", "", "media:kr:kbs.co.kr", "com:kr:kbs.co.kr", "kbs.co.kr", "KR")
 	f("https://bücher.de/", "", "com:de:bücher.de", "com:de:xn--bcher-kva.de", "xn--bcher-kva.de", "DE")
 	f("https://食狮.公司.cn/", "", "media:intl:食狮.公司.cn", "com:kr:xn--85x722f.xn--55qx5d.cn", "xn--85x722f.xn--55qx5d.cn", "KR")
-	f("https://a.com/", "", "ngo:intl:b.a.com", "com:kr:a.com", "a.com", "KR", NoteInvalidID)
-	f("https://a.com/", "", "ngo:sgp:a.com", "com:kr:a.com", "a.com", "KR", NoteInvalidID)
-	f("https://a.com/", "", "mil:sg:a.com", "com:kr:a.com", "a.com", "KR", NoteInvalidID)
-	f("https://a.com/", "", "com:sg:A.com", "com:kr:a.com", "a.com", "KR", NoteInvalidID)
+	f("https://a.com/", "", "ngo:intl:b.a.com", "com:kr:a.com", "a.com", "KR", noteInvalidID)
+	f("https://a.com/", "", "ngo:sgp:a.com", "com:kr:a.com", "a.com", "KR", noteInvalidID)
+	f("https://a.com/", "", "mil:sg:a.com", "com:kr:a.com", "a.com", "KR", noteInvalidID)
+	f("https://a.com/", "", "com:sg:A.com", "com:kr:a.com", "a.com", "KR", noteInvalidID)
 	// without a valid id: from the URL and the partition's country
 	f("https://www.moh.gov.sg/", "", "", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR")
 	f("https://www.moh.gov.sg/", "moh.gov.sg", "", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR")
-	f("https://www.moh.gov.sg/", "www.moh.gov.sg", "", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR", NoteDomainDisagrees)
-	f("https://moh.gov.sg/", "moh.gov.sg", "GOV:SG:moh.gov.sg", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR", NoteInvalidID)
-	f("https://moh.gov.sg/", "x", "gov:sg:www.moh.gov.sg", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR", NoteInvalidID, NoteDomainDisagrees)
+	f("https://www.moh.gov.sg/", "www.moh.gov.sg", "", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR", noteDomainDisagrees)
+	f("https://moh.gov.sg/", "moh.gov.sg", "GOV:SG:moh.gov.sg", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR", noteInvalidID)
+	f("https://moh.gov.sg/", "x", "gov:sg:www.moh.gov.sg", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR", noteInvalidID, noteDomainDisagrees)
 
 	for _, c := range []struct {
 		raw, id string
@@ -187,7 +187,7 @@ func TestFromRecord(t *testing.T) {
 			t.Errorf("FromRecord(%q, %q): %v, want %v", c.raw, c.id, err, c.want)
 		}
 	}
-	if _, _, err := FromRecord("https://a.com", "", "", "Singapore"); !errors.Is(err, ErrCountry) {
+	if _, _, err := FromRecord("https://a.com", "", "", "Singapore"); !errors.Is(err, errCountry) {
 		t.Errorf("bad country: %v", err)
 	}
 	if d, _, err := FromRecord("https://mom.gov.sg", "", mom, "Singapore"); err != nil || d.ID != mom {
@@ -217,7 +217,7 @@ func TestAuthority(t *testing.T) {
 	f := func(want string, domains ...string) {
 		t.Helper()
 		for _, d := range domains {
-			if got := Authority(d); got != want {
+			if got := authority(d); got != want {
 				t.Errorf("Authority(%q) = %q, want %q", d, got, want)
 			}
 		}

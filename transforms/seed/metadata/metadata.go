@@ -236,12 +236,12 @@ var compiled = sync.OnceValue(func() *jsonschema.Schema {
 
 // Error has the fields that break the schema. A retry would fail in the same way.
 type Error struct {
-	Fields []Field
+	Fields []field
 	Err    error // the validator's own error
 }
 
-// Field is one broken place.
-type Field struct {
+// field is one broken place.
+type field struct {
 	Path   string // a JSON Pointer: /robots/status_code
 	Reason string
 }
@@ -292,6 +292,6 @@ func (e *Error) collect(unit *jsonschema.OutputUnit) {
 		e.collect(&unit.Errors[i])
 	}
 	if len(unit.Errors) == 0 && unit.Error != nil {
-		e.Fields = append(e.Fields, Field{Path: unit.InstanceLocation, Reason: unit.Error.String()})
+		e.Fields = append(e.Fields, field{Path: unit.InstanceLocation, Reason: unit.Error.String()})
 	}
 }

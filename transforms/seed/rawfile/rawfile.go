@@ -32,8 +32,8 @@ var (
 
 // What is wrong with a record, in Record.Err.
 var (
-	ErrNotObject = errors.New("the record is not an object")
-	ErrNoURL     = errors.New("the record has no raw_url")
+	errNotObject = errors.New("the record is not an object")
+	errNoURL     = errors.New("the record has no raw_url")
 )
 
 // Error says where a file stopped being readable.
@@ -100,7 +100,7 @@ type Record struct {
 	// so is all that would make it longer than MaxSays.
 	Says     string
 	Problems []string // optional fields that were invalid and ignored, by name
-	Err      error    // ErrNotObject or ErrNoURL: a bad record; reading continues
+	Err      error    // errNotObject or errNoURL: a bad record; reading continues
 }
 
 // kept are the optional fields of a record that Record.Says has, in its order.
@@ -375,7 +375,7 @@ var optional = [...]string{"normalized_domain", "domain_id", "source_type", "dis
 func (f *file) readRecord(c *scanner) (record Record, ok bool) {
 	if c.peek() != '{' {
 		_, ok := c.value(0)
-		return Record{Err: ErrNotObject}, ok
+		return Record{Err: errNotObject}, ok
 	}
 	var texts [3]part             // raw_url, normalized_domain, domain_id
 	var says [len(optional)]part  // by field
@@ -440,7 +440,7 @@ func (f *file) readRecord(c *scanner) (record Record, ok bool) {
 	}
 	record = f.record(texts, says)
 	if record.RawURL == "" {
-		record.Err = ErrNoURL
+		record.Err = errNoURL
 	}
 	for field, bad := range wrong {
 		if bad {

@@ -20,8 +20,8 @@ import (
 	_ "github.com/newsfork/seed-engine/io/store/bucket" // so that the tests can open them
 )
 
-// VersityVersion is the S3 gateway that the suite runs against.
-const VersityVersion = "v1.8.0"
+// versityVersion is the S3 gateway that the suite runs against.
+const versityVersion = "v1.8.0"
 
 // S3 is a running S3 server with one empty bucket.
 type S3 struct{ Endpoint, AccessKey, SecretKey, Bucket string }
@@ -99,10 +99,10 @@ var installVersity = sync.OnceValues(func() (string, error) {
 	}
 	dir := filepath.Join(cache, "seed-engine", "bin")
 	bin := filepath.Join(dir, "versitygw")
-	if out, err := exec.Command("go", "version", "-m", bin).Output(); err == nil && strings.Contains(string(out), VersityVersion) {
+	if out, err := exec.Command("go", "version", "-m", bin).Output(); err == nil && strings.Contains(string(out), versityVersion) {
 		return bin, nil
 	}
-	cmd := exec.Command("go", "install", "github.com/versity/versitygw/cmd/versitygw@"+VersityVersion)
+	cmd := exec.Command("go", "install", "github.com/versity/versitygw/cmd/versitygw@"+versityVersion)
 	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("installing versitygw, which these tests need: %w\n%s", err, out)

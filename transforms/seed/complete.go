@@ -119,9 +119,9 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 		}
 	}
 	outage := all.Down || len(undecided) > 0 && down(ctx, w, cfg, all, failed)
-	packed := true
-	if !outage && cfg.Layout.Packs() {
-		if err := packLate(ctx, w, cfg, undecided); err != nil {
+	to, packed := sink{cfg: cfg, w: w}, true
+	if !outage {
+		if err := to.late(ctx, undecided); err != nil {
 			w.Log.Error("success_write_failed", "key", late, "error", ledger.Redact(err.Error()))
 			w.NotStored(err)
 			packed = false
@@ -133,7 +133,7 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 		case outage:
 			all.outageCounts(&sum) // with these counts the launcher fails the run
 		case packed:
-			f.Finished += fn.mark(ctx, f.Unmarked)
+			f.Finished += to.markAll(ctx, f.Unmarked)
 		}
 		sum.Add(tally(fn.complete(ctx, f)))
 	}
@@ -141,16 +141,12 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 	return nil
 }
 
-// mark writes the marks of domains, and returns how many it has written.
-func (fn *outageFn) mark(ctx context.Context, domains []UnmarkedDomain) (marked int64) {
-	w := fn.Worker
-	if !fn.Config.Layout.objects() {
-		return int64(len(domains)) // their commit is the mark
-	}
+// markAll writes the marks of domains, and returns how many are marked.
+func (s *sink) markAll(ctx context.Context, domains []UnmarkedDomain) (marked int64) {
 	for _, d := range domains {
-		if err := markDone(ctx, w, fn.Config, d.Key, d.ID, d.Host); err != nil {
-			w.Log.Error("success_write_failed", "key", d.Key+hive.Success, "error", ledger.Redact(err.Error()))
-			w.NotStored(err)
+		if err := s.mark(ctx, d.Key, d.ID, d.Host); err != nil {
+			s.w.Log.Error("success_write_failed", "key", d.Key+hive.Success, "error", ledger.Redact(err.Error()))
+			s.w.NotStored(err)
 			continue
 		}
 		marked++

@@ -114,16 +114,15 @@ func (t *hostTable) add(b lane.Batch) error {
 
 // request is the need of one partition for a host. Its values are those of the first record.
 type request struct {
-	in       hive.Partition
-	id       string // domain id of the first record
-	file     string
-	index    int
-	source   string
-	mark     mark
-	state    state
-	notOpen  bool       // its row says that the site is not open
-	unmarked bool       // stored, but the outage guard has not decided whether its mark may be written
-	row      *table.Row // that is not in a segment yet
+	in      hive.Partition
+	id      string // domain id of the first record
+	file    string
+	index   int
+	source  string
+	mark    mark
+	state   state
+	notOpen bool       // its row says that the site is not open
+	row     *table.Row // that is not in a segment yet
 }
 
 // state is the state of a partition's request for a host. For a domain id with several

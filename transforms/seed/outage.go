@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -169,4 +170,75 @@ func (w *window) add(v Network) Network {
 	w.last[w.next] = v
 	w.next = (w.next + 1) % outageWindow
 	return w.now
+}
+
+// guard lets a visit pass, or holds it back without a mark while it may have failed because of this machine's network.
+func (l *laneRun) guard(r result) {
+	one := networkOf(cmp.Or(r.answered, r.host.name), r.doubt)
+	l.network.add(one)
+	now := l.window.add(one)
+	if r.waits {
+		l.waiting = append(l.waiting, r)
+	} else {
+		l.done(r)
+	}
+	if now.Visits < outageWindow || l.fn.Worker.Stopped() {
+		return
+	}
+	if now.suspect(l.fn.Config.OutageThreshold) {
+		now.Done, now.Answered = l.network.Done, l.network.Answered
+		if l.isDown(l.ctx, now) {
+			l.network.Down = true
+			l.fn.Worker.Stop(now.cause())
+			return
+		}
+		l.window = window{} // the next check is after a whole window
+	}
+	l.release(func(result) bool { return true })
+}
+
+// isDown reports whether this process's network is down, and then stops the run.
+func (l *laneRun) isDown(ctx context.Context, n Network) bool {
+	ctx, cancel := l.fn.Worker.Context(ctx)
+	defer cancel()
+	failed := map[string]bool{}
+	for _, r := range l.waiting {
+		failed[r.host.name] = true
+	}
+	return down(ctx, l.fn.Worker, l.fn.Config, n, failed) && ctx.Err() == nil
+}
+
+// judge decides at the lane's end about visits that still wait. A lane with too few visits
+// leaves the decision to Complete, which sees the visits of all lanes, except about hosts
+// that answered by http: Complete has no evidence.
+func (l *laneRun) judge(ctx context.Context) {
+	if n := l.network; len(l.waiting) > 0 && !n.Down && !l.fn.Worker.Stopped() {
+		if few := n.Visits < outageVisits; few || !l.isDown(ctx, n) {
+			l.release(func(r result) bool { return !few || r.network == "" })
+		} else {
+			l.network.Down = true
+		}
+	}
+	for _, r := range l.waiting {
+		l.count(r)
+	}
+	l.waiting = nil
+}
+
+// release marks some of the visits that wait.
+func (l *laneRun) release(some func(result) bool) {
+	waiting := l.waiting
+	l.waiting = nil
+	for _, r := range waiting {
+		if r.waits = !some(r); r.waits {
+			l.waiting = append(l.waiting, r)
+			continue
+		}
+		for i := range r.requests {
+			if q := &r.requests[i]; q.state == collected {
+				l.mark(l.ctx, &r, q)
+			}
+		}
+		l.done(r)
+	}
 }

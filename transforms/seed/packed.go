@@ -3,18 +3,12 @@ package seed
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/newsfork/seed-engine/io/lease"
-	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/warc"
-	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
 
@@ -57,19 +51,6 @@ const (
 // SegmentAge is how old a segment is when it is committed, unless the run sets another
 // time.
 const SegmentAge = 30 * time.Second
-
-// rowOf makes the row of a request, without its evidence.
-func rowOf(cfg Config, q request, got findings) (row table.Row, doc []byte, err error) {
-	m, doc, err := got.document(cfg, q)
-	if err != nil || !cfg.Layout.Packs() {
-		return row, doc, err
-	}
-	if row, err = table.New(q.in, m, doc); err != nil {
-		return row, doc, &invalidError{err}
-	}
-	row.ForcedBy = cfg.ForceID
-	return row, doc, nil
-}
 
 // evidence is the evidence of a visit as WARC records.
 type evidence struct {
@@ -181,37 +162,6 @@ func doneOf(rows []table.Row) (all []segment.Done) {
 	return all
 }
 
-// packer gathers the visits of a lane.
-type packer struct {
-	log     *segment.Log
-	pending pending
-	visits  []result // that are counted after the commit
-}
-
-// openPacked begins to write the lane's segments, and notes which of its hosts have been
-// committed.
-func (l *laneRun) openPacked(ctx context.Context, n int) error {
-	w, cfg := l.fn.Worker, l.fn.Config
-	var log *segment.Log
-	var err error
-	if cfg.byServer() { // Resolve has read the other folders
-		log, err = segment.Open(ctx, w.Store, segment.Lane(byServerRoot, n, cfg.Lanes), cfg.Lane.RunID, l.noteCommit())
-	} else {
-		if l.fn.earlier == nil {
-			if l.fn.earlier, err = segment.List(ctx, w.Store, PackedRoot); err != nil {
-				return err
-			}
-		}
-		l.absent()
-		log, err = l.fn.earlier.Open(ctx, n, cfg.Lanes, cfg.Lane.RunID, l.noteCommit())
-	}
-	if err != nil {
-		return fmt.Errorf("opening the lane's packed results: %w", err)
-	}
-	l.packer = &packer{log: log}
-	return nil
-}
-
 // absent notes that no host has a mark, before the commits are read.
 func (l past) absent() {
 	for _, h := range l.table.hosts {
@@ -256,166 +206,4 @@ func (l Layout) committed() mark {
 		return markUnknown
 	}
 	return markPresent
-}
-
-// pack makes the evidence of a visit.
-func (l *laneRun) pack(r *result, got findings) {
-	var ids []string
-	for _, q := range r.requests {
-		if q.row != nil {
-			ids = append(ids, q.id)
-		}
-	}
-	if len(ids) == 0 {
-		return
-	}
-	e, err := got.pack(ids)
-	if err != nil {
-		l.fn.Worker.Log.Warn("evidence_file_save_failed", "registrable_domain", r.host.name, "error", err.Error())
-		return
-	}
-	r.evidence = e
-}
-
-// rowJSON returns the row as it travels to Complete.
-func (q request) rowJSON() []byte {
-	if q.row == nil {
-		return nil
-	}
-	b, _ := json.Marshal(q.row) // a struct of texts and numbers always encodes
-	return b
-}
-
-// done counts a visit once its results cannot be lost any more.
-func (l *laneRun) done(r result) {
-	var rows []table.Row
-	for _, q := range r.requests {
-		if q.row != nil && q.state == collected && !q.unmarked {
-			rows = append(rows, *q.row)
-		}
-	}
-	if len(rows) == 0 {
-		l.count(r)
-		return
-	}
-	if err := l.packer.pending.add(r.evidence, rows...); err != nil {
-		r.requests = slices.Clone(r.requests)
-		for i := range r.requests {
-			r.requests[i].state = unfinished
-		}
-		l.fn.Worker.Log.Error("store_failed", "registrable_domain", r.host.name, "error", err.Error())
-		l.count(r)
-		return
-	}
-	r.evidence = evidence{}
-	for i := range r.requests {
-		r.requests[i].row = nil
-	}
-	l.packer.visits = append(l.packer.visits, r)
-	l.flushFull()
-}
-
-// flushFull commits the segment if it is large or old enough.
-func (l *laneRun) flushFull() {
-	if l.packer != nil && l.packer.pending.full(l.fn.Config.SegmentAge) {
-		l.flush()
-	}
-}
-
-// flush commits what the lane has gathered. If that fails, its domains are not done.
-func (l *laneRun) flush() {
-	p := l.packer
-	if p == nil || len(p.pending.rows) == 0 {
-		return
-	}
-	err := l.resolveAll()
-	if err == nil {
-		err = p.pending.commit(l.within, p.log, segment.Commit{ForcedBy: l.fn.Config.ForceID})
-	}
-	if err == nil {
-		err = l.fn.Worker.Resolve(l.within, l.segmentDeadLetter())
-	} else {
-		l.segmentFailed(err)
-	}
-	for _, r := range p.visits {
-		if err != nil {
-			for i := range r.requests {
-				if q := &r.requests[i]; q.state == collected {
-					q.state = unfinished
-				}
-			}
-		}
-		l.count(r)
-	}
-	p.pending, p.visits = pending{}, nil
-}
-
-// resolveAll removes the dead letters of earlier failures, before the commit: what is
-// committed is not visited again, so they could stay for ever.
-func (l *laneRun) resolveAll() error {
-	w, cfg := l.fn.Worker, l.fn.Config
-	for _, r := range l.packer.pending.rows {
-		if err := w.Resolve(l.within, rowDeadLetter(cfg, r)); err != nil {
-			return fmt.Errorf("removing the dead letter of an earlier failure: %w", err)
-		}
-	}
-	return nil
-}
-
-func rowDeadLetter(cfg Config, r table.Row) ledger.DeadLetter {
-	return domainDeadLetter(cfg, metadataKey(r.Partition(), r.RegistrableDomain), r.DomainID, r.RegistrableDomain)
-}
-
-// segmentDeadLetter is one dead letter for a lane: thousands, one for each domain, would
-// tell a person no more.
-func (l *laneRun) segmentDeadLetter() ledger.DeadLetter {
-	return ledger.DeadLetter{Job: Job, RunID: l.fn.Config.Lane.RunID, Kind: "store_failed", Stage: "store", Retryable: true,
-		Input: ledger.Input{Key: l.packer.log.Folder()}}
-}
-
-func (l *laneRun) segmentFailed(err error) {
-	w := l.fn.Worker
-	if errors.Is(err, segment.ErrTakenOver) {
-		w.Stop(fmt.Errorf("%w: %w", lease.ErrLost, err))
-		return
-	}
-	if l.within.Err() != nil {
-		return // the lane's lease is lost: its domains stay open, and are not failures
-	}
-	w.Log.Error("store_failed", "folder", l.packer.log.Folder(), "domains", len(l.packer.pending.rows), "error", ledger.Redact(err.Error()))
-	d := l.segmentDeadLetter()
-	d.Error = err.Error()
-	l.deadLetter(l.within, d)
-}
-
-// packLate commits the rows of domains about which the lanes could not decide.
-func packLate(ctx context.Context, w *lane.Worker, cfg Config, files []UndecidedFile) error {
-	var p pending
-	seen := map[string]bool{}
-	for _, f := range files {
-		for _, d := range f.Unmarked {
-			if seen[d.Key] {
-				continue
-			}
-			seen[d.Key] = true
-			var r table.Row
-			if err := json.Unmarshal(d.Row, &r); err != nil {
-				return fmt.Errorf("the row of %s: %w", d.ID, err)
-			}
-			if err := w.Resolve(ctx, rowDeadLetter(cfg, r)); err != nil {
-				return fmt.Errorf("removing the dead letter of an earlier failure: %w", err)
-			}
-			if err := p.add(evidence{}, r); err != nil { // it was not reached, so it has none
-				return err
-			}
-		}
-	}
-	if len(p.rows) == 0 {
-		return nil
-	}
-	log, err := segment.Open(ctx, w.Store, late, cfg.Lane.RunID, func(segment.Commit) {})
-	if err != nil {
-		return err
-	}
-	return p.commit(ctx, log, segment.Commit{ForcedBy: cfg.ForceID})
 }

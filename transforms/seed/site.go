@@ -330,7 +330,7 @@ func (l *laneRun) keepRow(ctx context.Context, r *result, q *request, was *earli
 // addKept adds the rows that stay to the segment.
 func (l *laneRun) addKept(r *result) {
 	for _, k := range r.kept {
-		if err := l.packer.pending.add(k.evidence, k.row); err != nil {
+		if err := l.sink.pending.add(k.evidence, k.row); err != nil {
 			l.fn.Worker.Log.Error("store_failed", "registrable_domain", r.host.name, "error", err.Error())
 		}
 	}

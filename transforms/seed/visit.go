@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,16 +96,8 @@ func (fn *visitFn) runLane(ctx context.Context, n int, batches func(*lane.Batch)
 		if l.sites, err = sitesOf(within, fn.Config, fn.Worker); err != nil {
 			return err
 		}
-		if at.Again && !fn.Config.Layout.Packs() {
-			table.doubtAbsent()
-		}
-		if fn.Config.Layout.Packs() {
-			if err := l.openPacked(within, n); err != nil {
-				return err
-			}
-			at.Tick = l.flushFull
-		} else if !fn.Config.byServer() {
-			l.listMarks(within)
+		if err := l.open(within); err != nil {
+			return err
 		}
 		lane.Begin(within, at, fn.Config.pool(), slices.Values(table.hosts), l.visit, l.failed, l.merge, l.end)
 		table.hosts = nil // the visits that still run have theirs
@@ -133,13 +124,14 @@ type laneRun struct {
 	n      int // of the lane
 	lane   *lane.Lane
 	past
-	sites    *sites
-	packed   packedRows
-	files    []FileOutcome
-	network  Network
-	window   window
-	unmarked []result // visits about which the outage guard has to decide
-	packer   *packer  // nil if results are not packed
+	sites   *sites
+	packed  packedRows
+	files   []FileOutcome
+	network Network
+	window  window
+	waiting []result // visits about which the outage guard has to decide
+	sink    sink
+	visits  []result // that are counted after the segment's commit
 }
 
 // result is the result of a visit of a host.
@@ -150,6 +142,7 @@ type result struct {
 	answered string   // the host that did, "" for none
 	network  web.Kind // why the host did not answer, empty for none
 	doubt    web.Kind // as in findings
+	waits    bool     // its results are stored, and the outage guard has not decided whether they may be marked
 	cut      bool     // the stop cut the visit off, so open requests are not failures
 	elapsed  time.Duration
 	sum      ledger.Tally
@@ -211,6 +204,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 		return r
 	}
 	r.fetched, r.answered, r.network, r.doubt = true, got.metadata.HostUsed, got.network, got.doubt
+	r.waits = cfg.OutageThreshold > 0 && slices.Contains(outageBy, r.doubt)
 	for i := range r.requests {
 		q := &r.requests[i]
 		if q.state == unfinished && ctx.Err() == nil {
@@ -220,9 +214,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	if err := l.openAgain(ctx, &r); err != nil {
 		w.Log.Error("store_failed", "registrable_domain", h.name, "error", ledger.Redact(err.Error()))
 	}
-	if cfg.Layout.Packs() {
-		l.pack(&r, got)
-	}
+	l.pack(&r, got)
 	r.elapsed, r.cut = time.Since(begin), ctx.Err() != nil
 	r.sum.Add(got.sum)
 	return r
@@ -234,9 +226,8 @@ func (l past) fresh(ctx context.Context, p hive.Partition) bool {
 	return !l.again && l.listed.of(p).fresh(ctx, l.w.Store)
 }
 
-// keep writes the findings to one partition, the mark last.
+// keep stores the findings for one partition, and marks them unless the visit waits for the outage guard.
 func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings) {
-	w, cfg := l.fn.Worker, l.fn.Config
 	stays, err := l.hold(ctx, r, q, &got)
 	switch {
 	case err != nil:
@@ -246,52 +237,29 @@ func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings)
 		q.state = held
 		return
 	}
-	d := requestDeadLetter(cfg, *q, r.host.name)
-	row, doc, err := rowOf(cfg, *q, got)
-	if err == nil && cfg.Layout.objects() {
-		err = got.store(ctx, w, cfg, *q, r.host.name, doc, l.fresh(ctx, q.in))
-	}
+	err = l.sink.keep(ctx, q, got, r.host.name, l.fresh(ctx, q.in))
 	var invalid *invalidError
 	switch {
 	case errors.As(err, &invalid):
+		d := requestDeadLetter(l.fn.Config, *q, r.host.name)
 		d.Kind, d.Stage, d.Error = "invalid_metadata", "validate", invalid.Error()
 		if l.deadLetter(ctx, d) {
 			q.state = deadLettered
 		}
-		return
 	case err != nil:
 		l.storeFailed(ctx, r, q, err)
-		return
+	default:
+		if q.state = collected; !r.waits {
+			l.mark(ctx, r, q)
+		}
 	}
-	if cfg.Layout.Packs() {
-		q.row = &row
-	}
-	if cfg.OutageThreshold > 0 && slices.Contains(outageBy, r.doubt) {
-		q.state, q.unmarked = collected, true
-		return
-	}
-	if err := l.mark(ctx, *q, r.host.name); err != nil {
+}
+
+func (l *laneRun) mark(ctx context.Context, r *result, q *request) {
+	if err := l.sink.mark(ctx, metadataKey(q.in, r.host.name), q.id, r.host.name); err != nil {
+		q.state = unfinished
 		l.storeFailed(ctx, r, q, err)
-		return
 	}
-	q.state = collected
-}
-
-// markDone writes the completion mark of a partition's metadata object key, and removes
-// a dead letter of an earlier run about it. The dead letter is removed first: a marked
-// domain is not processed again, so otherwise the dead letter could stay for ever.
-func markDone(ctx context.Context, w *lane.Worker, cfg Config, key, id, name string) error {
-	if err := w.Resolve(ctx, domainDeadLetter(cfg, key, id, name)); err != nil {
-		return fmt.Errorf("removing the dead letter of an earlier failure: %w", err)
-	}
-	return store.Write(ctx, w.Store, key+hive.Success, nil, cfg.marker())
-}
-
-func (l *laneRun) mark(ctx context.Context, q request, name string) error {
-	if !l.fn.Config.Layout.objects() {
-		return nil // its segment's commit is the mark
-	}
-	return markDone(ctx, l.fn.Worker, l.fn.Config, metadataKey(q.in, name), q.id, name)
 }
 
 func (l *laneRun) storeFailed(ctx context.Context, r *result, q *request, err error) {
@@ -353,95 +321,17 @@ func (l *laneRun) failed(h host, err error) result {
 	return r
 }
 
-// merge counts a visit, and applies the outage guard to its failure.
+// merge counts a visit, if the outage guard lets it pass.
 func (l *laneRun) merge(r result) {
-	if !r.fetched {
-		if !r.cut && !slices.ContainsFunc(r.requests, func(q request) bool { return q.state != alreadyDone }) {
-			l.network.Done++
-		}
-		l.count(r)
+	if r.fetched {
+		l.addKept(&r)
+		l.guard(r)
 		return
 	}
-	l.addKept(&r)
-	cfg := l.fn.Config
-	one := networkOf(cmp.Or(r.answered, r.host.name), r.doubt)
-	l.network.add(one)
-	now := l.window.add(one)
-	if one.Failed == 0 || cfg.OutageThreshold <= 0 {
-		l.done(r)
-	} else {
-		l.unmarked = append(l.unmarked, r)
+	if !r.cut && !slices.ContainsFunc(r.requests, func(q request) bool { return q.state != alreadyDone }) {
+		l.network.Done++
 	}
-	if now.Visits < outageWindow || l.fn.Worker.Stopped() {
-		return
-	}
-	if !now.suspect(cfg.OutageThreshold) {
-		l.markAll()
-		return
-	}
-	now.Done, now.Answered = l.network.Done, l.network.Answered
-	if l.isDown(l.ctx, now) {
-		l.network.Down = true
-		l.fn.Worker.Stop(now.cause())
-		return
-	}
-	l.window = window{} // the next check is after a whole window
-	l.markAll()
-}
-
-// isDown reports whether this process's network is down, and then stops the run.
-func (l *laneRun) isDown(ctx context.Context, n Network) bool {
-	ctx, cancel := l.fn.Worker.Context(ctx)
-	defer cancel()
-	failed := map[string]bool{}
-	for _, r := range l.unmarked {
-		failed[r.host.name] = true
-	}
-	return down(ctx, l.fn.Worker, l.fn.Config, n, failed) && ctx.Err() == nil
-}
-
-// judge decides at the lane's end about visits that are still without a mark. A lane with
-// too few visits leaves the decision to Complete, which sees the visits of all lanes, except
-// about hosts that answered by http: Complete has no evidence.
-func (l *laneRun) judge(ctx context.Context) {
-	if n := l.network; len(l.unmarked) > 0 && !n.Down && !l.fn.Worker.Stopped() {
-		if n.Visits < outageVisits {
-			l.markWhere(func(r result) bool { return r.network == "" })
-		} else if l.network.Down = l.isDown(ctx, n); !l.network.Down {
-			l.markAll()
-		}
-	}
-	for _, r := range l.unmarked {
-		l.count(r)
-	}
-	l.unmarked = nil
-}
-
-// markAll writes the marks that the outage guard has delayed.
-func (l *laneRun) markAll() { l.markWhere(func(result) bool { return true }) }
-
-// markWhere is markAll for some of the visits.
-func (l *laneRun) markWhere(some func(result) bool) {
-	var others []result
-	for _, r := range l.unmarked {
-		if !some(r) {
-			others = append(others, r)
-			continue
-		}
-		for i := range r.requests {
-			q := &r.requests[i]
-			if !q.unmarked {
-				continue
-			}
-			q.unmarked = false
-			if err := l.mark(l.ctx, *q, r.host.name); err != nil {
-				q.state = unfinished
-				l.storeFailed(l.ctx, &r, q, err)
-			}
-		}
-		l.done(r)
-	}
-	l.unmarked = others
+	l.count(r)
 }
 
 // unreachableBy are the counts of unreachable hosts, by reason.
@@ -499,7 +389,7 @@ func (l *laneRun) fileOutcomes(r result) map[string]state {
 			ids[id] = q.state
 		}
 		switch o := &l.files[rec.file]; {
-		case q.unmarked:
+		case q.state == collected && r.waits:
 			o.Unmarked = append(o.Unmarked, UnmarkedDomain{Key: metadataKey(f.in, r.host.name), ID: q.id, Host: r.host.name, Row: q.rowJSON()})
 		case q.state == held:
 			o.Held++

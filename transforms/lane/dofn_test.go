@@ -25,7 +25,7 @@ func TestTeardownClosesTheWorker(t *testing.T) {
 			ctx := t.Context()
 			cfg := Config{Job: "seed", RunID: fmt.Sprintf("teardown-%d", memories.Add(1)), Store: fmt.Sprintf("mem://teardown-%d", memories.Add(1)), LogFormat: "json", LogLevel: 12, Leases: c.leases}
 			if c.launcher {
-				l, err := lease.Acquire(ctx, lease.InStore(memory(t)), "run", lease.Holder{Host: "a"}, defaultLeaseTTL)
+				l, err := lease.Acquire(ctx, lease.InStore(memory(t)), "run", lease.Holder{Host: "a"}, DefaultLeaseTTL)
 				require.NoError(t, err)
 				Under(cfg.RunID, l)
 			}

@@ -12,9 +12,9 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// defaultLeaseTTL is how long a lane's lease lasts after its worker was killed,
+// DefaultLeaseTTL is how long a lane's lease lasts after its worker was killed,
 // unless the run sets another time.
-const defaultLeaseTTL = 30 * time.Second
+const DefaultLeaseTTL = 30 * time.Second
 
 // lanesPoll is the time between two checks of WaitForLanes.
 const lanesPoll = time.Second
@@ -63,7 +63,7 @@ func (w *Worker) holder() lease.Holder {
 
 func (w *Worker) leaseTTL() time.Duration {
 	if w.cfg.LeaseTTL <= 0 {
-		return defaultLeaseTTL
+		return DefaultLeaseTTL
 	}
 	return w.cfg.LeaseTTL
 }

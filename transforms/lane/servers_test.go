@@ -159,7 +159,7 @@ func TestServerOfAKilledProcess(t *testing.T) {
 		free, unknown, err = other.holdServer(t.Context(), "server 192.0.2.1")
 		require.NoError(t, err)
 		require.True(t, unknown)
-		require.LessOrEqual(t, time.Since(began), defaultLeaseTTL+time.Second)
+		require.LessOrEqual(t, time.Since(began), DefaultLeaseTTL+time.Second)
 		free(0)
 		time.Sleep(time.Minute)
 		free, unknown, err = other.holdServer(t.Context(), "server 192.0.2.1")

@@ -37,7 +37,7 @@ type Config struct {
 	LogFormat  string        // "text" or "json"
 	LogLevel   slog.Level
 	Leases     bool          // workers can outlive the launcher, so each lane has its own lease
-	LeaseTTL   time.Duration // of a lane's lease; 0 for defaultLeaseTTL
+	LeaseTTL   time.Duration // of a lane's lease; 0 for DefaultLeaseTTL
 	Running    bool          // the graph is unbounded, so its total is written in parts
 }
 

@@ -18,12 +18,10 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
-	pipepb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/pipeline_v1"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/dataflow"
 	"google.golang.org/api/option"
 	"google.golang.org/api/transport"
-	"google.golang.org/protobuf/encoding/prototext"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -223,10 +221,9 @@ func (o *Options) beamDryRun() bool {
 	return o.Runner == "dataflow" && o.beam("dry_run") == "true" && !o.Preview()
 }
 
-// printDataflow prints the job that a run would submit, as JSON, and on standard error
-// its stages, read from the pipeline that would be staged. It uses no network and no
-// lease, and writes nothing.
-func printDataflow(ctx context.Context, o Options, stdout, stderr io.Writer, build graph) error {
+// printDataflow prints the job that a run would submit, as JSON. It uses no network and
+// no lease, and writes nothing.
+func printDataflow(ctx context.Context, o Options, stdout io.Writer, build graph) error {
 	if !beam.Initialized() {
 		beam.Init()
 	}
@@ -247,52 +244,26 @@ func printDataflow(ctx context.Context, o Options, stdout, stderr io.Writer, bui
 	if err := execute(ctx, o, p); err != nil {
 		return err
 	}
-	switch {
-	case out.err != nil:
-		return out.err
-	case out.jobs == 0:
+	if out.err == nil && out.jobs == 0 {
 		return errors.New("printing the job: Beam printed none")
-	case out.pipeline == nil:
-		return errors.New("reading the pipeline: Beam printed none")
 	}
-	stages, err := contents(out.pipeline)
-	if err != nil {
-		return fmt.Errorf("reading the pipeline as its workers would: %w", err)
-	}
-	if o.LogFormat == "json" {
-		lane.Logger(o.LogFormat, o.Level()).Info("job_stages", "stages", stages)
-		return nil
-	}
-	for i, g := range stages {
-		_, err = fmt.Fprintf(stderr, "%d. %v\n", i+1, g)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return out.err
 }
 
-// jobPrinter prints the one message that Beam logs as JSON in a dry run: the job. It keeps
-// the pipeline, which Beam logs as text.
+// jobPrinter prints the one message that Beam logs as JSON in a dry run: the job.
 type jobPrinter struct {
-	to       io.Writer
-	jobs     int
-	pipeline *pipepb.Pipeline
-	err      error
+	to   io.Writer
+	jobs int
+	err  error
 }
 
 // Log implements Beam's log.Logger.
 func (p *jobPrinter) Log(_ context.Context, _ beamlog.Severity, _ int, msg string) {
-	if !json.Valid([]byte(msg)) {
-		var read pipepb.Pipeline
-		if err := prototext.Unmarshal([]byte(msg), &read); err == nil && read.GetComponents() != nil {
-			p.pipeline = &read
-		}
-		return
+	if json.Valid([]byte(msg)) {
+		p.jobs++
+		_, err := fmt.Fprintln(p.to, msg)
+		p.err = errors.Join(p.err, err)
 	}
-	p.jobs++
-	_, err := fmt.Fprintln(p.to, msg)
-	p.err = errors.Join(p.err, err)
 }
 
 // dataflowWorkers sets the number of workers and of their lanes. The number of workers

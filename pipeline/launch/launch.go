@@ -95,7 +95,7 @@ type graph func(s beam.Scope, l lane.Config, forceID string)
 // runGraph runs a job's graph once, from the lease to the report.
 func runGraph(ctx context.Context, s store.Store, o Options, stdout, stderr io.Writer, build graph) (err error) {
 	if o.beamDryRun() {
-		return printDataflow(ctx, o, stdout, stderr, build)
+		return printDataflow(ctx, o, stdout, build)
 	}
 	r, err := start(ctx, s, o, stderr)
 	if err != nil {

@@ -24,6 +24,7 @@ type action struct {
 	In      []option.Option // the fields of the body, or the parameters of a GET
 	Needs   []string        // those that must be there
 	Body    string          // the schema of the body; "" if the API takes none
+	Must    bool            // the API needs a body
 	Example string          // of a body
 	Loose   bool            // the body may be empty, and a refusal of it names the field
 	Raw     bool            // Do reads what comes in
@@ -63,7 +64,8 @@ func grouped(tag, section string, rows ...action) []action {
 
 // actions are all actions.
 func (s *Server) actions() []action {
-	return slices.Concat(s.runActions(), s.deadLetterActions(), s.scheduleActions(), s.alertActions(), s.providerActions(), s.exploreActions(),
+	return slices.Concat(s.runActions(), s.deadLetterActions(), s.scheduleActions(), s.alertActions(), s.providerActions(), s.removalActions(),
+		s.exploreActions(),
 		s.ownActions())
 }
 
@@ -81,7 +83,7 @@ func (a action) take(w http.ResponseWriter, r *http.Request, form bool) (*call, 
 		if c.in = r.URL.Query(); !a.Raw {
 			err = known.Checked(c.in, a.In, true)
 		}
-	case a.Loose || a.Raw || r.ContentLength != 0 || len(a.Needs) > 0:
+	case a.Loose || a.Raw || r.ContentLength != 0 || a.Must || len(a.Needs) > 0:
 		if c.body, err = jsonBody(r); err == nil && !a.Raw {
 			c.in, err = a.fields(c.body)
 		}

@@ -43,7 +43,7 @@ func (s *Server) api() []route {
 			all = append(all, route{a.At, a.api(s)})
 		}
 	}
-	return slices.Concat(all, s.removalRoutes())
+	return all
 }
 
 func (s *Server) routes() http.Handler {
@@ -187,27 +187,6 @@ func jsonBody(r *http.Request) ([]byte, error) {
 		return b, nil
 	}
 	return nil, errNotJSON
-}
-
-// decodeBody reads a request's JSON body into v, without unknown fields.
-func decodeBody(r *http.Request, v any, example string) error {
-	body, err := jsonBody(r)
-	if err != nil {
-		return err
-	}
-	var fields map[string]json.RawMessage
-	err = json.Unmarshal(body, &fields)
-	for _, text := range fields { // encoding/json takes null for any value
-		if string(text) == "null" {
-			fields = nil
-		}
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err != nil || fields == nil || d.Decode(v) != nil {
-		return known.Refuse("the body is not what is needed here; write %s", example)
-	}
-	return nil
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {

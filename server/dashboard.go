@@ -130,7 +130,7 @@ func (p *pages) routes() []route {
 // show answers with the page of a view.
 func (p *pages) show(v view, code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{Request: r, head: w.Header(), in: r.URL.Query(), layout: p.view(r, v.Title, v.Section, nil)}
+		c := &call{Request: r, head: w.Header(), form: true, in: r.URL.Query(), layout: p.view(r, v.Title, v.Section, nil)}
 		c.Live = !v.Still
 		b, err := p.page(c, v)
 		if err != nil {

@@ -1,11 +1,9 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -146,7 +144,7 @@ func (p *pages) providerViews() []view {
 
 // policyRoutes are the forms for a policy. One with faults comes back.
 func (p *pages) policyRoutes() []route {
-	return []route{{"POST /providers", p.definePolicy}, {"POST /providers/{id}", p.definePolicy}, {"POST /removals", p.askRemoval}}
+	return []route{{"POST /providers", p.definePolicy}, {"POST /providers/{id}", p.definePolicy}}
 }
 
 // providersView is the page of all providers. form replaces the form for a new one.
@@ -351,36 +349,11 @@ func (p *pages) removals(c *call) (any, error) {
 // confirmRemoval asks before a request to remove a source is recorded: minutes later
 // everything of it is gone.
 func (p *pages) confirmRemoval(c *call) (confirmation, error) {
-	job, id, err := p.removalAsked(c.Request, c.in)
+	job, id, err := p.server.removalOf(c)
 	text := "Its pages, chunks, hand-off and dead letters are removed within minutes, and it is not crawled again. This cannot be undone."
 	if job != docsJob {
 		text = "Everything that is kept of it is removed within minutes. This cannot be undone. Take it out of what is crawled, or the next run finds it again."
 	}
 	return confirmation{Title: "Remove everything of " + id + "?", Button: "Remove everything", Danger: true, Action: "/removals", Back: "/removals", Text: text,
 		Hidden: []hidden{{"kind", c.in.Get("kind")}, {"provider", id}, {"from", c.in.Get("from")}, {"note", c.in.Get("note")}}}, err
-}
-
-// removalAsked checks the values of the form for a removal, and returns the job and the source.
-func (p *pages) removalAsked(r *http.Request, form url.Values) (job, name string, err error) {
-	for _, name := range []string{"from", "note"} {
-		if len([]rune(form.Get(name))) > maxForm {
-			return "", "", known.Refuse("%s: write at most %d characters", name, maxForm)
-		}
-	}
-	return p.server.removalOf(r.Context(), func(kind string) string {
-		if kind != cmp.Or(form.Get("kind"), "provider") {
-			return ""
-		}
-		return form.Get("provider")
-	})
-}
-
-func (p *pages) askRemoval(w http.ResponseWriter, r *http.Request) {
-	action{Next: "/removals", Do: func(c *call) (any, error) {
-		job, name, err := p.removalAsked(c.Request, c.in)
-		if err != nil {
-			return nil, err
-		}
-		return p.server.recordRemoval(c.Context(), job, name, c.in.Get("from"), c.in.Get("note"))
-	}}.sent(p.server)(w, r)
 }

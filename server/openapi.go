@@ -119,7 +119,7 @@ func (a action) describe(path string) object {
 	case a.Body != "":
 		fails += ", 400 Bad, 415 NotJSON"
 		content := object{"schema": ref("schemas", a.Body), "example": json.RawMessage(a.Example)}
-		op["requestBody"] = object{"required": len(a.Needs) > 0, "content": object{"application/json": content}}
+		op["requestBody"] = object{"required": a.Must || len(a.Needs) > 0, "content": object{"application/json": content}}
 	case a.In != nil:
 		fails += ", 400 Bad"
 		for _, f := range a.In {

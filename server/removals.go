@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/runs"
 	"github.com/newsfork/seed-engine/transforms/parse/similar"
@@ -72,51 +74,73 @@ type removalList struct {
 	Removals []removal.Entry `json:"removals"`
 }
 
-func (s *Server) listRemovals(w http.ResponseWriter, r *http.Request) {
-	all, err := removal.All(r.Context(), s.store)
-	s.reply(w, r, removalList{append([]removal.Entry{}, all...)}, err)
+// removalActions are what can be asked about removals.
+func (s *Server) removalActions() []action {
+	const all = "/api/v1/docs/removals"
+	var fields []option.Option
+	for _, name := range []string{"provider", "site", "publisher", "domain", "from", "note"} {
+		fields = append(fields, option.Option{Name: name, Kind: option.Text})
+	}
+	return grouped("removals", "providers",
+		action{At: "GET " + all, ID: "listRemovals", Out: "200 Removals The requests.", Do: s.listRemovals,
+			About: "The requests to remove what was kept of a provider, site, publisher or domain, the newest first"},
+		action{At: "POST " + all, ID: "askRemoval", Out: "201 Removal The request.", Fails: "404 NoProvider",
+			About: "Record a request to remove what was kept of a provider, site, publisher or domain; it must be done within 48 hours",
+			Body:  "RemovalRequest", In: fields, Must: true, Example: `{"provider": "acme", "from": "legal@acme.example", "note": "ticket 7"}`,
+			Do: s.askRemoval, Form: "/removals", Next: "/removals"},
+		action{At: "GET " + all + "/{id}", ID: "showRemoval", About: "A request with its receipt", Out: "200 Removal The request.",
+			Fails: "404 NoRemoval", Do: s.showRemoval},
+	)
 }
 
-func (s *Server) showRemoval(w http.ResponseWriter, r *http.Request) {
-	e, err := removal.Find(r.Context(), s.store, r.PathValue("id"))
+func (s *Server) listRemovals(c *call) (any, error) {
+	all, err := removal.All(c.Context(), s.store)
+	return removalList{append([]removal.Entry{}, all...)}, err
+}
+
+func (s *Server) showRemoval(c *call) (any, error) {
+	e, err := removal.Find(c.Context(), s.store, c.PathValue("id"))
 	if errors.Is(err, removal.ErrNone) {
 		err = &known.AnswerError{Code: http.StatusNotFound, Message: "there is no such request; GET /api/v1/docs/removals lists them"}
 	}
-	s.reply(w, r, e, err)
+	return e, err
 }
 
-func (s *Server) askRemoval(w http.ResponseWriter, r *http.Request) {
-	var given struct {
-		Provider  string `json:"provider"`
-		Site      string `json:"site"`
-		Publisher string `json:"publisher"`
-		Domain    string `json:"domain"`
-		From      string `json:"from"`
-		Note      string `json:"note"`
-	}
-	err := decodeBody(r, &given, `{"provider": "acme", "from": "legal@acme.example", "note": "ticket 7"}`)
-	var job, name string
-	if err == nil {
-		of := map[string]string{"provider": given.Provider, "site": given.Site, "publisher": given.Publisher, "domain": given.Domain}
-		job, name, err = s.removalOf(r.Context(), func(kind string) string { return of[kind] })
-	}
-	var req removal.Request
-	if err == nil {
-		req, err = s.recordRemoval(r.Context(), job, name, given.From, given.Note)
-	}
+// askRemoval records a request to remove a source of a job.
+func (s *Server) askRemoval(c *call) (any, error) {
+	job, name, err := s.removalOf(c)
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
-	w.Header().Set("Location", "/api/v1/docs/removals/"+req.ID)
-	s.answer(w, r, http.StatusCreated, removal.Entry{Request: req})
+	ctx := context.WithoutCancel(c.Context())
+	if err := s.audited(ctx, "removal_request", name, c.in.Get("note")); err != nil {
+		return nil, err
+	}
+	req, err := removal.Record(ctx, s.store, removal.Request{Job: job, Provider: name, By: whoIn(ctx), From: c.in.Get("from"),
+		Note: c.in.Get("note")}, s.now())
+	c.head.Set("Location", "/api/v1/docs/removals/"+req.ID)
+	return removal.Entry{Request: req}, err
 }
 
 var errNotAProvider = known.Refuse("provider: write the id of a provider")
 
 // removalOf is the source that a request names by its kind, and its job. A source of which nothing is known is refused.
-func (s *Server) removalOf(ctx context.Context, given func(kind string) string) (job, name string, err error) {
-	id := strings.TrimSpace(given("provider"))
+func (s *Server) removalOf(c *call) (job, name string, err error) {
+	given := c.in.Get
+	if c.form {
+		for _, name := range []string{"from", "note"} {
+			if len([]rune(given(name))) > maxForm {
+				return "", "", known.Refuse("%s: write at most %d characters", name, maxForm)
+			}
+		}
+		given = func(kind string) string {
+			if kind != cmp.Or(c.in.Get("kind"), "provider") {
+				return ""
+			}
+			return c.in.Get("provider")
+		}
+	}
+	ctx, id := c.Context(), strings.TrimSpace(given("provider"))
 	for _, j := range s.jobs {
 		if j.Removal == nil || j.Name == docsJob || given(j.Removal.Kind) == "" {
 			continue
@@ -136,15 +160,6 @@ func (s *Server) removalOf(ctx context.Context, given func(kind string) string) 
 		return "", "", errNotAProvider
 	}
 	return docsJob, id, s.knowsProvider(ctx, id)
-}
-
-// recordRemoval records a request to remove a source of a job.
-func (s *Server) recordRemoval(ctx context.Context, job, name, from, note string) (removal.Request, error) {
-	ctx = context.WithoutCancel(ctx)
-	if err := s.audited(ctx, "removal_request", name, note); err != nil {
-		return removal.Request{}, err
-	}
-	return removal.Record(ctx, s.store, removal.Request{Job: job, Provider: name, By: whoIn(ctx), From: from, Note: note}, s.now())
 }
 
 // knowsSource refuses a source of which its job keeps nothing. Where the store or the database does not answer, the request
@@ -204,12 +219,4 @@ func (s *Server) knowsProvider(ctx context.Context, id string) error {
 	return &known.AnswerError{Code: http.StatusNotFound,
 		Message: fmt.Sprintf("provider: there is no provider %s, and nothing is stored of one; similar ones are %s", id,
 			strings.Join(similar.Names(id, ids, similarShown), ", "))}
-}
-
-func (s *Server) removalRoutes() []route {
-	return []route{
-		{"GET /api/v1/docs/removals", s.listRemovals},
-		{"POST /api/v1/docs/removals", s.askRemoval},
-		{"GET /api/v1/docs/removals/{id}", s.showRemoval},
-	}
 }

@@ -111,7 +111,7 @@ func (v *visit) productDetailParser() *stage {
 			p, err := v.reader.readDetail(t.at, t.HTMLContent, t.from.row)
 			p.URL = t.ProductURL // the link in the list, wherever it leads
 			if err != nil {
-				if f := wall(t.verdict); f != nil {
+				if f := wall(t.verdict()); f != nil {
 					return nil, f
 				}
 			}

@@ -81,7 +81,7 @@ func (v *visit) askSeed(ctx context.Context) {
 	case err == nil:
 		a := judging.Answer{Status: http.StatusOK}
 		if p, err := v.reader.readList(redirected(e.URL, got.at), got.text); err != nil || len(p.products)+len(p.children) == 0 {
-			a.Verdict = got.verdict
+			a.Verdict = got.verdict()
 		}
 		v.answered(ctx, e, a)
 	case errors.As(err, &f) && f.answer != nil:

@@ -125,7 +125,7 @@ func (v *visit) parseList(ctx context.Context, t ParseListPageHtml) (listPage, e
 	}
 	if err != nil || len(p.products)+len(p.children)+p.keyless+p.foreign == 0 && p.left == "" && !p.none {
 		later := v.reader.site.List.UntilEmpty && t.Page > v.reader.firstPage()
-		if f := wall(t.verdict); f != nil && (!later || !removed(f)) {
+		if f := wall(t.verdict()); f != nil && (!later || !removed(f)) {
 			f.kind = "no_products"
 			return p, f
 		}

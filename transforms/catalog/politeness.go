@@ -120,8 +120,8 @@ func unlessStopped(ctx context.Context, err error) error {
 // fetched is a page that was fetched.
 type fetched struct {
 	text    string
-	at      string         // after redirects, which is what its links are relative to
-	verdict answer.Verdict // counts only if the page has none of what it should have
+	at      string                // after redirects, which is what its links are relative to
+	verdict func() answer.Verdict // counts only if the page has none of what it should have
 }
 
 // fetch returns a page of a format. A request with a body is a POST.
@@ -130,18 +130,21 @@ func (v *visit) fetch(ctx context.Context, at string, body []byte, format string
 	if err != nil {
 		return f, err
 	}
-	f.at, f.text, f.verdict = resp.FinalURL, string(resp.Body), classify(at, resp)
-	if format != formatHTML { // JSON is UTF-8, and the reader of sitemaps finds out their encoding itself
-		return f, nil
+	text, header := string(resp.Body), resp.Header
+	if format == formatHTML { // JSON is UTF-8, and the reader of sitemaps finds out their encoding itself
+		media := header.Get("Content-Type")
+		if text, _, err = charset.Decode(resp.Body, media); err != nil {
+			return f, &failure{kind: "bad_charset", final: true, err: err}
+		}
+		if media, _, _ = strings.Cut(media, ";"); media != "" {
+			header = header.Clone()
+			header.Set("Content-Type", media+"; charset=utf-8")
+		}
 	}
-	if f.text, _, err = charset.Decode(resp.Body, resp.Header.Get("Content-Type")); err != nil {
-		return f, &failure{kind: "bad_charset", final: true, err: err}
-	}
-	return f, nil
-}
-
-func classify(at string, r *web.Response) answer.Verdict {
-	return answer.Classify(answer.Response{Status: r.Status, Header: r.Header, URL: at, Final: r.FinalURL, Body: r.Body})
+	status, final := resp.Status, resp.FinalURL
+	return fetched{text, final, func() answer.Verdict {
+		return answer.Classify(answer.Response{Status: status, Header: header, URL: at, Final: final, Body: []byte(text)})
+	}}, nil
 }
 
 // kindWall is the failure of a page in whose place the site shows something else.
@@ -200,7 +203,7 @@ func (v *visit) request(ctx context.Context, at string, body []byte, format stri
 	}
 	if s := resp.Status; s < 200 || s >= 300 {
 		return nil, &failure{kind: fmt.Sprintf("http_%d", s), final: !mayPass(s), err: fmt.Errorf("the site answers with status %d", s),
-			answer: &judging.Answer{Status: s, Verdict: classify(at, resp)}}
+			answer: &judging.Answer{Status: s, Verdict: answer.Classify(answer.Response{Status: s, Header: resp.Header, URL: at, Final: resp.FinalURL, Body: resp.Body})}}
 	}
 	if resp.Truncated {
 		return nil, &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", r.MaxBytes>>20)}

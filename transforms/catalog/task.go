@@ -56,7 +56,7 @@ type ParseListPageHtml struct {
 	Page        int
 	HTMLContent string
 	at          string // where the page was found, after redirects
-	verdict     answer.Verdict
+	verdict     func() answer.Verdict
 	from        FetchListPage
 }
 
@@ -75,7 +75,7 @@ type ParseProductDetailHtml struct {
 	ProductURL  string
 	HTMLContent string
 	at          string // where the page was found, after redirects
-	verdict     answer.Verdict
+	verdict     func() answer.Verdict
 	from        FetchProductDetailPage
 }
 

@@ -93,6 +93,7 @@ func TestYear(t *testing.T) {
 	j := newSite(t, bazaarSite, s.ServeHTTP)
 	start := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 	clock := politetest.At(start)
+	opened, closed, requests := 0, 0, 0
 	shop := func(from, to int) {
 		s.listed, s.sold = numbers(from, to), map[int]bool{}
 	}
@@ -111,6 +112,7 @@ func TestYear(t *testing.T) {
 			}
 		}
 		require.NoError(t, v.run(t.Context()), "day %d", n)
+		requests += s.requests
 		sites, err := ledger.Sites(t.Context(), j.store, Job)
 		require.NoError(t, err)
 		report := ledger.Report{RunID: cfg.Lane.RunID}
@@ -127,6 +129,7 @@ func TestYear(t *testing.T) {
 		t.Helper()
 		require.Empty(t, day(n), "day %d", n)
 		require.LessOrEqual(t, s.requests, 1+5+24+more, "day %d", n)
+		opened++
 		all, now := j.stored()
 		require.Equal(t, whole, all, "day %d", n)
 		require.Equal(t, gone, append([]string{}, now...), "day %d", n)
@@ -140,6 +143,7 @@ func TestYear(t *testing.T) {
 			require.Len(t, alerts, 1, "day %d", from+n)
 			require.Contains(t, alerts[0], cause, "day %d", from+n)
 			require.Equal(t, state, j.state()[0])
+			closed++
 			require.LessOrEqual(t, s.requests, requests, "day %d", from+n)
 			all, now := j.stored()
 			require.Equal(t, whole, all, "day %d", from+n)
@@ -209,6 +213,8 @@ func TestYear(t *testing.T) {
 	}
 	slices.Reverse(was)
 	require.Equal(t, []string{"open", "blocked", "open", "blocked", "open", "moved", "open", "closed", "open", "thin", "open", "down", "open", "blocked", "open", "thin", "open"}, was)
+	require.Equal(t, [2]int{54, 21}, [2]int{opened, closed}) // and two more: these figures are in docs/operations.md
+	t.Logf("%d crawls of an open shop, %d of one that is not, %d requests", opened, closed, requests)
 }
 
 // A run that is killed while it reads the list a second time, or while it requests the pages of products that the list

@@ -303,6 +303,9 @@ func TestYear(t *testing.T) {
 	if n := len(c.deadLetters()); n != 0 {
 		t.Errorf("%d dead letters", n)
 	}
+	if want := [2]int{88, 1004}; want != [2]int{c.walls, c.content} { // these figures are in docs/operations.md
+		t.Errorf("%d walls and %d other answers, want %d", c.walls, c.content, want)
+	}
 	t.Logf("%d runs with visits, %d sites, %d requests, %d walls, %d other answers", c.visits, len(phases), c.requests, c.walls, c.content)
 }
 

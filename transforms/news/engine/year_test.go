@@ -112,7 +112,7 @@ func TestYear(t *testing.T) {
 		}
 		return "", engine.Ran, 3 + 12
 	}
-	before := ""
+	before, runs, closed, requests := "", 0, 0, 0
 	for day := 20; day < 365; day++ {
 		event, state, most := what(day)
 		if event == "" && before == "" && day%7 > 0 {
@@ -128,6 +128,10 @@ func TestYear(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, state, r.State, "day %d, %s: %s", day, event, r.Reason)
 		require.LessOrEqual(t, len(w.sim.Requests()), most, "day %d: %v", day, w.paths())
+		runs, requests = runs+1, requests+len(w.sim.Requests())
+		if state != engine.Ran {
+			closed++
+		}
 		require.NotContains(t, w.paths(), "/a/0", "robots.txt forbids it")
 		require.Equal(t, w.count("true"), w.count("title LIKE 'Council % decides' AND raw_text LIKE '%council of town number%'"), "day %d", day)
 		wrong := fmt.Sprintf("expires_at <= %d OR expires_at > %d", db.Micros(at), db.Micros(at.AddDate(0, 0, 31)))
@@ -168,6 +172,8 @@ func TestYear(t *testing.T) {
 	}
 	assert.Equal(t, "open", st.State)
 	assert.Equal(t, "down open thin open blocked open closed open moved open blocked open blocked open", strings.Join(was, " "))
+	assert.Equal(t, [2]int{94, 35}, [2]int{runs, closed}) // these figures are in docs/operations.md
+	t.Logf("%d runs, %d of a site that is not open, %d requests", runs, closed, requests)
 }
 
 // TestNothingIsConcluded has a site that shows a challenge after a page that is gone and one without

@@ -9,6 +9,7 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
 )
 
@@ -81,10 +82,9 @@ func (a *Article) access(p *article.Page, paid parts) {
 var wallClasses = []string{"paywall", "pay-wall", "piano-offer", "article-wall", "premium-wall", "subscriber-only", "subscribers-only", "subscription-wall",
 	"subscribe-wall", "regwall", "metered-wall", "locked-content", "content-locked", "premium-content-lock", "offer-wall"}
 
-// wallTexts are what publishers write there, and not in menus and footers.
-var wallTexts = []string{"subscribe to continue reading", "subscribe to read the full", "to continue reading, subscribe", "to continue reading this article, subscribe",
-	"유료 회원만 볼 수 있", "유료회원 전용 기사", "구독 후 이용하실 수", "이 기사는 구독자만", "cet article est réservé aux abonnés", "la suite est réservée aux abonnés", "dieser artikel ist nur für abonnenten",
-	"este contenido es exclusivo para suscriptores", "contenuto riservato agli abbonati", "conteúdo exclusivo para assinantes", "この記事は有料会員", "有料会員になると続き"}
+// wallTexts are what publishers write there besides the phrases of package answer, and not in menus and footers.
+var wallTexts = []string{"subscribe to read the full", "to continue reading, subscribe", "to continue reading this article, subscribe",
+	"유료 회원만 볼 수 있", "유료회원 전용 기사", "구독 후 이용하실 수", "la suite est réservée aux abonnés", "este contenido es exclusivo para suscriptores", "contenuto riservato agli abbonati", "conteúdo exclusivo para assinantes", "有料会員になると続き"}
 
 var wallElements = cascadia.MustCompile("[class], [id]")
 
@@ -105,7 +105,7 @@ func walled(root *html.Node) bool {
 		}
 	}
 	text := strings.ToLower(article.Text(root))
-	return slices.ContainsFunc(wallTexts, func(s string) bool { return strings.Contains(text, s) })
+	return answer.Mentions(text, answer.Paywall) || slices.ContainsFunc(wallTexts, func(s string) bool { return strings.Contains(text, s) })
 }
 
 // named reports whether one of the words of a class or id is a wall's.

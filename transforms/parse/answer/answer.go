@@ -17,7 +17,11 @@
 // article with a paywall are parts of pages. No promise: see docs/library.md.
 package answer
 
-import "github.com/newsfork/seed-engine/io/untrusted"
+import (
+	"strings"
+
+	"github.com/newsfork/seed-engine/io/untrusted"
+)
 
 // Kind is what an answer is.
 type Kind string
@@ -76,6 +80,16 @@ type Verdict struct {
 }
 
 const maxEvidence = 200
+
+// Mentions reports whether a text in lower case has a phrase by which short pages of a kind are known.
+func Mentions(text string, k Kind) bool {
+	for _, s := range says {
+		if s.kind == k && !s.unseen && strings.Contains(text, s.text) {
+			return true
+		}
+	}
+	return false
+}
 
 // Classify tells what r is. It reads at most the first MiB of the body.
 func Classify(r Response) Verdict {

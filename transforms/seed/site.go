@@ -46,8 +46,14 @@ func earlierOf(c table.Columns, of *segment.Commit) *earlier {
 	return &earlier{c.RobotsKind == string(answer.Robots) || c.RobotsKind == "" && c.RobotsExists, c.SitemapParsed, c.SiteState, c.SiteSince, c.SiteLost, of}
 }
 
-// against judges a visit by what there was. Only a wall or no answer in its place counts: a site may remove its robots.txt.
+// against judges a visit by what there was. Only a wall or no answer in its place counts, and that nothing of it is there: a
+// site may remove its robots.txt.
 func (f findings) against(robots, sitemap bool) (v judging.Verdict, lost []string) {
+	r, s := f.metadata.Robots, f.metadata.Sitemap
+	known := 0
+	if robots && sitemap && r.Kind != string(answer.Robots) && !s.Parsed {
+		known = 1
+	}
 	judge := func(name, url, failure, kind string, status int) {
 		a := judging.Answer{Role: judging.Seed, URL: url, Status: status, Verdict: answer.Verdict{Kind: answer.Kind(kind)}}
 		switch {
@@ -58,7 +64,7 @@ func (f findings) against(robots, sitemap bool) (v judging.Verdict, lost []strin
 		case name == lostSitemap && a.Verdict.Kind == answer.Empty:
 			a.Status, a.Failure = 0, kind
 		}
-		j := judging.Begin(judging.About{Name: f.metadata.RegistrableDomain, Seeds: 1, SeedKey: "the raw file"})
+		j := judging.Begin(judging.About{Name: f.metadata.RegistrableDomain, Seeds: 1, Known: known, SeedKey: "the raw file"})
 		j.Add(a)
 		if one := j.Verdict(); one.State != judging.Open {
 			lost = append(lost, name)
@@ -67,10 +73,10 @@ func (f findings) against(robots, sitemap bool) (v judging.Verdict, lost []strin
 			}
 		}
 	}
-	if r := f.metadata.Robots; robots && r.Kind != string(answer.Robots) {
+	if robots && r.Kind != string(answer.Robots) {
 		judge(lostRobots, homeOf(f.metadata.RegistrableDomain)+"robots.txt", r.Error, r.Kind, r.LastStatus)
 	}
-	if s := f.metadata.Sitemap; sitemap && !s.Parsed {
+	if sitemap && !s.Parsed {
 		judge(lostSitemap, s.URL, s.Error, s.Kind, s.LastStatus)
 	}
 	return v, lost

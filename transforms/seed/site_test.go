@@ -47,6 +47,7 @@ func TestGoodRowStays(t *testing.T) {
 		"the sitemap alone":  {now: behind("/sitemap.xml", wall(403, "", "no"), bare), state: "blocked", lost: "sitemap", packed: true},
 		"robots.txt alone":   {now: behind("/robots.txt", wall(200, "", captcha), good), state: "blocked", lost: "robots"},
 		"no answer":          {state: "down", lost: "robots sitemap", packed: true},
+		"nothing there":      {now: http.NotFoundHandler(), state: "closed", lost: "robots sitemap", packed: true},
 		"no robots.txt more": {now: pages(map[string]string{"/sitemap.xml": urlset(3)})},
 		"no sitemap more":    {now: bare, packed: true},
 	} {

@@ -186,7 +186,7 @@ func (w *writer) code(n *html.Node) {
 }
 
 // inline writes a line of text in as many backticks as it needs.
-func (w *writer) inline(text string) {
+func (w *markdown) inline(text string) {
 	if text == "" {
 		return
 	}

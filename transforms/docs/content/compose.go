@@ -6,14 +6,14 @@ import (
 
 // Escape writes plain text as a paragraph of Markdown.
 func Escape(text string) string {
-	w := writer{markBytes: 1}
+	w := markdown{markBytes: 1}
 	w.text(text)
 	return w.String()
 }
 
 // Heading writes plain text as a heading, "" without text.
 func Heading(level int, text string) string {
-	w := writer{markBytes: 1, heading: true, lead: strings.Repeat("#", level) + " "}
+	w := markdown{markBytes: 1, heading: true, lead: strings.Repeat("#", level) + " "}
 	w.text(text)
 	return w.String()
 }

@@ -103,7 +103,7 @@ func withNotes(roots []*html.Node) []*html.Node {
 // content and not the whole body, loose that they were found by a class or id.
 // Content without an h1 begins with the page's h1.
 func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
-	w := writer{clutter: s.clutter, bounded: bounded, markBytes: s.size/2 + 64<<10}
+	w := writer{clutter: s.clutter, bounded: bounded, markdown: markdown{markBytes: s.size/2 + 64<<10}}
 	if s.h1 != nil && bounded {
 		has := false
 		for _, r := range roots {

@@ -10,14 +10,9 @@ import (
 	"golang.org/x/net/html"
 )
 
-// writer turns a tree into Markdown (CommonMark 0.31 with GFM's tables) in one
-// walk. Text is written to out at once. Space, breaks and marks are written only
-// when text follows, so that nothing empty is ever written.
-type writer struct {
-	clutter clutter
-	bounded bool                    // the root is the content, so a header in it is not the site's
-	framing map[*html.Node]struct{} // elements of the site's frame, found where the root is a guess
-
+// markdown writes Markdown (CommonMark 0.31 with GFM's tables). Text is written to out at once. Space, breaks and
+// marks are written only when text follows, so that nothing empty is ever written.
+type markdown struct {
 	out    []byte
 	levels []level // the lists and quotes around the current place, outermost first
 	gap    gap
@@ -37,14 +32,10 @@ type writer struct {
 	anchors   []string // of the headings outside of lists and quotes
 	markBytes int      // how many bytes of marks for lists and quotes may still be written
 
-	labels map[*html.Node]string // of the panels of tabs
-
 	cell    bool // in a table's cell: no breaks, bars escaped
 	opens   bool // what is written next begins a line, although it is a cell
 	heading bool
-	buttons bool // all words of the heading are in buttons
 	tight   bool // in a list whose items have one line each
-	notes   int  // the callouts around the current place
 	term    bool // the next block is what the term before it means; there is no blank line before it
 	newList bool // the next block starts a list; there is a blank line before it, even in a tight list
 }
@@ -74,10 +65,10 @@ type mark struct {
 }
 
 // String returns the Markdown, without white space at its ends.
-func (w *writer) String() string { return string(bytes.Trim(w.out, "\n ")) }
+func (w *markdown) String() string { return string(bytes.Trim(w.out, "\n ")) }
 
 // block ends a block.
-func (w *writer) block() {
+func (w *markdown) block() {
 	if w.cell || w.heading {
 		w.space = true
 		return
@@ -91,7 +82,7 @@ func (w *writer) block() {
 }
 
 // suspend closes the open marks before a break. They open again after it.
-func (w *writer) suspend() {
+func (w *markdown) suspend() {
 	for i := len(w.marks) - 1; i >= 0; i-- {
 		if w.marks[i].written {
 			w.out = append(w.out, w.marks[i].text...)
@@ -103,7 +94,7 @@ func (w *writer) suspend() {
 // begin writes what is pending, before text is written: breaks with the markers of
 // lists and quotes, a space, a heading's lead, opening marks. next is the first character
 // of the text.
-func (w *writer) begin(next rune) {
+func (w *markdown) begin(next rune) {
 	w.writePending()
 	open := slices.IndexFunc(w.marks, func(m mark) bool { return !m.written })
 	after := w.closed == len(w.out) && len(w.ends) > 0
@@ -144,7 +135,7 @@ func splits(c rune) bool {
 
 // unmark removes the marks that end here if they stand behind punctuation: they would be read
 // as text in front of a letter.
-func (w *writer) unmark() {
+func (w *markdown) unmark() {
 	end := w.closed
 	for _, m := range w.ends {
 		end -= len(m.text)
@@ -160,7 +151,7 @@ func (w *writer) unmark() {
 }
 
 // end closes the last mark.
-func (w *writer) end() {
+func (w *markdown) end() {
 	last := len(w.marks) - 1
 	if m := w.marks[last]; m.written && m.text != "" {
 		if w.closed != len(w.out) {
@@ -172,7 +163,7 @@ func (w *writer) end() {
 	w.marks = w.marks[:last]
 }
 
-func (w *writer) writePending() {
+func (w *markdown) writePending() {
 	switch {
 	case len(w.out) == 0 || w.gap == newLine || w.gap == blankLine:
 		if len(w.out) > 0 {
@@ -205,7 +196,7 @@ func (w *writer) writePending() {
 }
 
 // indent starts a line with the markers of the levels, as long as markBytes lasts.
-func (w *writer) indent() {
+func (w *markdown) indent() {
 	for i := range w.levels {
 		l := &w.levels[i]
 		marker := l.rest
@@ -220,7 +211,7 @@ func (w *writer) indent() {
 }
 
 // text writes words with one space between them.
-func (w *writer) text(s string) {
+func (w *markdown) text(s string) {
 	for i := 0; i < len(s); {
 		if n := blankAt(s[i:]); n > 0 {
 			w.space = w.space || !zeroWidth(s[i:i+n])
@@ -271,7 +262,7 @@ func zeroWidth(s string) bool {
 
 // word writes s[from:to], which has no space, and escapes what Markdown would read as
 // markup.
-func (w *writer) word(s string, from, to int) {
+func (w *markdown) word(s string, from, to int) {
 	word := s[from:to]
 	forced := -1
 	if w.fresh && (!w.cell || w.opens) {
@@ -297,7 +288,7 @@ func (w *writer) word(s string, from, to int) {
 
 // escapes reports whether the special character at s[from+i], in the word s[from:to],
 // needs a backslash. forced says that it would start or end a block.
-func (w *writer) escapes(s string, from, to, i int, forced bool) bool {
+func (w *markdown) escapes(s string, from, to, i int, forced bool) bool {
 	word := s[from:to]
 	switch word[i] {
 	case '\\':

@@ -59,9 +59,9 @@ var yamlVersion = regexp.MustCompile(`(?m)^["']?(openapi|swagger)["']?[ \t]*:[ \
 
 // api renders a description.
 type api struct {
+	sections
 	d    *Description
 	root any
-	b    strings.Builder
 
 	written      map[string]bool // named schemas of errors that were rendered
 	outside      []string        // schemas of other files that were named, by their references
@@ -70,17 +70,6 @@ type api struct {
 
 	fieldsKnown map[fieldKey]cells
 	inCallback  bool // the operation is one of a callback
-
-	steps int
-	cells int // bytes of cells of the current operation's tables, not written yet
-	full  bool
-}
-
-// tooLong reports whether the rendered description is over its limits; from then on
-// nothing more is rendered.
-func (a *api) tooLong() bool {
-	a.full = a.full || a.steps > maxSteps || a.b.Len()+a.cells > maxOpenAPI
-	return a.full
 }
 
 // ExtractOpenAPI renders a description that is one file, one section for each operation.

@@ -6,13 +6,28 @@ import (
 	"unicode/utf8"
 )
 
-func (a *api) heading(depth int, text string) {
+// sections writes the Markdown of a description, within its limits.
+type sections struct {
+	b     strings.Builder
+	steps int
+	cells int // bytes of cells of the current operation's tables, not written yet
+	full  bool
+}
+
+// tooLong reports whether the rendered description is over its limits; from then on
+// nothing more is rendered.
+func (a *sections) tooLong() bool {
+	a.full = a.full || a.steps > maxSteps || a.b.Len()+a.cells > maxOpenAPI
+	return a.full
+}
+
+func (a *sections) heading(depth int, text string) {
 	fmt.Fprintf(&a.b, "%s %s\n\n", strings.Repeat("#", depth), text)
 }
 
 // prose writes a description, which is Markdown, with its headings below depth and
 // its links as text.
-func (a *api) prose(markdown string, depth int) {
+func (a *sections) prose(markdown string, depth int) {
 	if markdown == "" {
 		return
 	}
@@ -48,14 +63,14 @@ func oneLine(s string) string {
 }
 
 // cellText returns a text as Markdown for a table's cell.
-func (a *api) cellText(s string) string {
+func (a *sections) cellText(s string) string {
 	if a.cells += len(s); a.tooLong() {
 		return ""
 	}
 	return strings.ReplaceAll(unlink(oneLine(s), nil), "|", `\|`)
 }
 
-func (a *api) table(head []string, rows [][]string) {
+func (a *sections) table(head []string, rows [][]string) {
 	a.row(head)
 	a.b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
 	for _, r := range rows {
@@ -64,7 +79,7 @@ func (a *api) table(head []string, rows [][]string) {
 	a.b.WriteByte('\n')
 }
 
-func (a *api) row(cells []string) {
+func (a *sections) row(cells []string) {
 	for _, c := range cells {
 		a.b.WriteString("| ")
 		a.b.WriteString(c)

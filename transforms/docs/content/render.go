@@ -9,6 +9,17 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
+// writer turns a tree into Markdown in one walk.
+type writer struct {
+	markdown
+	clutter clutter
+	bounded bool                    // the root is the content, so a header in it is not the site's
+	framing map[*html.Node]struct{} // elements of the site's frame, found where the root is a guess
+	labels  map[*html.Node]string   // of the panels of tabs
+	buttons bool                    // all words of the heading are in buttons
+	notes   int                     // the callouts around the current place
+}
+
 // children renders what is below n.
 func (w *writer) children(n *html.Node) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -261,7 +272,7 @@ func (w *writer) nested(n *html.Node, l level) {
 // thousandfold. The page's size bounds all marks together (markBytes).
 const maxLevels = 16
 
-func (w *writer) push(l level) {
+func (w *markdown) push(l level) {
 	if len(w.levels) < maxLevels {
 		w.levels = append(w.levels, l)
 	}
@@ -390,7 +401,7 @@ func (w *writer) image(n *html.Node) {
 	w.out, w.space = append(w.out, ']'), false
 }
 
-func (w *writer) lineBreak() {
+func (w *markdown) lineBreak() {
 	switch {
 	case w.cell || w.heading:
 		w.space = true

@@ -165,7 +165,7 @@ func (w *writer) row(cells []*html.Node, width int) {
 	w.gap = newLine
 }
 
-func (w *writer) delimiter(width int) {
+func (w *markdown) delimiter(width int) {
 	w.writePending()
 	w.out = append(append(w.out, '|'), strings.Repeat(" --- |", width)...)
 	w.fresh = false

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -34,69 +35,58 @@ func (fn *listFn) askContext7(ctx context.Context, session string, off map[strin
 	if key == "" {
 		return nil
 	}
-	client := newClient(fn.Config, fn.Worker, fn.db, policy.DefaultRequestDelay*time.Millisecond)
+	cfg := fn.Config
+	client := newClient(cfg, fn.Worker, fn.db, policy.DefaultRequestDelay*time.Millisecond)
 	defer client.Close()
-	since, failed := db.Micros(fn.Worker.Pacer.Clock.Now().Add(-missKept)), ""
-	for _, p := range fn.Config.Policies {
-		if p.Order()[0] == policy.HTML && p.Channel != policy.Context7 || p.Terms == policy.Prohibited || off[p.ProviderID] || fn.Config.Off[p.ProviderID] != "" || fn.Config.leftOut(p.ProviderID) {
+	asked, err := db.Texts(ctx, fn.db, `SELECT provider FROM docs_sources WHERE source = $1 AND checked_at > $2 AND state <> 'failed'`,
+		listContext7, db.Micros(fn.Worker.Pacer.Clock.Now().Add(-missKept)))
+	if err != nil {
+		return fmt.Errorf("reading what Context7 has: %w", err)
+	}
+	failed := ""
+	for _, p := range cfg.Policies {
+		if p.Order()[0] == policy.HTML && p.Channel != policy.Context7 || p.Terms == policy.Prohibited || off[p.ProviderID] ||
+			cfg.Off[p.ProviderID] != "" || cfg.leftOut(p.ProviderID) || slices.Contains(asked, p.ProviderID) {
 			continue
 		}
-		var n int
-		if err := fn.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_sources
-			WHERE provider = $1 AND source = $2 AND checked_at > $3 AND state <> 'failed'`, p.ProviderID, listContext7, since).Scan(&n); err != nil {
-			return fmt.Errorf("reading what Context7 has: %w", err)
-		}
-		if n > 0 {
-			continue
-		}
-		if failed != "" { // it would go wrong again
-			if err := fn.noteContext7(ctx, session, p, "failed", "not asked, because it failed for "+failed); err != nil {
-				return err
+		state, reason := "failed", "not asked, because it failed for "+failed
+		if failed == "" { // otherwise it would go wrong again
+			id, err := idOnContext7(ctx, client, key, p)
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil:
+				reason, failed = clean(ledger.Redact(err.Error())), p.ProviderID
+				fn.Worker.Log.Warn("context7_failed", "provider", p.ProviderID, "error", reason)
+			case id == "":
+				state, reason = "missing", "Context7 does not have it"
+			default:
+				state, reason = "found", "Context7 has it as "+clean(id)
 			}
-			continue
 		}
-		// An API that asks for a key is not crawled: robots.txt is for pages.
-		resp, err := client.Get(ctx, polite.Request{URL: context7.Search(p.Label()), Accept: "application/json",
-			Header:  http.Header{"Authorization": {"Bearer " + key}},
-			Timeout: pageTimeout, MaxBytes: maxContext7, MaxRedirects: -1, Once: true, Invited: true})
-		id := ""
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err == nil && (resp.Status == http.StatusUnauthorized || resp.Status == http.StatusForbidden):
-			err = fmt.Errorf("status %d; is %s right?", resp.Status, Context7Key)
-		case err == nil && resp.Status != http.StatusOK:
-			err = fmt.Errorf("status %d", resp.Status)
-		case err == nil && resp.Truncated:
-			err = errors.New("its answer is too long, or ends early")
-		case err == nil:
-			id, err = context7.Resolve(resp.Body, p.Label(), p.Host())
-		}
-		state, reason := "found", "Context7 has it as "+clean(id)
-		switch {
-		case err != nil:
-			state, reason, failed = "failed", clean(ledger.Redact(err.Error())), p.ProviderID
-			fn.Worker.Log.Warn("context7_failed", "provider", p.ProviderID, "error", reason)
-		case id == "":
-			state, reason = "missing", "Context7 does not have it"
-		}
-		if err := fn.noteContext7(ctx, session, p, state, reason); err != nil {
+		if err := newProvider(cfg, fn.Worker, fn.db, p, part{session: session}).note(ctx, listContext7, "https://context7.com", state, reason, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (fn *listFn) noteContext7(ctx context.Context, session string, p policy.Policy, state, reason string) error {
-	if _, err := fn.db.ExecContext(ctx, `INSERT INTO docs_sources (provider, source, address, session, state, reason, checked_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (provider, source, address) DO UPDATE SET session = excluded.session, state = excluded.state, reason = excluded.reason, checked_at = excluded.checked_at`,
-		p.ProviderID, listContext7, "https://context7.com", session, state, reason, db.Micros(fn.Worker.Pacer.Clock.Now())); err != nil {
-		return fmt.Errorf("recording what Context7 has: %w", err)
+// idOnContext7 asks for the id that a provider's documentation has there, "" if there is none.
+func idOnContext7(ctx context.Context, client *polite.Client, key string, p policy.Policy) (id string, err error) {
+	// An API that asks for a key is not crawled: robots.txt is for pages.
+	resp, err := client.Get(ctx, polite.Request{URL: context7.Search(p.Label()), Accept: "application/json", Timeout: pageTimeout,
+		Header: http.Header{"Authorization": {"Bearer " + key}}, MaxBytes: maxContext7, MaxRedirects: -1, Once: true, Invited: true})
+	switch {
+	case err != nil:
+		return "", err
+	case resp.Status == http.StatusUnauthorized || resp.Status == http.StatusForbidden:
+		return "", fmt.Errorf("status %d; is %s right?", resp.Status, Context7Key)
+	case resp.Status != http.StatusOK:
+		return "", fmt.Errorf("status %d", resp.Status)
+	case resp.Truncated:
+		return "", errors.New("its answer is too long, or ends early")
 	}
-	fn.Worker.Log.Info("source_checked", "provider", p.ProviderID, "source", listContext7, "url", "https://context7.com", "state", state,
-		"reason", reason)
-	return nil
+	return context7.Resolve(resp.Body, p.Label(), p.Host())
 }
 
 // onContext7 returns why providers are left to Context7, because it was found to have

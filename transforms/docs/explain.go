@@ -104,7 +104,7 @@ func (x *explainer) run(ctx context.Context) error {
 	} else {
 		x.say("provider", false, "channel %s, tos %s", p.Channel, p.Terms)
 	}
-	c := newCrawl(x.cfg, x.w, x.db, p, part{})
+	c := newProvider(x.cfg, x.w, x.db, p, part{})
 	seed := false
 	for _, raw := range p.SeedURLs {
 		s, _ := c.link(nil, raw, true)
@@ -142,7 +142,7 @@ func (x *explainer) run(ctx context.Context) error {
 }
 
 // robots reports what robots.txt says.
-func (x *explainer) robots(ctx context.Context, c *crawl, address string) error {
+func (x *explainer) robots(ctx context.Context, c *provider, address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
 		return err

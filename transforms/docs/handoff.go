@@ -3,7 +3,9 @@ package docs
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -49,6 +51,15 @@ type handOffLine struct {
 
 // handOffPrefix is the prefix of the keys of a provider's hand-off.
 func handOffPrefix(provider string) string { return "handoff/docs/" + provider + "/" }
+
+// againSuffix ends the name of a page that is handed over again.
+const againSuffix = "-again"
+
+// handOffName is the name of a page's objects in the hand-off, without its ending.
+func handOffName(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:8])
+}
 
 // handOff writes what the embedding step must do for a page that changed. The object's
 // key depends on the page and the session, so a second try writes the same object.

@@ -52,29 +52,32 @@ func unread(p policy.Policy, changedAt time.Time, termsChecked string) bool {
 	return p.TermsDate < changedAt.UTC().Format(time.DateOnly) || p.TermsDate <= termsChecked
 }
 
+// termsRow is a row of docs_terms.
+type termsRow struct {
+	address, session, reason, hash, etag, modified string
+	checkedAt, readAt, changedAt, beforeAt         int64
+	termsChecked                                   string
+}
+
+// readTerms returns the row of a provider, without an address if there is none.
+func readTerms(ctx context.Context, d *db.DB, provider string) (r termsRow, err error) {
+	err = d.QueryRowContext(ctx, `SELECT address, session, reason, hash, etag, last_modified, checked_at, read_at, changed_at, before_at, tos_checked
+		FROM docs_terms WHERE provider = $1`, provider).
+		Scan(&r.address, &r.session, &r.reason, &r.hash, &r.etag, &r.modified, &r.checkedAt, &r.readAt, &r.changedAt, &r.beforeAt, &r.termsChecked)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return r, fmt.Errorf("looking for the terms of %s: %w", provider, err)
+	}
+	return r, nil
+}
+
 // Terms returns what is known of the terms of a provider, nil if nothing is.
 func Terms(ctx context.Context, d *db.DB, provider string) (*TermsReport, error) {
-	var r TermsReport
-	var checked, read, changed, before int64
-	err := d.QueryRowContext(ctx, `SELECT address, reason, checked_at, read_at, changed_at, before_at, tos_checked FROM docs_terms WHERE provider = $1`, provider).
-		Scan(&r.URL, &r.Reason, &checked, &read, &changed, &before, &r.termsChecked)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("looking for the terms of %s: %w", provider, err)
+	r, err := readTerms(ctx, d, provider)
+	if err != nil || r.address == "" {
+		return nil, err
 	}
-	r.CheckedAt = db.Time(checked)
-	for _, t := range []struct {
-		micros int64
-		into   **time.Time
-	}{{read, &r.ReadAt}, {changed, &r.ChangedAt}, {before, &r.BeforeAt}} {
-		if t.micros > 0 {
-			at := db.Time(t.micros)
-			*t.into = &at
-		}
-	}
-	return &r, nil
+	return &TermsReport{URL: r.address, Reason: r.reason, CheckedAt: db.Time(r.checkedAt), ReadAt: db.OptionalTime(r.readAt),
+		ChangedAt: db.OptionalTime(r.changedAt), BeforeAt: db.OptionalTime(r.beforeAt), termsChecked: r.termsChecked}, nil
 }
 
 // checkTerms asks for the page of the provider's terms, once a session, and records
@@ -83,34 +86,28 @@ func (s *provider) checkTerms(ctx context.Context) error {
 	if s.policy.TermsURL == "" {
 		return nil
 	}
-	var was termsRow
-	row := s.db.QueryRowContext(ctx, `SELECT address, session, hash, etag, last_modified, read_at, changed_at, before_at, tos_checked FROM docs_terms WHERE provider = $1`, s.id)
-	err := row.Scan(&was.address, &was.session, &was.hash, &was.etag, &was.modified, &was.readAt, &was.changedAt, &was.beforeAt, &was.termsChecked)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("looking for the terms of %s: %w", s.id, err)
-	}
+	r, err := readTerms(ctx, s.db, s.id)
 	address := clean(s.policy.TermsURL)
-	if was.session == s.part.session && was.address == address {
-		return nil
+	if err != nil || r.session == s.part.session && r.address == address {
+		return err
 	}
-	if was.address != address { // the texts of two pages differ anyway
-		was.hash, was.etag, was.modified = "", "", ""
+	if r.address != address { // the texts of two pages differ anyway
+		r.hash, r.etag, r.modified = "", "", ""
 	}
-	was.address, was.session = address, s.part.session
-	resp, why, err := s.fetchTerms(ctx, was)
+	r.address, r.session = address, s.part.session
+	resp, why, err := s.fetchTerms(ctx, r)
+	if err == nil && why == "" {
+		why, err = s.compareTerms(ctx, &r, resp)
+	}
 	if err != nil {
 		return err
 	}
-	now := was
-	if why == "" {
-		if now, why, err = s.compareTerms(ctx, was, resp); err != nil {
-			return err
-		}
-	}
-	_, err = s.db.ExecContext(ctx, `INSERT INTO docs_terms (provider, address, session, reason, hash, etag, last_modified, checked_at, read_at, changed_at, before_at, tos_checked) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-		ON CONFLICT (provider) DO UPDATE SET address = excluded.address, session = excluded.session, reason = excluded.reason, hash = excluded.hash, etag = excluded.etag, last_modified = excluded.last_modified,
-			checked_at = excluded.checked_at, read_at = excluded.read_at, changed_at = excluded.changed_at, before_at = excluded.before_at, tos_checked = excluded.tos_checked`,
-		s.id, now.address, now.session, content.Clean(why), now.hash, now.etag, now.modified, db.Micros(s.clock.Now()), now.readAt, now.changedAt, now.beforeAt, now.termsChecked)
+	_, err = s.db.ExecContext(ctx, `INSERT INTO docs_terms (provider, address, session, reason, hash, etag, last_modified, checked_at, read_at, changed_at,
+			before_at, tos_checked) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		ON CONFLICT (provider) DO UPDATE SET address = excluded.address, session = excluded.session, reason = excluded.reason, hash = excluded.hash,
+			etag = excluded.etag, last_modified = excluded.last_modified, checked_at = excluded.checked_at, read_at = excluded.read_at,
+			changed_at = excluded.changed_at, before_at = excluded.before_at, tos_checked = excluded.tos_checked`,
+		s.id, r.address, r.session, content.Clean(why), r.hash, r.etag, r.modified, db.Micros(s.clock.Now()), r.readAt, r.changedAt, r.beforeAt, r.termsChecked)
 	if err != nil {
 		return fmt.Errorf("recording the terms of %s: %w", s.id, err)
 	}
@@ -118,13 +115,6 @@ func (s *provider) checkTerms(ctx context.Context) error {
 		s.log.Warn("terms_unreadable", "url", address, "reason", why)
 	}
 	return nil
-}
-
-// termsRow is a row of docs_terms.
-type termsRow struct {
-	address, session, hash, etag, modified string
-	readAt, changedAt, beforeAt            int64
-	termsChecked                           string
 }
 
 // fetchTerms requests the page of the terms; why says why there is no answer to read. A
@@ -165,29 +155,28 @@ func (s *provider) fetchTerms(ctx context.Context, was termsRow) (resp *web.Resp
 
 // compareTerms compares an answer with what was read before; why says why there is no
 // text in it.
-func (s *provider) compareTerms(ctx context.Context, was termsRow, resp *web.Response) (now termsRow, why string, err error) {
-	now = was
+func (s *provider) compareTerms(ctx context.Context, r *termsRow, resp *web.Response) (why string, err error) {
 	at := db.Micros(s.clock.Now())
 	if resp.Status == http.StatusNotModified {
-		now.readAt = at
-		return now, "", nil
+		r.readAt = at
+		return "", nil
 	}
 	var hash, no string
-	why, err = s.reading(ctx, was.address, len(resp.Body), func() error { hash, no = hashTerms(resp.Body, resp.Header.Get("Content-Type")); return nil })
+	parse := func() error { hash, no = hashTerms(resp.Body, resp.Header.Get("Content-Type")); return nil }
+	why, err = s.reading(ctx, r.address, len(resp.Body), parse)
 	if why = cmp.Or(why, no); why != "" || err != nil {
-		return was, why, err
+		return why, err
 	}
-	now.hash, now.readAt = hash, at
-	now.etag, now.modified = validator(resp.Header.Get("ETag")), validator(resp.Header.Get("Last-Modified"))
-	if was.hash == "" || was.hash == hash {
-		return now, "", nil
+	if r.hash != "" && r.hash != hash {
+		if r.changedAt == 0 || !unread(s.policy, db.Time(r.changedAt), r.termsChecked) {
+			r.beforeAt = r.readAt
+		}
+		r.changedAt, r.termsChecked = at, s.policy.TermsDate
+		s.log.Warn("terms_changed", "url", r.address, "what_to_do", "read them again, and write the day into tos_checked")
 	}
-	if was.changedAt == 0 || !unread(s.policy, db.Time(was.changedAt), was.termsChecked) {
-		now.beforeAt = was.readAt
-	}
-	now.changedAt, now.termsChecked = at, s.policy.TermsDate
-	s.log.Warn("terms_changed", "url", was.address, "what_to_do", "read them again, and write the day into tos_checked")
-	return now, "", nil
+	r.hash, r.readAt = hash, at
+	r.etag, r.modified = validator(resp.Header.Get("ETag")), validator(resp.Header.Get("Last-Modified"))
+	return "", nil
 }
 
 // copyright is a line that changes each year, and says nothing of the terms.
@@ -226,38 +215,28 @@ func hashTerms(body []byte, contentType string) (hash, why string) {
 // or on the host of another provider, are in one group: a lane is in one process, and that
 // sends a host one request at a time.
 func (c Config) groups(hosts []Host) []int {
-	at := map[string]int{} // the group of a host's name
-	of := make([]int, len(hosts))
+	of, names := make([]int, len(hosts)), make([][]string, len(hosts))
 	for i, h := range hosts {
-		names := []string{h.Name}
+		of[i], names[i] = i, []string{h.Name}
 		for _, p := range c.Policies {
 			if u, err := url.Parse(p.TermsURL); err == nil && p.TermsURL != "" && slices.Contains(h.Providers, p.ProviderID) {
-				names = append(names, canonical.Host(u))
+				names[i] = append(names[i], canonical.Host(u))
 			}
 		}
-		of[i] = len(hosts)
-		for _, name := range names {
-			if g, known := at[name]; known {
-				of[i] = min(of[i], g)
-			}
-		}
-		if of[i] == len(hosts) {
-			of[i] = i
-		}
-		for _, name := range names {
-			if g, known := at[name]; known && g != of[i] { // this host joins two groups
-				for j := range i {
-					if of[j] == g {
-						of[j] = of[i]
-					}
-				}
-				for other := range at {
-					if at[other] == g {
-						at[other] = of[i]
-					}
+	}
+	for at, joined := map[string]int{}, true; joined; { // the smallest group of each name
+		joined = false
+		for i := range hosts {
+			for _, name := range names[i] {
+				if g, known := at[name]; known && g < of[i] {
+					of[i], joined = g, true
 				}
 			}
-			at[name] = of[i]
+			for _, name := range names[i] {
+				if g, known := at[name]; !known || of[i] < g {
+					at[name], joined = of[i], true
+				}
+			}
 		}
 	}
 	numbers := slices.Compact(slices.Sorted(slices.Values(of)))

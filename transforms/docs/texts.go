@@ -151,15 +151,6 @@ func chunksOf(ctx context.Context, s store.Store, key string) (texts map[string]
 	}
 }
 
-// againSuffix ends the name of a page that is handed over again.
-const againSuffix = "-again"
-
-// handOffName is the name of a page's objects in the hand-off, without its ending.
-func handOffName(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:8])
-}
-
 // Ending says what became of the first page of a provider: "" if a page has content.
 func Ending(ctx context.Context, d *db.DB, provider string) (kept int64, why string, err error) {
 	if err := d.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_pages WHERE provider = $1 AND content_hash <> ''`, provider).Scan(&kept); err != nil {

@@ -78,12 +78,12 @@ func dump(t *testing.T, d *db.DB, moment string) map[string][]string {
 		require.NoError(t, err)
 		names, err := rows.Columns()
 		require.NoError(t, err)
-		require.NoError(t, each(rows, func() error {
+		for rows.Next() {
 			values, into := make([]any, len(names)), make([]any, len(names))
 			for i := range values {
 				into[i] = &values[i]
 			}
-			err := rows.Scan(into...)
+			require.NoError(t, rows.Scan(into...))
 			var line []string
 			for i, v := range values {
 				if b, ok := v.([]byte); ok {
@@ -96,8 +96,8 @@ func dump(t *testing.T, d *db.DB, moment string) map[string][]string {
 				line = append(line, fmt.Sprintf("%s=%v", names[i], v))
 			}
 			out[table] = append(out[table], strings.Join(line, " "))
-			return err
-		}))
+		}
+		require.NoError(t, rows.Err())
 		slices.Sort(out[table])
 		require.NotEmpty(t, out[table], "%s has no row, so nothing is proved for it", table)
 	}

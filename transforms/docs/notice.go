@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
@@ -135,16 +136,11 @@ func (c *crawl) noticed(ctx context.Context, p replacing) error {
 
 // loadNotices reads which texts the session has found to be notices.
 func (c *crawl) loadNotices(ctx context.Context) error {
-	rows, err := c.db.QueryContext(ctx, `SELECT DISTINCT reason FROM docs_pages WHERE provider = $1 AND session = $2 AND status = $3 AND reason LIKE $4`,
-		c.policy.ProviderID, c.part.session, Failed, noticeBegins+"%")
-	if err != nil {
-		return err
-	}
-	return each(rows, func() error {
-		var reason string
-		err := rows.Scan(&reason)
+	reasons, err := db.Texts(ctx, c.db, `SELECT DISTINCT reason FROM docs_pages WHERE provider = $1 AND session = $2 AND status = $3 AND reason LIKE $4`,
+		c.id, c.part.session, Failed, noticeBegins+"%")
+	for _, reason := range reasons {
 		text, _, _ := strings.Cut(strings.TrimPrefix(reason, noticeBegins), " ")
 		c.notices[text] = true
-		return err
-	})
+	}
+	return err
 }

@@ -264,20 +264,6 @@ func handOffAgain(ctx context.Context, d *db.DB, p *part, provider string) error
 	return nil
 }
 
-// each reads rows to their end.
-func each(rows *sql.Rows, one func() error) error {
-	defer func() { _ = rows.Close() }() // rows.Err has its error
-	for rows.Next() {
-		if err := one(); err != nil {
-			return fmt.Errorf("reading a row: %w", err)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("reading rows: %w", err)
-	}
-	return nil
-}
-
 // Status is the state of a page.
 type Status string
 

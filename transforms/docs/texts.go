@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -303,4 +304,52 @@ func pageFile(address string) (string, error) {
 		parts = []string{parts[0], parts[len(parts)-1]}
 	}
 	return hashed(path.Join(parts...), address) + ".md", nil
+}
+
+// PageChange is a change of a page that a session found.
+type PageChange struct {
+	Provider string    `json:"provider"`
+	Key      string    `json:"key"`
+	Kind     string    `json:"kind"` // new, updated, deleted
+	At       time.Time `json:"at"`
+	Sections []Section `json:"sections"`
+}
+
+// Section is a section of a page that changed, named by its headings.
+type Section struct {
+	Path    []string `json:"path,omitempty"`
+	Kind    string   `json:"kind"` // added, removed, changed, moved
+	Added   int      `json:"added,omitempty"`
+	Removed int      `json:"removed,omitempty"`
+}
+
+// ErrNoSession means that there is no session with that name, or none at all.
+var ErrNoSession = errors.New("there is no such session")
+
+// Changes lists the changes that a session found, by provider and page; "" means the
+// latest session. The text of pages is not stored, so a section is named by its
+// headings.
+func Changes(ctx context.Context, d *db.DB, session string) (name string, out []PageChange, err error) {
+	err = d.QueryRowContext(ctx, `SELECT id FROM docs_sessions WHERE id = $1 OR $1 = '' ORDER BY started_at DESC, id DESC LIMIT 1`, session).Scan(&name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil, fmt.Errorf("%w: %q", ErrNoSession, cmp.Or(session, "latest"))
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("looking for session %q: %w", session, err)
+	}
+	for p, err := range db.Select(ctx, d, func(r *sql.Rows) (p PageChange, err error) {
+		var sections string
+		var at int64
+		if err := r.Scan(&p.Provider, &p.Key, &p.Kind, &sections, &at); err != nil {
+			return p, err
+		}
+		p.At = db.Time(at)
+		return p, json.Unmarshal([]byte(sections), &p.Sections)
+	}, `SELECT provider, key, kind, sections, at FROM docs_changes WHERE session = $1 ORDER BY provider, key`, name) {
+		if err != nil {
+			return name, nil, fmt.Errorf("reading the changes of %s: %w", name, err)
+		}
+		out = append(out, p)
+	}
+	return name, out, nil
 }

@@ -258,15 +258,11 @@ func (w *world) row(path string) row {
 // strings reads one column.
 func (w *world) strings(query string, args ...any) []string {
 	w.t.Helper()
-	rows, err := w.db.QueryContext(w.t.Context(), query, args...)
+	out, err := db.Texts(w.t.Context(), w.db, query, args...)
 	require.NoError(w.t, err)
-	out := []string{}
-	require.NoError(w.t, each(rows, func() error {
-		var s string
-		err := rows.Scan(&s)
-		out = append(out, s)
-		return err
-	}))
+	if out == nil {
+		out = []string{}
+	}
 	return out
 }
 

@@ -52,7 +52,8 @@ func politeness(cfg Config, delay time.Duration) polite.Policy {
 
 // newClient makes a client that sends requests with pauses of about delay, within the budgets.
 func newClient(cfg Config, w *lane.Worker, d *db.DB, delay time.Duration) *polite.Client {
-	return &polite.Client{Web: w.Web, Pacer: &w.Pacer, Policy: politeness(cfg, delay), Memory: memory{polite.InDB{DB: d, Table: "docs_hosts"}, cfg}, Control: w, Log: w.Log}
+	return &polite.Client{Web: w.Web, Pacer: &w.Pacer, Policy: politeness(cfg, delay),
+		Memory: memory{polite.InDB{DB: d, Table: "docs_hosts"}, cfg}, Control: w, Log: w.Log}
 }
 
 // withoutRobots continues slowly while robots.txt fails with a status. This is the

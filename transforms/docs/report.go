@@ -140,7 +140,8 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 	}
 	var at int64
 	var text string
-	err := d.QueryRowContext(ctx, `SELECT state, reason, active_at, stats FROM docs_runs WHERE session = $1 AND provider = $2`, session, p.ProviderID).Scan(&row.State, &row.Reason, &at, &text)
+	err := d.QueryRowContext(ctx, `SELECT state, reason, active_at, stats FROM docs_runs WHERE session = $1 AND provider = $2`,
+		session, p.ProviderID).Scan(&row.State, &row.Reason, &at, &text)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, s, nil
 	}
@@ -198,7 +199,8 @@ func sourcesOfReport(ctx context.Context, d *db.DB, p policy.Policy, s Stats) ([
 		of[1] = fmt.Sprintf("%s: %s (%s)", address, state, reason)
 		return of, err
 	}, `SELECT source, address, state, reason FROM docs_sources WHERE provider = $1
-		UNION ALL SELECT $2, address, state, reason FROM docs_api_files WHERE provider = $1 AND state <> 'found' ORDER BY 1, 2`, p.ProviderID, policy.OpenAPI) {
+		UNION ALL SELECT $2, address, state, reason FROM docs_api_files WHERE provider = $1 AND state <> 'found' ORDER BY 1, 2`,
+		p.ProviderID, policy.OpenAPI) {
 		if err != nil {
 			return nil, err
 		}

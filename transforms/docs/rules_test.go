@@ -1337,6 +1337,22 @@ func TestWeb(t *testing.T) {
 	require.Equal(t, web.Config{UserAgent: UserAgent, Concurrency: 3}, Web(web.Config{UserAgent: "the program's own", Concurrency: 64}))
 }
 
+// A session queues at most maxQueued pages, also of one list.
+func TestFrontierIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, openDB(t, dbtest.SQLite(t)))
+	w.policy.SitemapURL, w.policy.MaxPages = "https://"+host+"/sitemap.xml", 1
+	var b strings.Builder
+	for n := range maxQueued {
+		fmt.Fprintf(&b, "<url><loc>https://%s/docs/p%d</loc></url>", host, n)
+	}
+	w.set("/docs", doc("seed"))
+	w.set("/sitemap.xml", typed("application/xml", "<urlset>"+b.String()+"</urlset>"))
+	_, reason := w.run()
+	require.Equal(t, reasonMaxPages, reason)
+	require.Equal(t, []string{fmt.Sprint(maxQueued)}, w.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM docs_pages`))
+}
+
 // Which providers a run crawls.
 func TestCrawled(t *testing.T) {
 	for _, tt := range []struct {

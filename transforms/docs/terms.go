@@ -61,9 +61,10 @@ type termsRow struct {
 
 // readTerms returns the row of a provider, without an address if there is none.
 func readTerms(ctx context.Context, d *db.DB, provider string) (r termsRow, err error) {
-	err = d.QueryRowContext(ctx, `SELECT address, session, reason, hash, etag, last_modified, checked_at, read_at, changed_at, before_at, tos_checked
-		FROM docs_terms WHERE provider = $1`, provider).
-		Scan(&r.address, &r.session, &r.reason, &r.hash, &r.etag, &r.modified, &r.checkedAt, &r.readAt, &r.changedAt, &r.beforeAt, &r.termsChecked)
+	err = d.QueryRowContext(ctx, `SELECT address, session, reason, hash, etag, last_modified,
+		checked_at, read_at, changed_at, before_at, tos_checked FROM docs_terms WHERE provider = $1`, provider).
+		Scan(&r.address, &r.session, &r.reason, &r.hash, &r.etag, &r.modified,
+			&r.checkedAt, &r.readAt, &r.changedAt, &r.beforeAt, &r.termsChecked)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return r, fmt.Errorf("looking for the terms of %s: %w", provider, err)
 	}
@@ -102,12 +103,13 @@ func (s *provider) checkTerms(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.db.ExecContext(ctx, `INSERT INTO docs_terms (provider, address, session, reason, hash, etag, last_modified, checked_at, read_at, changed_at,
-			before_at, tos_checked) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-		ON CONFLICT (provider) DO UPDATE SET address = excluded.address, session = excluded.session, reason = excluded.reason, hash = excluded.hash,
-			etag = excluded.etag, last_modified = excluded.last_modified, checked_at = excluded.checked_at, read_at = excluded.read_at,
+	_, err = s.db.ExecContext(ctx, `INSERT INTO docs_terms (provider, address, session, reason, hash, etag, last_modified, checked_at,
+			read_at, changed_at, before_at, tos_checked) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		ON CONFLICT (provider) DO UPDATE SET address = excluded.address, session = excluded.session, reason = excluded.reason,
+			hash = excluded.hash, etag = excluded.etag, last_modified = excluded.last_modified, checked_at = excluded.checked_at, read_at = excluded.read_at,
 			changed_at = excluded.changed_at, before_at = excluded.before_at, tos_checked = excluded.tos_checked`,
-		s.id, r.address, r.session, content.Clean(why), r.hash, r.etag, r.modified, db.Micros(s.clock.Now()), r.readAt, r.changedAt, r.beforeAt, r.termsChecked)
+		s.id, r.address, r.session, content.Clean(why), r.hash, r.etag, r.modified, db.Micros(s.clock.Now()),
+		r.readAt, r.changedAt, r.beforeAt, r.termsChecked)
 	if err != nil {
 		return fmt.Errorf("recording the terms of %s: %w", s.id, err)
 	}
@@ -129,8 +131,8 @@ func (s *provider) fetchTerms(ctx context.Context, was termsRow) (resp *web.Resp
 		setIf(h, "If-None-Match", was.etag)
 		setIf(h, "If-Modified-Since", was.modified)
 	}
-	resp, err = s.client.Get(ctx, polite.Request{URL: was.address, Accept: accept, Header: h, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Once: true,
-		Scope: func(u *url.URL) error {
+	resp, err = s.client.Get(ctx, polite.Request{URL: was.address, Accept: accept, Header: h, Timeout: pageTimeout,
+		MaxBytes: maxPage, MaxRedirects: maxRedirects, Once: true, Scope: func(u *url.URL) error {
 			if canonical.Host(u) != canonical.Host(at) {
 				return fmt.Errorf("it leads to another host: write %s into tos_url", u.Redacted())
 			}
@@ -206,7 +208,8 @@ func hashTerms(body []byte, contentType string) (hash, why string) {
 	case page.Empty:
 		return "", "no content"
 	}
-	words := strings.FieldsFunc(copyright.ReplaceAllString(page.Markdown, ""), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	between := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	words := strings.FieldsFunc(copyright.ReplaceAllString(page.Markdown, ""), between)
 	sum := sha256.Sum256([]byte(strings.Join(words, " ")))
 	return hex.EncodeToString(sum[:]), ""
 }

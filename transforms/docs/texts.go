@@ -330,7 +330,8 @@ var ErrNoSession = errors.New("there is no such session")
 // latest session. The text of pages is not stored, so a section is named by its
 // headings.
 func Changes(ctx context.Context, d *db.DB, session string) (name string, out []PageChange, err error) {
-	err = d.QueryRowContext(ctx, `SELECT id FROM docs_sessions WHERE id = $1 OR $1 = '' ORDER BY started_at DESC, id DESC LIMIT 1`, session).Scan(&name)
+	err = d.QueryRowContext(ctx, `SELECT id FROM docs_sessions WHERE id = $1 OR $1 = ''
+		ORDER BY started_at DESC, id DESC LIMIT 1`, session).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil, fmt.Errorf("%w: %q", ErrNoSession, cmp.Or(session, "latest"))
 	}

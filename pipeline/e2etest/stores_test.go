@@ -84,7 +84,7 @@ func TestInMemory(t *testing.T) {
 	}
 	copyObjects(t, rig.Open(t, "mem://bucket"), rig.Open(t, dir))
 	_, args, _ := strings.Cut(strings.Join(os.Args, "\x00"), "\x00--\x00")
-	if code := cli.Main(strings.Split(args, "\x00"), os.Stdout, os.Stderr); code != 0 {
+	if code := (cli.Program{}).Main(strings.Split(args, "\x00"), os.Stdout, os.Stderr); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 	copyObjects(t, rig.Open(t, dir), rig.Open(t, "mem://bucket"))

@@ -13,7 +13,6 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
@@ -61,11 +60,10 @@ func catalogJob() Job {
 			},
 			Warnings: catalog.Warnings(), Source: "site",
 			Purpose: ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
-			Finds:   []explore.Kind{catalog.Finds()},
 			Path:    "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
 		}, SQL: true,
 		Keeps: []string{catalog.ImagePrefix}, Tables: []string{"catalog_crawls", "catalog_products"},
-		Removal: new(catalog.Removal()), Options: o.options, Check: o.check, Instead: o.instead,
+		Rows: catalog.Rows(), Removal: new(catalog.Removal()), Options: o.options, Check: o.check, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },

@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -41,6 +42,8 @@ type Job struct {
 	SQL bool
 	// Keeps are the prefixes of the store, and Tables those of --db, in which runs leave what they found.
 	Keeps, Tables []string
+	// Rows are the kinds of rows that it finds.
+	Rows []rows.What
 	// Removal says what it keeps of a source; nil: it has no sources. Knows refuses a source that is misspelt; nil: one of
 	// which nothing is kept.
 	Removal *removal.What
@@ -138,7 +141,13 @@ var partitioned = []string{"country", "category", "date"}
 func All() []Job {
 	var all []Job
 	for _, make := range Jobs {
-		all = append(all, make())
+		j := make()
+		for _, w := range j.Rows {
+			if w.Find != nil {
+				j.Finds = append(j.Finds, *w.Find)
+			}
+		}
+		all = append(all, j)
 	}
 	return all
 }

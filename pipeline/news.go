@@ -14,7 +14,6 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
-	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
@@ -66,10 +65,10 @@ func newsJob() Job {
 				{Name: "fetched", Unit: "articles", Counts: []string{"articles_fetched"}, Apart: []string{"articles_failed", "articles_forbidden", "articles_paywalled", "articles_empty"}},
 				{Name: "stored", Unit: "articles", Counts: []string{"articles_inserted", "articles_changed"}, Apart: []string{"articles_same"}},
 				{Name: "crawled", Unit: "publishers", Counts: []string{ledger.LaneHostsDone}, Apart: []string{"providers_skipped", "providers_stopped", "providers_not_due"}},
-			}, Finds: []explore.Kind{raw.Finds()}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
+			}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
 		}, SQL: true,
 		Tables: []string{"news_runs", "news_urls", "news_articles"}, Offline: func() bool { return o.Reparse },
-		Removal: new(raw.Removal(news.Job)), Options: o.options, Check: o.check, Instead: o.instead,
+		Rows: raw.Rows(news.Job), Removal: new(raw.Removal(news.Job)), Options: o.options, Check: o.check, Instead: o.instead,
 		Demo:       newsDemo,
 		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },

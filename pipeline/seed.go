@@ -13,7 +13,6 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
-	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
@@ -65,12 +64,11 @@ func seedJob() Job {
 				{Name: "written", Unit: "results", Counts: []string{"metadata_written"}, Apart: []string{"domains_failed"}},
 				{Name: "completed", Unit: "files", Counts: []string{"files_completed"}, Apart: []string{"dead_letters"}},
 			}, Purpose: ledger.Purpose{Kept: "domains_collected", Refused: "store_failed"},
-			Finds: []explore.Kind{seed.Finds(web.DefaultUserAgent)},
-			Path:  "/api/v1/seeds/orchestrate", Operation: "orchestrateSeeds", Done: "domains_collected", Failed: "domains_failed",
+			Path: "/api/v1/seeds/orchestrate", Operation: "orchestrateSeeds", Done: "domains_collected", Failed: "domains_failed",
 			Alerts: []string{"failure_rate", "duration", "retry_rate"}, // most sites have no sitemap, so a 404 is nothing unusual
 		},
-		Keeps:   []string{hive.Processing, seed.PackedRoot},
-		Removal: new(seed.Removal()), Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept,
+		Keeps: []string{hive.Processing, seed.PackedRoot},
+		Rows:  seed.Rows(web.DefaultUserAgent), Removal: new(seed.Removal()), Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept,
 		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
 		Config: func(c RunOptions, l lane.Config, forceID string) any {
 			cfg := o.config(c)

@@ -99,10 +99,11 @@ func (c Column) value(row reflect.Value) any {
 }
 
 // Record returns a row with its columns.
-func Record[T any](row T) explore.Record {
-	v := reflect.ValueOf(&row).Elem()
-	var all explore.Record
-	for _, c := range Columns(reflect.TypeFor[T]()) {
+func Record[T any](row T) explore.Record { return record(Columns(reflect.TypeFor[T]()), &row) }
+
+func record[T any](columns []Column, row *T) (all explore.Record) {
+	v := reflect.ValueOf(row).Elem()
+	for _, c := range columns {
 		all = append(all, explore.Cell{Name: c.Name, Doc: c.Doc, Value: c.value(v)})
 	}
 	return all

@@ -8,32 +8,28 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/usage"
-	"github.com/newsfork/seed-engine/transforms/catalog"
 )
 
-// catalogDiff prints what differs between what two runs of the catalog job left.
-func catalogDiff(ctx context.Context, s store.Store, between string, o *Options, asJSON bool, stdout, stderr io.Writer) (err error) {
+// runsDiff prints what differs between what two runs of a job left.
+func runsDiff(ctx context.Context, s store.Store, what export.What, between string, o *Options, asJSON bool, stdout, stderr io.Writer) (err error) {
 	first, second, two := strings.Cut(between, "..")
 	if !two || first == "" || second == "" {
 		return usage.Errorf("--diff=%s: write two run ids, the earlier one first: --diff=RUN..RUN; `pipeline runs` lists them", between)
 	}
 	var runs [2]ledger.Run
 	for i, id := range []string{first, second} {
-		if runs[i], err = endedRun(ctx, s, catalog.Job, id); err != nil {
+		if runs[i], err = endedRun(ctx, s, what.Job, id); err != nil {
 			return err
 		}
 	}
 	if !runs[0].FinishedAt.Before(runs[1].FinishedAt) {
 		return usage.Errorf("--diff=%s: run %s ended after run %s; write the earlier one first", between, first, second)
 	}
-	w, err := export.Named("products")
-	if err != nil {
-		return err
-	}
-	d, err := openForExport(ctx, w, o)
+	d, err := openForExport(ctx, what, o)
 	if err != nil {
 		return err
 	}
@@ -44,7 +40,7 @@ func catalogDiff(ctx context.Context, s store.Store, between string, o *Options,
 		}
 		return cut(*v)
 	}
-	n, err := write(asJSON, stdout, "diff", catalog.Diff(ctx, d, runs[0].FinishedAt, runs[1].FinishedAt), "KIND\tSITE\tPRODUCT\tFIELD\tWAS\tBECAME", func(r catalog.DiffRow) []string {
+	n, err := write(asJSON, stdout, "diff", what.Diff(ctx, d, runs[0].FinishedAt, runs[1].FinishedAt), "KIND\tSITE\tPRODUCT\tFIELD\tWAS\tBECAME", func(r rows.Diff) []string {
 		return []string{r.Kind, r.Site, r.ProductKey, r.Field, value(r.Was), value(r.Became)}
 	})
 	if err == nil && n == 0 {

@@ -9,14 +9,14 @@ import (
 	"iter"
 	"strings"
 	"text/tabwriter"
-	"time"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/usage"
-	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 const domainsUsage = `pipeline domains                  what became of each domain, and why, as a table
@@ -59,11 +59,22 @@ func domainsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	filter := seed.Filter{Country: o.Country, Category: o.Category, Date: o.Date}
-	if filter.Run, err = d.runID(ctx, s); err != nil {
+	src := export.Source{Store: s, Filter: export.Filter{Country: o.Country, Category: o.Category, Date: o.Date}}
+	if src.Run, err = d.runID(ctx, s); err != nil {
 		return err
 	}
-	n, err := d.print(ctx, s, filter, stdout)
+	name, keep := "outcomes", func(explore.Record) bool { return true }
+	if d.index {
+		name, keep = "domains", func(r explore.Record) bool { return r.Column("sitemap_kind").Value == "index" }
+	}
+	what, err := export.Named(name)
+	if err != nil {
+		return err
+	}
+	if d.failed {
+		keep = what.Failed
+	}
+	n, err := list(ctx, what, src, keep, d.json, stdout)
 	if err == nil && n == 0 {
 		_, err = fmt.Fprintln(stderr, "no domain matches; `domains` alone lists all that are done or failed")
 	}
@@ -86,35 +97,26 @@ func (d domainsFlags) runID(ctx context.Context, s store.Store) (string, error) 
 		if err != nil && r.RunID == "" {
 			return "", err
 		}
-		if err == nil && r.Job == seed.Job {
+		if err == nil && r.Job == "seed" {
 			return r.RunID, nil
 		}
 	}
 	return "", usage.Errorf("--run=last: there is no run of the seed job in this store")
 }
 
-func (d domainsFlags) print(ctx context.Context, s store.Store, filter seed.Filter, stdout io.Writer) (n int64, err error) {
-	if d.index {
-		found := only(seed.Domains(ctx, s, filter), func(x seed.Domain) bool { return x.SitemapKind == "index" })
-		return write(d.json, stdout, "domains", found, "DOMAIN\tCOUNTRY\tCATEGORY\tDATE\tCOLLECTED\tSITEMAP", func(x seed.Domain) []string {
-			return []string{x.RegistrableDomain, x.Country, x.Category, x.Date, x.CollectedAt.Format(time.RFC3339), x.SitemapURL}
-		})
+// list prints the rows that keep keeps as a table, or as JSON lines, and returns how many.
+func list(ctx context.Context, what export.What, src export.Source, keep func(explore.Record) bool, asJSON bool, stdout io.Writer) (int64, error) {
+	if asJSON {
+		return what.What.Write(ctx, src, keep, rows.JSONL, stdout)
 	}
-	found := only(seed.Outcomes(ctx, s, filter), func(x seed.Outcome) bool { return !d.failed || x.Failed() })
-	return write(d.json, stdout, "outcomes", found, "DOMAIN\tCOUNTRY\tCATEGORY\tDATE\tAT\tSTATE\tREASON\tMESSAGE", func(x seed.Outcome) []string {
-		return []string{x.RegistrableDomain, x.Country, x.Category, x.Date, x.At.Format(time.RFC3339), x.State, x.Reason, cut(x.Message)}
-	})
-}
-
-// only yields the rows that are wanted, and the error.
-func only[T any](all iter.Seq2[T, error], wanted func(T) bool) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for x, err := range all {
-			if (err != nil || wanted(x)) && !yield(x, err) {
+	found := func(yield func(explore.Record, error) bool) {
+		for r, err := range what.Records(ctx, src) {
+			if (err != nil || keep(r)) && !yield(r, err) {
 				return
 			}
 		}
 	}
+	return printTable(stdout, found, what.Head(), func(r explore.Record) []string { return what.Cells(r, cut) })
 }
 
 // write prints rows as a table, or as JSON lines, and returns how many.
@@ -122,6 +124,10 @@ func write[T any](asJSON bool, stdout io.Writer, name string, all iter.Seq2[T, e
 	if asJSON {
 		return rows.Write(rows.JSONL, stdout, name, all)
 	}
+	return printTable(stdout, all, head, cells)
+}
+
+func printTable[T any](stdout io.Writer, all iter.Seq2[T, error], head string, cells func(T) []string) (n int64, err error) {
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for x, err := range all {
 		if err != nil {

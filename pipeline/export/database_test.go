@@ -44,8 +44,8 @@ func fillNewer(t *testing.T, d *db.DB) {
 func migrated(t *testing.T, d *db.DB) {
 	t.Helper()
 	for _, w := range All {
-		if w.open != nil {
-			require.NoError(t, w.open(t.Context(), d))
+		if w.NeedsDB() {
+			require.NoError(t, w.Migrate(t.Context(), d))
 		}
 	}
 }

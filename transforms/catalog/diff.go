@@ -7,18 +7,11 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	out "github.com/newsfork/seed-engine/io/rows"
 )
 
 // DiffRow is a difference between two times: of a product, or of one of its fields.
-type DiffRow struct {
-	Kind       string  `parquet:"kind" doc:"new, changed, gone or back"`
-	Site       string  `parquet:"site" doc:"the site's name"`
-	ProductKey string  `parquet:"product_key" doc:"the product"`
-	URL        string  `parquet:"url" doc:"its page"`
-	Field      string  `parquet:"field" doc:"changed: name of the field; empty: it is about the product"`
-	Was        *string `parquet:"was,optional" doc:"the value before, as JSON text; null: it had none"`
-	Became     *string `parquet:"became,optional" doc:"the value after, as JSON text; null: it has none"`
-}
+type DiffRow = out.Diff
 
 // Diff yields how products differ between two times, by site, product and field. What
 // changed and changed back in between is no difference.

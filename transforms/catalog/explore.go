@@ -23,38 +23,27 @@ func Finds() explore.Kind {
 		Shown:  []string{"site", "state", "changed_at", "last_seen", "url"},
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
 			look := db.Look{Equal: explore.Chosen("site", q["site"]), Text: q["text"], Columns: []string{"product_key", "url", "detail"}}
-			return explore.Rows(ctx, src.DB, "catalog_products", q, look, []db.Match{{Column: "site"}, {Column: "product_key"}}, func(l db.Look) iter.Seq2[ProductRow, error] { return Products(ctx, src.DB, Filter{Look: l}) },
+			return explore.Rows(ctx, src.DB, "catalog_products", q, look, []db.Match{{Column: "site"}, {Column: "product_key"}}, func(l db.Look) iter.Seq2[ProductRow, error] { return Products(ctx, src.DB, out.Filter{Look: l}) },
 				func(p ProductRow) []string { return []string{p.Site, p.ProductKey} }, productItem)
 		},
 		Show: func(ctx context.Context, src explore.Source, q explore.Query) (item explore.Item, err error) {
 			look := db.Look{Equal: []db.Match{{Column: "site", Value: q["site"]}, {Column: "product_key", Value: q["product"]}}, Limit: maxHistory}
-			p, err := explore.One(Products(ctx, src.DB, Filter{Look: look}))
+			p, err := explore.One(Products(ctx, src.DB, out.Filter{Look: look}))
 			if err != nil {
 				return item, err
 			}
 			item = productItem(p)
-			history := explore.Part{Name: "history", Title: "History", Shown: []string{"changed_at", "field", "was", "became", "run_id"}}
-			for c, err := range Changes(ctx, src.DB, Filter{Look: look}) {
-				if err != nil {
-					return item, err
-				}
-				history.Rows = append(history.Rows, out.Record(c))
+			history, err := out.Part("history", "History", []string{"changed_at", "field", "was", "became", "run_id"}, Changes(ctx, src.DB, out.Filter{Look: look}), "No value of it has changed.")
+			if err != nil {
+				return item, err
 			}
-			switch len(history.Rows) {
-			case 0:
-				history.Note = "No value of it has changed."
-			case maxHistory:
+			if len(history.Rows) == maxHistory {
 				history.Note = "Its first 500 changes; export has all."
 			}
-			images := explore.Part{Name: "images", Title: "Images", Shown: []string{"position", "url", "type", "width", "height", "bytes", "gone_at", "failure"}}
-			for i, err := range ProductImages(ctx, src.DB, Filter{Look: look}) {
-				if err != nil {
-					return item, err
-				}
-				images.Rows = append(images.Rows, out.Record(i))
-			}
-			if len(images.Rows) == 0 {
-				images.Note = "None: its page names none, or its site is crawled without --images."
+			images, err := out.Part("images", "Images", []string{"position", "url", "type", "width", "height", "bytes", "gone_at", "failure"}, ProductImages(ctx, src.DB, out.Filter{Look: look}),
+				"None: its page names none, or its site is crawled without --images.")
+			if err != nil {
+				return item, err
 			}
 			item.Parts = []explore.Part{history, images}
 			return item, nil

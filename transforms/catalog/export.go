@@ -2,22 +2,13 @@ package catalog
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
-	"fmt"
 	"iter"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/explore"
 	out "github.com/newsfork/seed-engine/io/rows"
 )
-
-// Filter chooses rows of the database; an empty field chooses all.
-type Filter struct {
-	Sites []string
-	Since time.Time // that changed then or later
-	Look  db.Look
-}
 
 // ProductRow is a product of a site.
 type ProductRow struct {
@@ -65,58 +56,55 @@ type ChangeRow struct {
 	RunID      string    `parquet:"run_id,dict" doc:"the run that saw it"`
 }
 
+// Rows are the kinds of rows that the job finds.
+func Rows() []out.What {
+	finds := Finds()
+	of := out.What{Job: Job, Version: 1, Filters: []string{"site", "since"}, Migrate: Migrate, Names: SitesThere}
+	products, changes, images := of, of, of
+	products.Name, products.About, products.Since = "products", "The products of sites.", "when the product changed or was gone"
+	products.Table, products.Find, products.Changed = "SITE KEY=product_key STATE CHANGED=changed_at URL", &finds, changedProducts
+	products.Diff = Diff
+	changes.Name, changes.About, changes.Since = "product-history", "Each change of a value of those products.", "when the value changed"
+	changes.Table = "SITE KEY=product_key AT=changed_at FIELD WAS… BECAME…"
+	images.Name, images.About = "product-images", "The images of those products, whose bytes --images keeps in the store."
+	images.Since = "when the product named it, the bytes were received, or the product named it no longer"
+	images.Table = "SITE KEY=product_key TYPE BYTES URL FAILURE…"
+	images.Failed = func(r explore.Record) bool { return r.Column("failure").Value != "" }
+	return []out.What{out.InDB(products, Products), out.InDB(changes, Changes), out.InDB(images, ProductImages)}
+}
+
+func changedProducts(ctx context.Context, src out.Source) iter.Seq2[out.Change, error] {
+	return out.Map(Products(ctx, src.DB, out.Filter{Since: src.Since}), func(p ProductRow) out.Change {
+		kind := out.KindOf(!p.FirstSeen.Before(src.Since), p.GoneAt != nil)
+		if kind == "changed" && p.State == "back" {
+			kind = p.State
+		}
+		return out.Change{Kind: kind, Source: p.Site, Item: p.ProductKey, What: p.URL}
+	})
+}
+
 // Products yields products by site and key.
-func Products(ctx context.Context, d *db.DB, f Filter) iter.Seq2[ProductRow, error] {
-	return selected(ctx, d, f, func(r *sql.Rows) (p ProductRow, err error) {
-		var first, last, changed, gone int64
-		var tags string
-		if err = r.Scan(&p.Site, &p.ProductKey, &p.URL, &p.State, &first, &last, &changed, &gone, &p.Fields, &p.Kept, &p.ContentHash, &tags); err != nil {
-			return p, err
-		}
-		if err = json.Unmarshal([]byte(tags), &p.Tags); err != nil {
-			err = fmt.Errorf("the tags of product %s: %w", p.ProductKey, err)
-		}
-		p.FirstSeen, p.LastSeen, p.ChangedAt, p.GoneAt = db.Time(first), db.Time(last), db.Time(changed), db.OptionalTime(gone)
-		return p, err
-	}, `SELECT site, product_key, url, state, first_seen, last_seen, changed_at, gone_at, detail, kept, content_hash,
-		COALESCE((SELECT t.tags FROM catalog_tags t WHERE t.site = catalog_products.site AND t.product_key = catalog_products.product_key), '[]') FROM catalog_products`,
-		`OR gone_at >= $3 OR state = 'back' AND last_seen >= $3`, `ORDER BY site, product_key`)
+func Products(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[ProductRow, error] {
+	return out.Select[ProductRow](ctx, d, f, "site", "changed_at >= $3 OR gone_at >= $3 OR state = 'back' AND last_seen >= $3",
+		`SELECT site, product_key, url, state, first_seen, last_seen, changed_at, gone_at, detail, kept, content_hash,
+		COALESCE((SELECT t.tags FROM catalog_tags t WHERE t.site = catalog_products.site AND t.product_key = catalog_products.product_key), '[]') FROM catalog_products
+		WHERE %s ORDER BY site, product_key`)
 }
 
 // Changes yields the changes of products' values by site, product and time.
-func Changes(ctx context.Context, d *db.DB, f Filter) iter.Seq2[ChangeRow, error] {
-	return selected(ctx, d, f, func(r *sql.Rows) (c ChangeRow, err error) {
-		var at int64
-		err = r.Scan(&c.Site, &c.ProductKey, &at, &c.Field, &c.Was, &c.Became, &c.RunID)
-		c.ChangedAt = db.Time(at)
-		return c, err
-	}, `SELECT site, product_key, changed_at, field, was, became, run_id FROM catalog_changes`, ``, `ORDER BY site, product_key, changed_at, field`)
+func Changes(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[ChangeRow, error] {
+	return out.Select[ChangeRow](ctx, d, f, "site", "changed_at >= $3", `SELECT site, product_key, changed_at, field, was, became, run_id FROM catalog_changes
+		WHERE %s ORDER BY site, product_key, changed_at, field`)
 }
 
 // ProductImages yields the images of products by site, product and position.
-func ProductImages(ctx context.Context, d *db.DB, f Filter) iter.Seq2[ImageRow, error] {
-	return selected(ctx, d, f, func(r *sql.Rows) (i ImageRow, err error) {
-		var first, last, gone int64
-		var fetched sql.NullInt64
-		err = r.Scan(&i.Site, &i.ProductKey, &i.URL, &i.Field, &i.Position, &first, &last, &gone, &i.Hash, &i.Type, &i.Bytes, &i.Width, &i.Height, &fetched, &i.Failure)
-		i.FirstSeen, i.LastSeen, i.GoneAt, i.FetchedAt = db.Time(first), db.Time(last), db.OptionalTime(gone), db.OptionalTime(fetched.Int64)
-		return i, err
-	}, `SELECT site, product_key, url, field, position, first_seen, last_seen, gone_at, hash, type, bytes, width, height, fetched_at, failure FROM (
+func ProductImages(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[ImageRow, error] {
+	return out.Select[ImageRow](ctx, d, f, "site", "changed_at >= $3 OR fetched_at >= $3",
+		`SELECT site, product_key, url, field, position, first_seen, last_seen, gone_at, hash, type, bytes, width, height, fetched_at, failure FROM (
 		SELECT n.site, n.product_key, n.url, n.field, n.position, n.first_seen, n.last_seen, n.gone_at, COALESCE(i.hash, '') AS hash, COALESCE(i.type, '') AS type, COALESCE(i.bytes, 0) AS bytes,
 			COALESCE(i.width, 0) AS width, COALESCE(i.height, 0) AS height, i.fetched_at, COALESCE(i.failure, '') AS failure,
 			CASE WHEN n.gone_at > n.first_seen THEN n.gone_at ELSE n.first_seen END AS changed_at
-		FROM catalog_product_images n LEFT JOIN catalog_images i ON i.site = n.site AND i.url = n.url) AS images`, `OR fetched_at >= $3`, `ORDER BY site, product_key, position, url`)
-}
-
-// selected yields the rows of a query; or is one more condition about time.
-func selected[T any](ctx context.Context, d *db.DB, f Filter, scan func(*sql.Rows) (T, error), query, or, order string) iter.Seq2[T, error] {
-	var since int64
-	if !f.Since.IsZero() {
-		since = db.Micros(f.Since)
-	}
-	where := ` WHERE (CAST($1 AS BIGINT) = 0 OR site ` + d.AnyOf(2) + `) AND (changed_at >= $3 ` + or + ` OR ` + d.Never("$3") + `) `
-	and, limit, args := f.Look.SQL(int64(len(f.Sites)), d.List(f.Sites), since)
-	return db.Select(ctx, d, scan, query+where+and+" "+order+limit, args...)
+		FROM catalog_product_images n LEFT JOIN catalog_images i ON i.site = n.site AND i.url = n.url) AS images WHERE %s ORDER BY site, product_key, position, url`)
 }
 
 // SitesThere returns the names of the sites that the database knows.

@@ -31,7 +31,7 @@ func Finds(allowed func(ctx context.Context, src explore.Source, provider string
 		Shown:  []string{"provider", "status", "chunks", "fetched_at", "url"},
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
 			look := db.Look{Equal: explore.Chosen("p.provider", q["provider"]), Text: q["text"], Columns: []string{"p.title", "p.address", "p.key"}}
-			return explore.Rows(ctx, src.DB, "docs_pages p", q, look, []db.Match{{Column: "p.provider"}, {Column: "p.key"}}, func(l db.Look) iter.Seq2[Page, error] { return Pages(ctx, src.DB, Filter{Look: l}) },
+			return explore.Rows(ctx, src.DB, "docs_pages p", q, look, []db.Match{{Column: "p.provider"}, {Column: "p.key"}}, func(l db.Look) iter.Seq2[Page, error] { return Pages(ctx, src.DB, rows.Filter{Look: l}) },
 				func(p Page) []string { return []string{p.Provider, p.Key} }, pageItem)
 		},
 		Show: func(ctx context.Context, src explore.Source, q explore.Query) (explore.Item, error) {
@@ -44,7 +44,7 @@ func Finds(allowed func(ctx context.Context, src explore.Source, provider string
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
 			look := db.Look{Equal: explore.Chosen("c.provider", q["provider"]), Text: q["text"], Columns: []string{"c.preview", "p.address"}}
 			order := []db.Match{{Column: "c.provider"}, {Column: "c.key"}, {Column: "c.ordinal", Value: int64(0)}}
-			return explore.Rows(ctx, src.DB, "docs_chunks c", q, look, order, func(l db.Look) iter.Seq2[Chunk, error] { return Chunks(ctx, src.DB, Filter{Look: l}) },
+			return explore.Rows(ctx, src.DB, "docs_chunks c", q, look, order, func(l db.Look) iter.Seq2[Chunk, error] { return Chunks(ctx, src.DB, rows.Filter{Look: l}) },
 				func(c Chunk) []string { return []string{c.Provider, c.Key, strconv.FormatInt(c.Ordinal, 10)} }, chunkItem)
 		},
 		Show: func(ctx context.Context, src explore.Source, q explore.Query) (item explore.Item, err error) {
@@ -52,12 +52,12 @@ func Finds(allowed func(ctx context.Context, src explore.Source, provider string
 			if err != nil {
 				return item, explore.Unknown("ordinal: that is no number")
 			}
-			c, err := explore.One(Chunks(ctx, src.DB, Filter{Look: db.Look{Equal: []db.Match{{Column: "c.provider", Value: q["provider"]}, {Column: "c.key", Value: q["key"]}, {Column: "c.ordinal", Value: n}}}}))
+			c, err := explore.One(Chunks(ctx, src.DB, rows.Filter{Look: db.Look{Equal: []db.Match{{Column: "c.provider", Value: q["provider"]}, {Column: "c.key", Value: q["key"]}, {Column: "c.ordinal", Value: n}}}}))
 			if err != nil {
 				return item, err
 			}
 			item = chunkItem(c)
-			p, err := explore.One(Pages(ctx, src.DB, Filter{Look: pageLook(q)}))
+			p, err := explore.One(Pages(ctx, src.DB, rows.Filter{Look: pageLook(q)}))
 			if err == nil {
 				item.At = pageItem(p).At
 				item.Parts = []explore.Part{{Name: "page", Title: "Its page", Kind: "pages", Items: []explore.Item{pageItem(p)}, Shown: []string{"url", "status"}}}
@@ -85,7 +85,7 @@ func chunkItem(c Chunk) explore.Item {
 }
 
 func showPage(ctx context.Context, src explore.Source, q explore.Query, allowed func(context.Context, explore.Source, string) (bool, error)) (item explore.Item, err error) {
-	p, err := explore.One(Pages(ctx, src.DB, Filter{Look: pageLook(q)}))
+	p, err := explore.One(Pages(ctx, src.DB, rows.Filter{Look: pageLook(q)}))
 	if err != nil {
 		return item, err
 	}
@@ -111,7 +111,7 @@ func showPage(ctx context.Context, src explore.Source, q explore.Query, allowed 
 	look := pageLook(q)
 	look.Limit = maxChunks
 	chunks := explore.Part{Name: "chunks", Title: "Chunks", Kind: "chunks", Shown: []string{"heading", "tokens", "preview"}}
-	for c, err := range Chunks(ctx, src.DB, Filter{Look: look}) {
+	for c, err := range Chunks(ctx, src.DB, rows.Filter{Look: look}) {
 		if err != nil {
 			return item, err
 		}

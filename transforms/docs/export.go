@@ -1,22 +1,18 @@
 package docs
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
-	"encoding/json"
-	"fmt"
 	"iter"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/rows"
+	told "github.com/newsfork/seed-engine/transforms/docs/asked"
 )
-
-// Filter chooses rows of the database; an empty field chooses all.
-type Filter struct {
-	Providers []string
-	Since     time.Time // of pages that changed then or later
-	Look      db.Look
-}
 
 // Page is a page of a provider.
 type Page struct {
@@ -58,50 +54,66 @@ type Link struct {
 	ToURL    string `parquet:"to_url" doc:"the link's address, as it was found"`
 }
 
+// Rows are the kinds of rows that the job finds. allowed reports whether a provider's terms allow to show a whole page.
+func Rows(allowed func(ctx context.Context, src explore.Source, provider string) (bool, error)) []rows.What {
+	finds := Finds(allowed)
+	of := rows.What{Job: Job, Version: 1, Filters: []string{"provider", "since"}, Migrate: Migrate, Names: ProvidersThere}
+	pages, chunks, links := of, of, of
+	pages.Name, pages.About, pages.Since = "pages", "The pages of API documentation that the docs job found, and what became of each.", "when the page changed or was deleted"
+	pages.Table, pages.Find, pages.Changed = "PROVIDER STATUS REASON… TITLE… URL", &finds[0], changedPages
+	pages.Failed = func(r explore.Record) bool {
+		return slices.Contains([]any{string(Failed), string(Blocked), string(TooLarge)}, r.Column("status").Value)
+	}
+	chunks.Name, chunks.About, chunks.Since = "chunks", "The chunks of those pages, with a preview of their text.", "when their page changed"
+	chunks.Table, chunks.Find = "PROVIDER ORDINAL TOKENS HEADING… URL", &finds[1]
+	links.Name, links.About, links.Since = "links", "The links between those pages.", "when the page that has the link changed"
+	links.Table = "PROVIDER FROM=from_key TO=to_url"
+	return []rows.What{rows.InDB(pages, Pages), rows.InDB(chunks, Chunks), rows.InDB(links, Links)}
+}
+
 // Pages yields pages by provider and key.
-func Pages(ctx context.Context, d *db.DB, f Filter) iter.Seq2[Page, error] {
-	return selected(ctx, d, f, func(r *sql.Rows) (p Page, err error) {
-		var discovered, fetched, changed, gone int64
-		err = r.Scan(&p.Provider, &p.URL, &p.Key, &p.Status, &p.Reason, &p.Title, &p.Depth, &p.HTTPStatus, &p.Chunks, &p.ContentHash, &discovered, &fetched, &changed, &gone)
-		p.DiscoveredAt, p.FetchedAt, p.ChangedAt, p.GoneAt = db.Time(discovered), db.OptionalTime(fetched), db.OptionalTime(changed), db.OptionalTime(gone)
-		return p, err
-	}, `SELECT p.provider, p.address, p.key, p.status, p.reason, p.title, p.depth, p.http_status, p.chunks, p.content_hash, p.discovered_at, p.fetched_at, p.changed_at, p.gone_at
+func Pages(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[Page, error] {
+	return selected[Page](ctx, d, f, `SELECT p.provider, p.address, p.key, p.status, p.reason, p.title, p.depth, p.http_status, p.chunks, p.content_hash, p.discovered_at, p.fetched_at, p.changed_at, p.gone_at
 		FROM docs_pages p WHERE %s ORDER BY p.provider, p.key`)
 }
 
 // Chunks yields chunks by provider, page and place.
-func Chunks(ctx context.Context, d *db.DB, f Filter) iter.Seq2[Chunk, error] {
-	return selected(ctx, d, f, func(r *sql.Rows) (c Chunk, err error) {
-		var heading string
-		if err := r.Scan(&c.ID, &c.Provider, &c.Key, &c.URL, &c.Ordinal, &heading, &c.Tokens, &c.Hash, &c.Preview); err != nil {
-			return c, err
-		}
+func Chunks(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[Chunk, error] {
+	return rows.Map(selected[Chunk](ctx, d, f, `SELECT c.id, c.provider, c.key, p.address, c.ordinal, c.heading, c.tokens, c.hash, c.preview
+		FROM docs_chunks c JOIN docs_pages p ON p.provider = c.provider AND p.key = c.key WHERE %s ORDER BY c.provider, c.key, c.ordinal`), func(c Chunk) Chunk {
 		c.Preview = Shown(c.Preview) // of an export, too, a person is the reader
-		if err := json.Unmarshal([]byte(heading), &c.Heading); err != nil {
-			return c, fmt.Errorf("the headings of chunk %s: %w", c.ID, err)
-		}
-		return c, nil
-	}, `SELECT c.id, c.provider, c.key, p.address, c.ordinal, c.heading, c.tokens, c.hash, c.preview
-		FROM docs_chunks c JOIN docs_pages p ON p.provider = c.provider AND p.key = c.key WHERE %s ORDER BY c.provider, c.key, c.ordinal`)
+		return c
+	})
 }
 
 // Links yields links by provider, page and place.
-func Links(ctx context.Context, d *db.DB, f Filter) iter.Seq2[Link, error] {
-	return selected(ctx, d, f, func(r *sql.Rows) (l Link, err error) {
-		return l, r.Scan(&l.Provider, &l.FromKey, &l.Ordinal, &l.ToKey, &l.ToURL)
-	}, `SELECT l.provider, l.from_key, l.ordinal, l.to_key, l.to_address
+func Links(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[Link, error] {
+	return selected[Link](ctx, d, f, `SELECT l.provider, l.from_key, l.ordinal, l.to_key, l.to_address
 		FROM docs_links l JOIN docs_pages p ON p.provider = l.provider AND p.key = l.from_key WHERE %s ORDER BY l.provider, l.from_key, l.ordinal`)
 }
 
-// selected yields the rows of a query in which pages are p and %s stands for the filter.
-func selected[T any](ctx context.Context, d *db.DB, f Filter, scan func(*sql.Rows) (T, error), query string) iter.Seq2[T, error] {
-	var since int64
-	if !f.Since.IsZero() {
-		since = db.Micros(f.Since)
+// selected yields the rows of a query in which pages are p.
+func selected[T any](ctx context.Context, d *db.DB, f rows.Filter, query string) iter.Seq2[T, error] {
+	return rows.Select[T](ctx, d, f, "p.provider", "p.changed_at >= $3 OR p.gone_at >= $3", query)
+}
+
+// changedPages yields the pages that changed, by provider and URL.
+func changedPages(ctx context.Context, src rows.Source) iter.Seq2[rows.Change, error] {
+	return func(yield func(rows.Change, error) bool) {
+		pages, err := told.ChangesSince(ctx, src.DB, src.Since, "", math.MaxInt32)
+		if err != nil {
+			yield(rows.Change{}, err)
+			return
+		}
+		slices.SortFunc(pages, func(a, b told.ChangedPage) int {
+			return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.URL, b.URL))
+		})
+		for _, p := range pages {
+			if !yield(rows.Change{Kind: rows.KindOf(p.Kind == "new", p.Kind == "deleted"), Source: p.Provider, Item: p.URL, What: p.Title}, nil) {
+				return
+			}
+		}
 	}
-	where := `(CAST($1 AS BIGINT) = 0 OR p.provider ` + d.AnyOf(2) + `) AND (p.changed_at >= $3 OR p.gone_at >= $3 OR ` + d.Never("$3") + `)`
-	and, limit, args := f.Look.SQL(int64(len(f.Providers)), d.List(f.Providers), since)
-	return db.Select(ctx, d, scan, fmt.Sprintf(query, where+and)+limit, args...)
 }
 
 // ProvidersThere returns the ids of the providers that the database knows.

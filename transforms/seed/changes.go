@@ -34,7 +34,7 @@ func Changes(ctx context.Context, s store.Store, f Filter) iter.Seq2[Change, err
 				return
 			}
 			key, done := strings.CutSuffix(o.Key, hive.Success)
-			if r, ok := hive.ParseRaw(key); ok && f.wants(r.Partition) {
+			if r, ok := hive.ParseRaw(key); ok && f.Wants(r.Partition) {
 				open[r.Partition]++
 				if done {
 					open[r.Partition] -= 2

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/store"
@@ -64,8 +65,29 @@ const (
 	outcomeFailed      = "failed"
 )
 
-// Failed reports whether the domain did not answer, or could not be stored.
-func (o Outcome) Failed() bool { return o.State != outcomeCollected }
+// Rows are the kinds of rows that the job finds. agent is its User-Agent.
+func Rows(agent string) []rows.What {
+	find := Finds(agent)
+	of := rows.What{Job: Job, Version: 2, Filters: []string{"country", "category", "date", "since"}, Since: "when the domain was visited"}
+	domains, feeds, outcomes := of, of, of
+	domains.Name, domains.About = "domains", "What is known about each domain in each partition, when it is done."
+	domains.Table, domains.Find = "DOMAIN=registrable_domain COUNTRY CATEGORY DATE COLLECTED=collected_at SITEMAP=sitemap_url", &find
+	domains.FailedIn, domains.Changed = "outcomes", changed
+	feeds.Name, feeds.About = "feeds", "The sitemaps, RSS and Atom feeds of those domains."
+	feeds.Table = "DOMAIN=registrable_domain COUNTRY CATEGORY DATE SOURCE KIND URL"
+	feeds.Failed = func(r explore.Record) bool { return r.Column("error").Value != "" }
+	outcomes.Name, outcomes.About = "outcomes", "What became of each domain in a run: collected, unreachable or failed, and why."
+	outcomes.Filters = append(slices.Clone(of.Filters), "run")
+	outcomes.Table = "DOMAIN=registrable_domain COUNTRY CATEGORY DATE AT STATE REASON MESSAGE…"
+	outcomes.Failed = func(r explore.Record) bool { return r.Column("state").Value != outcomeCollected }
+	return []rows.What{rows.InStore(domains, Domains), rows.InStore(feeds, Feeds), rows.InStore(outcomes, Outcomes)}
+}
+
+func changed(ctx context.Context, src rows.Source) iter.Seq2[rows.Change, error] {
+	return rows.Map(Changes(ctx, src.Store, src.Filter), func(c Change) rows.Change {
+		return rows.Change{Kind: c.Kind, Source: c.Country + "/" + c.Category + "/" + c.Date, Item: c.RegistrableDomain, What: c.What}
+	})
+}
 
 // Domains yields all domains that are done, in no order.
 func Domains(ctx context.Context, s store.Store, f Filter) iter.Seq2[Domain, error] {
@@ -153,7 +175,7 @@ func Outcomes(ctx context.Context, s store.Store, f Filter) iter.Seq2[Outcome, e
 				return
 			}
 			o, ok := failedOutcome(d)
-			if ok && f.wants(hive.Partition{Country: o.Country, Category: o.Category, Date: o.Date}) && !o.At.Before(f.Since) && !yield(o.in(cmp.Or(f.Run, d.RunID)), nil) {
+			if ok && f.Wants(hive.Partition{Country: o.Country, Category: o.Category, Date: o.Date}) && !o.At.Before(f.Since) && !yield(o.in(cmp.Or(f.Run, d.RunID)), nil) {
 				return
 			}
 		}

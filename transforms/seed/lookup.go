@@ -107,7 +107,7 @@ func partitionsOf(ctx context.Context, s store.Store, f Filter) (map[hive.Partit
 		if n++; n > maxRawFiles {
 			return nil, errTooMany
 		}
-		if r, ok := hive.ParseRaw(o.Key); ok && f.wants(r.Partition) {
+		if r, ok := hive.ParseRaw(o.Key); ok && f.Wants(r.Partition) {
 			all[r.Partition] = true
 		}
 	}
@@ -127,7 +127,7 @@ func packedOf(ctx context.Context, s store.Store, name string, f Filter) (map[hi
 			return nil, err
 		}
 		for _, d := range c.Done {
-			if p := (hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date}); f.wants(p) {
+			if p := (hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date}); f.Wants(p) {
 				all[p] = append(all[p], c)
 			}
 		}

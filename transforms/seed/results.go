@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/store/segment"
@@ -22,16 +23,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Filter chooses results; an empty field chooses all.
-type Filter struct {
-	Country, Category, Date string
-	Since                   time.Time // collected then or later
-	Run                     string    // id of the run that collected them; Outcomes only
-}
-
-func (f Filter) wants(p hive.Partition) bool {
-	return (f.Country == "" || p.Country == f.Country) && (f.Category == "" || p.Category == f.Category) && (f.Date == "" || p.Date == f.Date)
-}
+// Filter chooses results; an empty field chooses all. Run is the run that collected them, for Outcomes only.
+type Filter = rows.Filter
 
 // stored is a domain in a partition that is done.
 type stored struct {
@@ -96,7 +89,7 @@ func packedFor(ctx context.Context, s store.Store, f Filter) (commits []segment.
 			return nil, 0, err
 		}
 		wanted := func(d segment.Done) bool {
-			return f.wants(hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date})
+			return f.Wants(hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date})
 		}
 		if file, ok := c.File(rowsFile); ok && slices.ContainsFunc(c.Done, wanted) {
 			commits, rows = append(commits, c), rows+file.Count
@@ -121,7 +114,7 @@ func resultsOf(ctx context.Context, s store.Store, f Filter, commits []segment.C
 					return false
 				}
 				for _, r := range rows {
-					if v := folderAs(r.Partition(), r.RegistrableDomain); in(v) && f.wants(r.Partition()) && !each(v, r) {
+					if v := folderAs(r.Partition(), r.RegistrableDomain); in(v) && f.Wants(r.Partition()) && !each(v, r) {
 						return false
 					}
 				}
@@ -235,7 +228,7 @@ func objectResults(ctx context.Context, s store.Store, f Filter, in func(visited
 				return
 			}
 			p, folder, ok := hive.ParseMark(o.Key)
-			if !ok || !f.wants(p) || !in(folderAs(p, folder)) {
+			if !ok || !f.Wants(p) || !in(folderAs(p, folder)) {
 				continue
 			}
 			next = append(next, marked{p, strings.TrimSuffix(o.Key, hive.Success)})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/transforms/news/newssim"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 )
@@ -20,7 +21,7 @@ import (
 // articles returns the stored articles as an export has them.
 func (w *world) articles(publishers ...string) (out []raw.ArticleRow) {
 	w.t.Helper()
-	for a, err := range raw.Articles(w.t.Context(), w.db, raw.Filter{Publishers: publishers}, w.now) {
+	for a, err := range raw.Articles(w.t.Context(), w.db, rows.Filter{Names: publishers}, w.now) {
 		require.NoError(w.t, err)
 		out = append(out, a)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/explore"
+	found "github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 )
@@ -46,7 +47,7 @@ func copies(t *testing.T, d *db.DB) map[string]string {
 	t.Helper()
 	names, out := map[string]string{}, map[string]string{}
 	var rows []raw.ArticleRow
-	for a, err := range raw.Articles(t.Context(), d, raw.Filter{}, now) {
+	for a, err := range raw.Articles(t.Context(), d, found.Filter{}, now) {
 		require.NoError(t, err)
 		rows, names[a.ID] = append(rows, a), a.CanonicalURL
 	}

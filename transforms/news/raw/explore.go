@@ -22,33 +22,28 @@ func Finds() explore.Kind {
 			look := db.Look{Equal: explore.Chosen("source", q["publisher"]), Text: q["text"], Columns: []string{"title", "raw_text", "url", "canonical_url"}}
 			order := []db.Match{{Column: "source"}, {Column: "collected_at", Value: int64(0)}, {Column: "id"}}
 			return explore.Rows(ctx, src.DB, "news_articles", q, look, order, func(l db.Look) iter.Seq2[ArticleRow, error] {
-				return Articles(ctx, src.DB, Filter{Look: l}, src.DB.Now())
+				return Articles(ctx, src.DB, rows.Filter{Look: l}, src.DB.Now())
 			}, func(a ArticleRow) []string {
 				return []string{a.Publisher, strconv.FormatInt(db.Micros(a.CollectedAt), 10), a.ID}
 			}, articleItem)
 		},
 		Show: func(ctx context.Context, src explore.Source, q explore.Query) (item explore.Item, err error) {
-			a, err := explore.One(Articles(ctx, src.DB, Filter{Look: db.Look{Equal: explore.Chosen("id", q["id"])}}, src.DB.Now()))
+			a, err := explore.One(Articles(ctx, src.DB, rows.Filter{Look: db.Look{Equal: explore.Chosen("id", q["id"])}}, src.DB.Now()))
 			if err != nil {
 				return item, err
 			}
 			item = articleItem(a)
-			versions := explore.Part{Name: "versions", Title: "Earlier versions", Shown: []string{"version", "until_at", "title", "text"}}
-			for v, err := range Versions(ctx, src.DB, Filter{Look: db.Look{Equal: []db.Match{{Column: "article_id", Value: a.ID}}}}, src.DB.Now()) {
-				if err != nil {
-					return item, err
-				}
-				versions.Rows = append(versions.Rows, rows.Record(v))
-			}
-			if len(versions.Rows) == 0 {
-				versions.Note = "None: it has not changed since it was found."
+			versions, err := rows.Part("versions", "Earlier versions", []string{"version", "until_at", "title", "text"},
+				Versions(ctx, src.DB, rows.Filter{Look: db.Look{Equal: []db.Match{{Column: "article_id", Value: a.ID}}}}, src.DB.Now()), "None: it has not changed since it was found.")
+			if err != nil {
+				return item, err
 			}
 			item.Parts = []explore.Part{{Name: "text", Title: "Text", Text: a.Text, Bytes: int64(len(a.Text))}, versions}
 			if a.CopyOf == "" {
 				return item, nil
 			}
 			original := explore.Part{Name: "original", Title: "A copy of", Kind: "articles", Shown: []string{"publisher", "published_at", "url"}}
-			o, err := explore.One(Articles(ctx, src.DB, Filter{Look: db.Look{Equal: explore.Chosen("id", a.CopyOf)}}, src.DB.Now()))
+			o, err := explore.One(Articles(ctx, src.DB, rows.Filter{Look: db.Look{Equal: explore.Chosen("id", a.CopyOf)}}, src.DB.Now()))
 			switch {
 			case errors.Is(err, explore.ErrNone):
 				original.Note = "It has expired: " + a.CopyOf

@@ -2,21 +2,12 @@ package raw
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
-	"fmt"
 	"iter"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/rows"
 )
-
-// Filter chooses articles; an empty field chooses all.
-type Filter struct {
-	Publishers []string
-	Since      time.Time // that changed then or later
-	Look       db.Look
-}
 
 // ArticleRow is an article as the database has it, until it expires.
 type ArticleRow struct {
@@ -59,50 +50,44 @@ type VersionRow struct {
 	ContentHash string     `parquet:"content_hash" doc:"of what a reader saw"`
 }
 
+// Rows are the kinds of rows that a job finds.
+func Rows(job string) []rows.What {
+	finds := Finds()
+	articles := rows.What{Job: job, Version: 1, Filters: []string{"publisher", "since"}, Migrate: Migrate, Names: PublishersThere}
+	versions := articles
+	articles.Name, articles.About, articles.Since = "articles", "The articles of publishers that have not expired.", "when the article was fetched first, or changed"
+	articles.Table, articles.Find = "PUBLISHER PUBLISHED=published_at TITLE… URL", &finds
+	articles.Changed = func(ctx context.Context, src rows.Source) iter.Seq2[rows.Change, error] {
+		return rows.Map(Articles(ctx, src.DB, rows.Filter{Since: src.Since}, src.DB.Now()), func(a ArticleRow) rows.Change {
+			return rows.Change{Kind: rows.KindOf(!a.CollectedAt.Before(src.Since), false), Source: a.Publisher, Item: a.URL, What: a.Title}
+		})
+	}
+	versions.Name, versions.About, versions.Since = "article-versions", "The earlier versions of those articles, the last 20 of each.", "when the next version was found"
+	versions.Table = "PUBLISHER VERSION UNTIL=until_at TITLE… URL"
+	return []rows.What{rows.InDB(articles, fresh(Articles)), rows.InDB(versions, fresh(Versions))}
+}
+
+// fresh reads what has not expired by the database's clock.
+func fresh[T any](read func(context.Context, *db.DB, rows.Filter, time.Time) iter.Seq2[T, error]) func(context.Context, *db.DB, rows.Filter) iter.Seq2[T, error] {
+	return func(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[T, error] {
+		return read(ctx, d, f, d.Now())
+	}
+}
+
 // Articles yields the articles that have not expired at a time.
-func Articles(ctx context.Context, d *db.DB, f Filter, now time.Time) iter.Seq2[ArticleRow, error] {
-	and, limit, args := f.sql(d, now)
-	return db.Select(ctx, d, func(r *sql.Rows) (a ArticleRow, err error) {
-		var authors, tags, images string
-		var published, collected, changed, expires, modified int64
-		if err := r.Scan(&a.ID, &a.Publisher, &a.Press, &a.URL, &a.CanonicalURL, &a.ExternalID, &a.Title, &a.Text, &authors, &a.Language, &published, &collected, &changed, &expires, &a.ContentHash,
-			&a.Description, &a.Section, &tags, &images, &modified, &a.Form, &a.Version, &a.CopyOf, &a.Paywall); err != nil {
-			return a, err
-		}
-		for to, text := range map[*[]string]string{&a.Authors: authors, &a.Tags: tags, &a.Images: images} {
-			if err := json.Unmarshal([]byte(text), to); err != nil {
-				return a, fmt.Errorf("a list of article %s: %w", a.ID, err)
-			}
-		}
-		a.ModifiedAt = db.OptionalTime(modified)
-		a.PublishedAt, a.CollectedAt, a.ChangedAt, a.ExpiresAt = db.OptionalTime(published), db.Time(collected), db.Time(changed), db.Time(expires)
-		return a, nil
-	}, `SELECT id, source, press, url, canonical_url, external_id, title, raw_text, authors, language, published_at, collected_at, changed_at, expires_at, content_hash,
+func Articles(ctx context.Context, d *db.DB, f rows.Filter, now time.Time) iter.Seq2[ArticleRow, error] {
+	return rows.Select[ArticleRow](ctx, d, f, "source", "changed_at >= $3",
+		`SELECT id, source, press, url, canonical_url, external_id, title, raw_text, authors, language, published_at, collected_at, changed_at, expires_at, content_hash,
 		description, section, tags, images, modified_at, form, version, copy_of, paywall
-		FROM news_articles WHERE (CAST($1 AS BIGINT) = 0 OR source `+d.AnyOf(2)+`) AND (changed_at >= $3 OR `+d.Never("$3")+`) AND expires_at > $4`+and+` ORDER BY source, collected_at, id`+limit, args...)
+		FROM news_articles WHERE expires_at > $4 AND %s ORDER BY source, collected_at, id`, db.Micros(now))
 }
 
 // Versions yields the earlier versions of the articles that have not expired at a time, by
 // publisher, article and number.
-func Versions(ctx context.Context, d *db.DB, f Filter, now time.Time) iter.Seq2[VersionRow, error] {
-	and, limit, args := f.sql(d, now)
-	return db.Select(ctx, d, func(r *sql.Rows) (v VersionRow, err error) {
-		var published, until int64
-		err = r.Scan(&v.ArticleID, &v.Publisher, &v.URL, &v.Version, &v.Title, &v.Text, &published, &until, &v.ContentHash)
-		v.PublishedAt, v.UntilAt = db.OptionalTime(published), db.Time(until)
-		return v, err
-	}, `SELECT v.article_id, a.source, a.url, v.version, v.title, v.raw_text, v.published_at, v.until_at, v.content_hash FROM news_versions v JOIN news_articles a ON a.id = v.article_id
-		WHERE (CAST($1 AS BIGINT) = 0 OR source `+d.AnyOf(2)+`) AND (until_at >= $3 OR `+d.Never("$3")+`) AND expires_at > $4`+and+` ORDER BY source, article_id, v.version`+limit, args...)
-}
-
-// sql returns what db.Look.SQL does, with the arguments $1 and $2 for the publishers, $3
-// for the time since when, and $4 for now.
-func (f Filter) sql(d *db.DB, now time.Time) (and, limit string, args []any) {
-	var since int64
-	if !f.Since.IsZero() {
-		since = db.Micros(f.Since)
-	}
-	return f.Look.SQL(int64(len(f.Publishers)), d.List(f.Publishers), since, db.Micros(now))
+func Versions(ctx context.Context, d *db.DB, f rows.Filter, now time.Time) iter.Seq2[VersionRow, error] {
+	return rows.Select[VersionRow](ctx, d, f, "source", "until_at >= $3",
+		`SELECT v.article_id, a.source, a.url, v.version, v.title, v.raw_text, v.published_at, v.until_at, v.content_hash FROM news_versions v JOIN news_articles a ON a.id = v.article_id
+		WHERE expires_at > $4 AND %s ORDER BY source, article_id, v.version`, db.Micros(now))
 }
 
 // PublishersThere returns the ids of the publishers that the database knows.

@@ -74,7 +74,7 @@ func domainsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	if d.failed {
 		keep = what.Failed
 	}
-	n, err := list(ctx, what, src, keep, d.json, stdout)
+	n, err := listRows(ctx, what, src, keep, d.json, stdout)
 	if err == nil && n == 0 {
 		_, err = fmt.Fprintln(stderr, "no domain matches; `domains` alone lists all that are done or failed")
 	}
@@ -104,8 +104,8 @@ func (d domainsFlags) runID(ctx context.Context, s store.Store) (string, error) 
 	return "", usage.Errorf("--run=last: there is no run of the seed job in this store")
 }
 
-// list prints the rows that keep keeps as a table, or as JSON lines, and returns how many.
-func list(ctx context.Context, what export.What, src export.Source, keep func(explore.Record) bool, asJSON bool, stdout io.Writer) (int64, error) {
+// listRows prints the rows that keep keeps as a table, or as JSON lines, and returns how many.
+func listRows(ctx context.Context, what export.What, src export.Source, keep func(explore.Record) bool, asJSON bool, stdout io.Writer) (int64, error) {
 	if asJSON {
 		return what.What.Write(ctx, src, keep, rows.JSONL, stdout)
 	}

@@ -87,8 +87,9 @@ release: ## the programs of PLATFORMS, stripped, with NOTICE and bills of materi
 	@test -z "$$(git status --porcelain)" || { echo 'commit first: a release has the version of its commit' >&2; exit 1; }
 	rm -rf dist && mkdir dist
 	go run ./release notice >dist/NOTICE
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run ./pipeline/man dist/man
 	@set -e; for platform in $(PLATFORMS); do \
-	  name=seed-engine-$$(echo $$platform | tr / -); mkdir dist/$$name; cp LICENSE dist/NOTICE README.md CHANGELOG.md dist/$$name; \
+	  name=seed-engine-$$(echo $$platform | tr / -); mkdir dist/$$name; cp -r dist/man LICENSE dist/NOTICE README.md CHANGELOG.md dist/$$name; \
 	  for program in pipeline search; do \
 	    CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -ldflags '-s -w' -o dist/$$name/$$program ./cmd/$$program; \
 	    go run ./release sbom dist/$$name/$$program >dist/$$name/$$program.cdx.json; \

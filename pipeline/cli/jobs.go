@@ -35,7 +35,9 @@ func (p *program) job(j pipeline.Job, short string, values preset, do func(*cobr
 		if all, _ := c.Flags().GetBool(helpAll); all {
 			return p.help(c)
 		}
-		p.o.Job = j.Name
+		if err := p.o.Flags.Put("job", j.Name); err != nil { // the environment and the file do not change it
+			return err
+		}
 		return do(c, p.options(c, values))
 	}
 	return c

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,7 +90,11 @@ func (p *program) ls() *cobra.Command {
 func (p *program) export() *cobra.Command {
 	return p.pass("export WHAT [FILE]", "write what the jobs found, as Parquet, JSON lines or CSV", fmt.Sprintf(exportUsage+controlFlags, usage.Or(export.Names())),
 		func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-			return exportCommand(ctx, named(args, "what", "to"), stdout, stderr)
+			args = named(args, "what", "to")
+			if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--to") || a == "--schema" }) {
+				args = append(args, "--to=-")
+			}
+			return exportCommand(ctx, args, stdout, stderr)
 		})
 }
 
@@ -108,7 +113,7 @@ func (p *program) changes() *cobra.Command {
 // named gives the first words of args the names of flags.
 func named(args []string, names ...string) (out []string) {
 	for i, a := range args {
-		if i < len(names) && !strings.HasPrefix(a, "-") {
+		if i < len(names) && (a == "-" || !strings.HasPrefix(a, "-")) {
 			out = append(out, "--"+names[i]+"="+a)
 			continue
 		}

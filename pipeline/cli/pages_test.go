@@ -28,9 +28,9 @@ func follow(t *testing.T, page string) (dir string, last answer, commands, shown
 			writeFile(t, filepath.Join(dir, name), b[2])
 		case "sh":
 			for line := range strings.Lines(b[2]) {
-				args, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./cmd/pipeline ")
+				environ, args, ok := strings.Cut(strings.TrimSpace(line), "go run ./cmd/pipeline ")
 				require.True(t, ok, line)
-				last = start(t, dir, args, func(c *exec.Cmd) { c.Env = append(c.Env, "SEED_LOG_LEVEL=error") })
+				last = start(t, dir, args, func(c *exec.Cmd) { c.Env = append(c.Env, append(strings.Fields(environ), "SEED_LOG_LEVEL=error")...) })
 				require.Equal(t, ExitOK, last.code, "%s\n%s", line, last.stderr)
 				commands++
 			}

@@ -90,8 +90,8 @@ func (p *program) ls() *cobra.Command {
 func (p *program) export() *cobra.Command {
 	return p.pass("export WHAT [FILE]", "write what the jobs found, as Parquet, JSON lines or CSV", fmt.Sprintf(exportUsage+controlFlags, usage.Or(export.Names())),
 		func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-			args = named(args, "what", "to")
-			if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--to") || a == "--schema" }) {
+			short := len(args) > 0 && !strings.HasPrefix(args[0], "-")
+			if args = named(args, "what", "to"); short && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--to") || a == "--schema" }) {
 				args = append(args, "--to=-")
 			}
 			return exportCommand(ctx, args, stdout, stderr)

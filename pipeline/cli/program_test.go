@@ -147,7 +147,7 @@ func TestOldSpellings(t *testing.T) {
 		"dead-letters list --job=seed":         "errors ls --job=seed",
 		"dead-letters":                         "errors",
 		"export --what=domains --to=-":         "export domains -",
-		"export --what=domains --to=-  ":        "export domains",
+		"export --what=domains --to=-  ":       "export domains",
 		"export --what=domains --schema":       "export domains --schema",
 		"changes --job=seed":                   "changes seed",
 		"--until=list":                         "seed --until=list",

@@ -115,7 +115,7 @@ func (c *crawl) settle(ctx context.Context, ch *chain, r *reading) error {
 	case why != "":
 		e := ending{reason: why, gone: !kept, links: r.links, onward: onward}
 		if why == noIndex && r.text != nil && r.form == content.HTML {
-			return c.replace(ctx, ch, r.resp, r.page, r.text, r.links, func() error { return skip(e) })
+			return c.replace(ctx, ch, r, func() error { return skip(e) })
 		}
 		return skip(e)
 	case r.text == nil && r.page.Script:
@@ -148,7 +148,7 @@ func (c *crawl) settle(ctx context.Context, ch *chain, r *reading) error {
 		return c.end(ctx, ch, ending{status: Indexed, http: r.resp.Status, resp: r.resp, read: r.text, links: r.links})
 	}
 	if r.form == content.HTML {
-		return c.replace(ctx, ch, r.resp, r.page, r.text, r.links, store)
+		return c.replace(ctx, ch, r, store)
 	}
 	return store()
 }

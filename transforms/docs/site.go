@@ -1,14 +1,24 @@
 package docs
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
+	"unicode"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
+	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/site"
 )
@@ -32,11 +42,11 @@ func (c *crawl) beginJudging(ctx context.Context) error {
 	about := site.About{Name: c.host, SeedKey: "seed_urls", ScopeKey: "allowed_path_patterns"}
 	err := c.db.QueryRowContext(ctx, `SELECT COALESCE(SUM(CASE WHEN depth = 0 AND session = $1 AND status = $2 THEN 1 ELSE 0 END), 0),
 		COALESCE(SUM(CASE WHEN content_hash <> '' THEN 1 ELSE 0 END), 0) FROM docs_pages WHERE provider = $3`,
-		c.part.session, Queued, c.policy.ProviderID).Scan(&about.Seeds, &about.Known)
+		c.part.session, Queued, c.id).Scan(&about.Seeds, &about.Known)
 	if err != nil {
-		return fmt.Errorf("counting the pages of %s: %w", c.policy.ProviderID, err)
+		return fmt.Errorf("counting the pages of %s: %w", c.id, err)
 	}
-	if about.Before, err = c.w.Site(ctx, c.policy.ProviderID); err != nil {
+	if about.Before, err = c.w.Site(ctx, c.id); err != nil {
 		return err
 	}
 	c.judge = site.Begin(about)
@@ -131,7 +141,7 @@ func (c *crawl) conclude(ctx context.Context, ended error) (v site.Verdict, err 
 		v = site.Verdict{State: site.Open}
 	}
 	if whole {
-		if err := c.w.KeepSite(ctx, c.policy.ProviderID, v); err != nil {
+		if err := c.w.KeepSite(ctx, c.id, v); err != nil {
 			return v, err
 		}
 	}
@@ -164,4 +174,133 @@ func (c *crawl) askSeed(ctx context.Context, seed string) error {
 	p := &page{address: seed}
 	c.judgeAnswer(&chain{page: p, now: p, at: u}, resp, failure)
 	return nil
+}
+
+// A site that is closed for a while, or refuses crawlers, may answer each request with one
+// notice and status 200. One page does not show that: its text may be new. But pages that
+// had texts of their own do not get one short text in the same session.
+
+const (
+	// maxNotice is the most letters of a notice.
+	maxNotice = 1000
+	// minNoticed is how many texts one text takes the place of when it is a notice. A smaller
+	// site may have changed so.
+	minNoticed = 3
+	// maxReplacing is how many different texts wait until they are known to be no notices. A
+	// site whose pages all have new texts has many.
+	maxReplacing = 10
+)
+
+// replacing is a page that has nothing of its stored text any more. It is stored when it is
+// known that other pages do not have its text. After a kill it is asked for again.
+type replacing struct {
+	text  string // which text it has now
+	title string // of that text
+	chain *chain
+	http  int // the status of the answer
+	end   func() error
+}
+
+// noticeBegins begins the reason of a page that a notice took the place of. Which text that
+// is follows, and its title.
+const noticeBegins = "other pages, which had other texts, got the same text: "
+
+// noticeText identifies the text of a page that may be a notice, "" for one that is none.
+// Numbers of requests count for nothing in it.
+func noticeText(pg content.Page) string {
+	letters := 0
+	for _, r := range pg.Markdown {
+		if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	if letters > maxNotice || strings.Contains(pg.Markdown, "```") {
+		return ""
+	}
+	words := slices.DeleteFunc(strings.Fields(pg.Markdown), func(word string) bool {
+		return len(word) >= 12 && strings.ContainsAny(word, "0123456789")
+	})
+	sum := sha256.Sum256([]byte(strings.Join(words, " ")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// replace ends a page of HTML whose content may take the place of what is stored. end does
+// it; it is called at once, later, or not at all if the text is a notice.
+func (c *crawl) replace(ctx context.Context, ch *chain, r *reading, end func() error) error {
+	text, title := noticeText(r.page), cmp.Or(r.page.Title, r.page.Markdown)
+	if text == "" || ch.now.contentHash == r.text.hash {
+		return end()
+	}
+	if ch.now.contentHash != "" {
+		old, err := c.storedContent(ctx, ch.now.key)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(r.text.blocks, func(b chunk.Block) bool {
+			return slices.ContainsFunc(old.blocks, func(o chunk.Block) bool { return o.Hash == b.Hash })
+		}) {
+			return end()
+		}
+	}
+	switch {
+	case c.notices[text]:
+		return c.noticed(ctx, replacing{text: text, title: title, chain: ch, http: r.resp.Status})
+	case ch.now.contentHash == "":
+		return end()
+	}
+	if err := c.advance(ctx, func(tx *sql.Tx) error { return c.queue(ctx, tx, r.links, ch.page.depth+1) }); err != nil {
+		return fmt.Errorf("queueing the links of %s: %w", ch.now.address, err)
+	}
+	r.resp.Body, r.body, r.html = nil, nil, nil // they have been read, and may be large
+	c.replaced = append(c.replaced, replacing{text, title, ch, r.resp.Status, end})
+	had, texts := map[string]bool{}, map[string]bool{}
+	for _, p := range c.replaced {
+		texts[p.text] = true
+		if p.text == text {
+			had[p.chain.now.contentHash] = true
+		}
+	}
+	if c.notices[text] = len(had) >= minNoticed; c.notices[text] {
+		return c.endReplacing(text, func(p replacing) error { return c.noticed(ctx, p) })
+	}
+	if len(texts) > maxReplacing {
+		return c.endReplacing(c.replaced[0].text, func(p replacing) error { return p.end() })
+	}
+	return nil
+}
+
+// endReplacing ends the pages that wait with a text, all that wait for "".
+func (c *crawl) endReplacing(text string, end func(replacing) error) error {
+	var left []replacing
+	for i, p := range c.replaced {
+		if text != "" && p.text != text {
+			left = append(left, p)
+			continue
+		}
+		if err := end(p); err != nil {
+			c.replaced = append(left, c.replaced[i:]...)
+			return err
+		}
+	}
+	c.replaced = left
+	return nil
+}
+
+// noticed fails a page in whose place a notice came: what is stored stays.
+func (c *crawl) noticed(ctx context.Context, p replacing) error {
+	c.part.stats.Succeeded-- // whatever its status, the answer is an error
+	c.part.stats.Errors++
+	return c.fail(ctx, p.chain, p.http, fmt.Sprintf("%s%s (%.100q)", noticeBegins, p.text, p.title))
+}
+
+// loadNotices reads which texts the session has found to be notices.
+func (c *crawl) loadNotices(ctx context.Context) error {
+	reasons, err := db.Texts(ctx, c.db, `SELECT DISTINCT reason FROM docs_pages
+		WHERE provider = $1 AND session = $2 AND status = $3 AND reason LIKE $4`,
+		c.id, c.part.session, Failed, noticeBegins+"%")
+	for _, reason := range reasons {
+		text, _, _ := strings.Cut(strings.TrimPrefix(reason, noticeBegins), " ")
+		c.notices[text] = true
+	}
+	return err
 }

@@ -114,15 +114,6 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, code int, v any)
 	_, _ = w.Write(append(b, '\n')) // a client that is gone needs no answer
 }
 
-// reply answers with v, or with what went wrong.
-func (s *Server) reply(w http.ResponseWriter, r *http.Request, v any, err error) {
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, v)
-}
-
 // refuse answers with an error message: a page to a browser, JSON to a program.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, message string) {
 	if wantsPage(r) && s.pages != nil {

@@ -12,5 +12,5 @@ func (s *Server) botPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b, err := s.config.Bot.HTML()
-	s.pages.send(w, r, b, err)
+	s.pages.send(w, r, http.StatusOK, b, err)
 }

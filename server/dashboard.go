@@ -130,14 +130,14 @@ func (p *pages) routes() []route {
 // show answers with the page of a view.
 func (p *pages) show(v view, code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{Request: r, head: w.Header(), form: true, in: r.URL.Query(), layout: p.view(r, v.Title, v.Section, nil)}
-		c.Live = !v.Still
+		c := &call{Request: r, head: w.Header(), form: true, in: r.URL.Query(), layout: layout{Title: v.Title, Section: v.Section,
+			Live: !v.Still, Token: p.server.token != "", May: mayAct(r), Alerts: p.server.alarm.Firing()}}
 		b, err := p.page(c, v)
 		if err != nil {
 			p.server.fail(w, r, err)
 			return
 		}
-		p.sendAs(w, r, code, b, nil)
+		p.send(w, r, code, b, nil)
 	}
 }
 
@@ -184,13 +184,14 @@ func (p *pages) render(name string, v layout) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func (p *pages) send(w http.ResponseWriter, r *http.Request, b []byte, err error) {
+func (p *pages) send(w http.ResponseWriter, r *http.Request, code int, b []byte, err error) {
 	if err != nil {
 		p.server.log.Error("page_not_rendered", "path", r.URL.Path, "error", err)
 		http.Error(w, internalErrorText, http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
 	_, _ = w.Write(b) // a client that is gone needs no answer
 }
 
@@ -198,21 +199,7 @@ func (p *pages) send(w http.ResponseWriter, r *http.Request, b []byte, err error
 func (p *pages) write(w http.ResponseWriter, r *http.Request, code int, name, message string) {
 	titles := map[string]string{"error": "That did not work", "login": "Sign in"}
 	b, err := p.render(name, layout{Title: titles[name], Message: message})
-	p.sendAs(w, r, code, b, err)
-}
-
-// sendAs sends a page with a status.
-func (p *pages) sendAs(w http.ResponseWriter, r *http.Request, code int, b []byte, err error) {
-	if err == nil && code != http.StatusOK {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.WriteHeader(code)
-	}
-	p.send(w, r, b, err)
-}
-
-func (p *pages) view(r *http.Request, title, section string, data any) layout {
-	return layout{Title: title, Section: section, Live: true, Token: p.server.token != "", May: mayAct(r), Alerts: p.server.alarm.Firing(),
-		Data: data}
+	p.send(w, r, code, b, err)
 }
 
 // maxSharedPages is how many rendered pages are kept in memory.

@@ -81,11 +81,6 @@ const controlFlags = `
   --db=DSN       docs, catalog and news: their database
 `
 
-// ls lists what a job found.
-func (p *program) ls() *cobra.Command {
-	return family("ls KIND", "list what the jobs found: domains", p.pass("domains", "what became of each domain, and why", domainsUsage+controlFlags, domainsCommand))
-}
-
 // export writes what the jobs found to a file.
 func (p *program) export() *cobra.Command {
 	return p.pass("export WHAT [FILE]", "write what the jobs found, as Parquet, JSON lines or CSV", fmt.Sprintf(exportUsage+controlFlags, usage.Or(export.Names())),
@@ -100,7 +95,7 @@ func (p *program) export() *cobra.Command {
 
 // removals shows and does requests to remove what was kept.
 func (p *program) removals() *cobra.Command {
-	return p.pass("removals", "requests to remove what was kept of a provider: request, do, show", removalsUsage+controlFlags, removalsCommand)
+	return p.pass("removals", "requests to remove what was kept of a source: request, do, show", removalsUsage+controlFlags, removalsCommand)
 }
 
 // changes shows what the last run of a job changed.

@@ -142,7 +142,7 @@ func (p *program) root() *cobra.Command {
 		}
 	}
 	group(groupRun, append(jobs, p.plan(), p.try(), p.initialize(), p.watch(), p.demo())...)
-	group(groupLook, p.status(), p.runs(), p.ls(), p.export(), p.errors(), p.changes())
+	group(groupLook, p.status(), p.runs(), p.ls(), p.get(), p.export(), p.errors(), p.changes())
 	group(groupKeep, p.rm(), p.removals(), p.packed(), p.config())
 	group(groupServe, p.alerts(), p.completion(), p.version())
 	if p.Serve != nil {

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// ls and get show what a job found; after a removal neither the store nor the database has it any more.
+func TestListGetAndRemove(t *testing.T) {
+	emptyEnv(t)
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "out"), 0o700))
+	at := " --store=" + filepath.Join(dir, "out")
+	ok := func(line string) string {
+		t.Helper()
+		got := here(t, line+at)
+		require.Equal(t, ExitOK, got.code, got.stderr)
+		return got.stdout
+	}
+	ok("catalog --web=demo --host-delay=0s --log-level=error --site=gadgets")
+	var row struct {
+		Key string `json:"product_key"`
+	}
+	lines := strings.Split(strings.TrimSpace(ok("ls products --json --limit=2")), "\n")
+	require.Len(t, lines, 2)
+	require.NoError(t, json.Unmarshal([]byte(lines[1]), &row))
+	assert.Regexp(t, `(?m)^SITE +KEY +STATE +CHANGED +URL$`, ok("ls products"))
+	assert.Contains(t, ok("get products gadgets "+row.Key), `"product_key": "`+row.Key)
+	for line, says := range map[string]string{
+		"get products gadgets none":      "nothing is stored under this key",
+		"get products gadgets":           "write its SITE, PRODUCT",
+		"ls products --failed":           "means nothing to products",
+		"ls products --provider=x":       "means nothing to --what=products",
+		"ls products --site=none":        "use gadgets",
+		"removals request --site=gadget": "there is no such site; known are gadgets",
+	} {
+		got := here(t, line+at)
+		assert.Equal(t, ExitUsage, got.code, line)
+		assert.Contains(t, got.stderr, says, line)
+	}
+	ok("removals request --site=gadgets")
+	assert.Contains(t, ok("removals do"), "gadgets: removed ")
+	assert.Empty(t, ok("ls products"))
+	assert.Regexp(t, `catalog +gadgets .* done `, ok("removals"))
+	require.NoError(t, filepath.WalkDir(dir, func(name string, e os.DirEntry, err error) error {
+		for _, kept := range []string{"/runs/", "/removals/", "/demo"} {
+			if err != nil || e.IsDir() || strings.Contains(name, kept) {
+				return err
+			}
+		}
+		b, err := os.ReadFile(name)
+		assert.NotContains(t, strings.ToLower(string(b)), "gadgets", name)
+		return err
+	}))
+}

@@ -37,7 +37,11 @@ func unknown(flag, name, what string, known []string) error {
 	slices.Sort(known)
 	known = slices.Compact(known)
 	if len(known) <= manyNames {
-		return usage.Errorf("--%s=%s: there is no such %s; known are %s", flag, name, what, strings.Join(known, ", "))
+		text := strings.Join(known, ", ")
+		if near := similar.Near(name, known); near != "" {
+			text += "; did you mean " + near + "?"
+		}
+		return usage.Errorf("--%s=%s: there is no such %s; known are %s", flag, name, what, text)
 	}
 	return usage.Errorf("--%s=%s: there is no such %s; the most similar of %d are %s", flag, name, what, len(known), strings.Join(similar.Names(name, known, 5), ", "))
 }

@@ -46,6 +46,7 @@ func TestChooseUnknown(t *testing.T) {
 	for args, want := range map[string]string{
 		"--job=docs --provider=strip":                                       "--provider=strip: there is no such provider; known are anthropic, auth0, ",
 		"--job=docs --provider=stripe,":                                     "--provider=: there is no such provider",
+		"--job=docs --provider=srtipe":                                      "; did you mean stripe?",
 		"--job=docs --provider=":                                            "--provider= is empty; name providers, or leave it out for all",
 		"--job=docs --provider=toss-payments --explain=https://a.example":   "--explain is not limited to providers; leave --provider out",
 		"--job=docs --provider=toss-payments --handoff-again=toss-payments": "leave --provider out",

@@ -255,7 +255,7 @@ func TestPurgeOfAnUnknownProvider(t *testing.T) {
 			for _, flag := range []string{"purge", "enable"} {
 				code, out := run(t, "", args("--"+flag+"-provider=qdrnt")...)
 				require.Equal(t, 2, code, out)
-				require.Equal(t, "pipeline: --"+flag+"-provider=qdrnt: there is no such provider; known are pinecone, qdrant\n", out)
+				require.Equal(t, "pipeline: --"+flag+"-provider=qdrnt: there is no such provider; known are pinecone, qdrant; did you mean qdrant?\n", out)
 			}
 			left, err := os.ReadDir(dir)
 			require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/store/segment"
@@ -23,13 +24,18 @@ type Purged struct {
 }
 
 // Purge removes all results of domains, packed or as objects: their metadata, evidence
-// and marks. A segment that has one of them is written again without it, and the old one
+// and marks, and the states of their sites. A segment that has one of them is written again without it, and the old one
 // is removed after the commit of the new one. So a call that was killed anywhere loses
 // nothing of other domains, and the next call finishes it. The caller must have the
 // job's lease.
 func Purge(ctx context.Context, s store.Store, runID string, domains []string) (done Purged, err error) {
 	if done.Objects, err = purgeObjects(ctx, s, domains); err != nil {
 		return done, err
+	}
+	for _, name := range domains {
+		if err := ledger.RemoveSite(ctx, s, Job, name); err != nil {
+			return done, err
+		}
 	}
 	has := func(c segment.Commit) bool {
 		return slices.ContainsFunc(c.Done, func(d segment.Done) bool {

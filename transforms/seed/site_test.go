@@ -137,6 +137,10 @@ func TestGoodRowStays(t *testing.T) {
 			require.Equal(t, ledger.SiteOpen, st.State)
 			require.Equal(t, c.state, st.History[0].State)
 			require.Zero(t, j.run().Counts["files_read"])
+
+			_, err = seed.Purge(t.Context(), j.store, "purge", []string{"site.com"})
+			must(t, err)
+			require.Empty(t, j.objects("sites/seed/"))
 		})
 	}
 }

@@ -1,5 +1,5 @@
 // Package export writes what the jobs found to files: one table a file, from the store or
-// from the database, filtered, while runs may be at work.
+// from the database, filtered, while runs may be at work. No promise: see docs/library.md.
 package export
 
 import (

@@ -172,7 +172,7 @@ func (w What) find(ctx context.Context, src Source, values map[string][]string) 
 		_, _ = fmt.Fprintf(sum, "%s %s %d\n", o.Key, o.ETag, o.Size) // a hash takes everything
 		f.keys = append(f.keys, o.Key)
 	}
-	if f.Removed.Objects = int64(len(f.keys)); f.Removed.Objects > 0 {
+	if f.Objects = int64(len(f.keys)); f.Objects > 0 {
 		f.ObjectsSHA256 = hex.EncodeToString(sum.Sum(nil))
 	}
 	for l, err := range ledger.ListDeadLetters(ctx, src.Store, w.Job, "") {
@@ -183,7 +183,7 @@ func (w What) find(ctx context.Context, src Source, values map[string][]string) 
 			f.letters = append(f.letters, l.ID())
 		}
 	}
-	f.Removed.DeadLetters = int64(len(f.letters))
+	f.DeadLetters = int64(len(f.letters))
 	return f, nil
 }
 

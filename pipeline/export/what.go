@@ -92,14 +92,14 @@ func (w What) Known(ctx context.Context, src Source) error {
 	if !w.NeedsDB() {
 		return knownPartition(ctx, src)
 	}
-	if len(src.Filter.Names) == 0 {
+	if len(src.Names) == 0 {
 		return nil
 	}
-	there, err := w.What.Names(ctx, src.DB)
+	there, err := w.Names(ctx, src.DB)
 	if err != nil {
 		return err
 	}
-	for _, name := range src.Filter.Names {
+	for _, name := range src.Names {
 		switch {
 		case slices.Contains(there, name):
 		case len(there) == 0:

@@ -37,7 +37,7 @@ type crawl struct {
 	*sources
 	notices  map[string]bool   // texts that came in place of many pages of this session
 	replaced []replacing       // pages with another text than before, in the order in which they came
-	settled  map[string]string // reasons of copies whose originals were looked at, by key
+	copied   map[string]string // reasons of copies whose originals were looked at, by key
 	fresh    []string          // keys that the transaction at work queues
 	marked   time.Time         // the time up to which Stats.Active is counted
 	moved    func(key string, from, to Status)
@@ -49,7 +49,7 @@ type crawl struct {
 func newCrawl(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part) *crawl {
 	s := newProvider(cfg, w, d, p, in)
 	c := &crawl{sources: &sources{provider: s, lists: &lists{provider: s}, repo: newRepository(s), api: newDescriptions(s)},
-		notices: map[string]bool{}, settled: map[string]string{}, marked: s.clock.Now(), tally: w.Count}
+		notices: map[string]bool{}, copied: map[string]string{}, marked: s.clock.Now(), tally: w.Count}
 	c.client.Policy.WaitForBudget, c.repo.api.Policy.WaitForBudget = c.waitForBudget, c.waitForBudget
 	return c
 }

@@ -102,11 +102,11 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	if err := c.learn(ctx, ch, r); err != nil {
 		return err
 	}
-	return c.settle(ctx, ch, r)
+	return c.decide(ctx, ch, r)
 }
 
-// settle decides what becomes of a page that was read.
-func (c *crawl) settle(ctx context.Context, ch *chain, r *reading) error {
+// decide decides what becomes of a page that was read.
+func (c *crawl) decide(ctx context.Context, ch *chain, r *reading) error {
 	skip := func(e ending) error { return c.skip(ctx, ch, r.resp, e) }
 	onward, why, kept, err := c.elsewhere(ctx, ch, r.page, r.head, r.html)
 	switch {

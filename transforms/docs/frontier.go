@@ -232,10 +232,10 @@ func (c *crawl) requeue(ctx context.Context, key string) error {
 func (c *crawl) settleCopies(ctx context.Context) (again bool, err error) {
 	copies, err := c.copies(ctx)
 	for _, p := range copies {
-		if err != nil || c.settled[p.key] == p.reason {
+		if err != nil || c.copied[p.key] == p.reason {
 			continue
 		}
-		c.settled[p.key] = p.reason
+		c.copied[p.key] = p.reason
 		var status Status
 		var has bool
 		status, has, err = c.hasContent(ctx, original(p.reason), p.key)

@@ -59,9 +59,9 @@ var yamlVersion = regexp.MustCompile(`(?m)^["']?(openapi|swagger)["']?[ \t]*:[ \
 
 // api renders a description.
 type api struct {
-	sections
 	d    *Description
 	root any
+	sections
 
 	written      map[string]bool // named schemas of errors that were rendered
 	outside      []string        // schemas of other files that were named, by their references

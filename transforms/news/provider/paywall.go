@@ -105,7 +105,7 @@ func walled(root *html.Node) bool {
 		}
 	}
 	text := strings.ToLower(article.Text(root))
-	return answer.Mentions(text, answer.Paywall) || slices.ContainsFunc(wallTexts, func(s string) bool { return strings.Contains(text, s) })
+	return answer.HasPhrase(text, answer.Paywall) || slices.ContainsFunc(wallTexts, func(s string) bool { return strings.Contains(text, s) })
 }
 
 // named reports whether one of the words of a class or id is a wall's.

@@ -81,8 +81,8 @@ type Verdict struct {
 
 const maxEvidence = 200
 
-// Mentions reports whether a text in lower case has a phrase by which short pages of a kind are known.
-func Mentions(text string, k Kind) bool {
+// HasPhrase reports whether a text in lower case has a phrase by which short pages of a kind are known.
+func HasPhrase(text string, k Kind) bool {
 	for _, s := range says {
 		if s.kind == k && !s.unseen && strings.Contains(text, s.text) {
 			return true

@@ -70,7 +70,7 @@ var levels = map[string]int{"Debug": 0, "Info": 0, "Warn": 0, "Error": 0, "Debug
 var unnamed = map[string][]string{
 	"pipeline/launch notice":        nil,
 	"pipeline/launch Log":           nil, // errors of Beam, in its own words
-	"server announce":               nil,
+	"server/alarm announce":         nil,
 	"io/ledger LogLeaseEvent":       {"warn lease_unsure lease error effect", "warn lease_renewed lease error unsure_s", "error lease_lost lease error"},
 	"transforms/news/engine failed": {"warn KIND url error"},
 }

@@ -188,7 +188,7 @@ func TestDeadLetterKinds(t *testing.T) {
 				for i, to := range n.Lhs {
 					if x, ok := to.(*ast.SelectorExpr); ok && i < len(n.Rhs) {
 						of, _ := x.X.(*ast.Ident)
-						if of != nil && (x.Sel.Name == "Kind" && slices.Contains([]string{"d", "letter", "dead", "rejected"}, of.Name) || x.Sel.Name == "kind" && of.Name == "why") {
+						if of != nil && (x.Sel.Name == "Kind" && slices.Contains([]string{"d", "letter", "dead", "rejected"}, of.Name) || x.Sel.Name == "kind" && of.Name == "why" || x.Sel.Name == "failure" && of.Name == "ch") {
 							f.add(n.Rhs[i], job)
 						}
 					}

@@ -149,7 +149,7 @@ func (s *Server) removalOf(c *call) (job, name string, err error) {
 			return "", "", known.Refuse("%s: write one name in a request", j.Removal.Kind)
 		}
 		if name, err = j.Removal.Named(strings.TrimSpace(given(j.Removal.Kind))); err != nil {
-			return "", "", known.Refuse("%s", err)
+			return "", "", &known.AnswerError{Code: http.StatusNotFound, Message: err.Error()}
 		}
 		job, err = j.Name, s.knowsSource(ctx, j, name)
 	}

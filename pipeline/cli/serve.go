@@ -73,7 +73,7 @@ func (p *program) serve() *cobra.Command {
 		NotEmpty("give an address, or leave it out")
 	set.Text(&config, "config", "", "YAML: listen, flags, schedules, alerts, email, reports, retention, bot").NotEmpty("name a file, or leave it out")
 	c := &cobra.Command{Use: "serve", Short: "the server: dashboard, API, schedules, alerts", Args: words("serve"), DisableFlagsInUseLine: true}
-	c.Long = c.Short + ".\nThe flags of runs apply to every run that it starts. docs/server.md has the variables for alerts and e-mail."
+	c.Long = "Starts the server: dashboard, API, schedules, alerts.\nThe flags of runs apply to every run that it starts. docs/server.md has the variables for alerts and e-mail."
 	lend(c, set, "listen", "")
 	lend(c, set, "config", "")
 	for _, o := range p.o.Flags.All {

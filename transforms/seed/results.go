@@ -34,6 +34,9 @@ type stored struct {
 	document []byte
 }
 
+// errNoMetadata is the error of a document that is no domain metadata.
+var errNoMetadata = errors.New("it is no domain metadata")
+
 func newStored(p hive.Partition, document []byte) (d stored, err error) {
 	d = stored{in: p, document: document}
 	if err = json.Unmarshal(document, &d.metadata); err == nil {
@@ -43,7 +46,7 @@ func newStored(p hive.Partition, document []byte) (d stored, err error) {
 		err = errors.New("it names no domain")
 	}
 	if err != nil {
-		return d, fmt.Errorf("it is no domain metadata (%w); remove it and its mark, so that the next run visits the domain again", err)
+		return d, fmt.Errorf("%w (%w); remove it and its mark, so that the next run visits the domain again", errNoMetadata, err)
 	}
 	return d, nil
 }

@@ -193,7 +193,7 @@ func (l *laneRun) packedIn(ctx context.Context, p hive.Partition) (map[string]*e
 	return rows, nil
 }
 
-// before returns what is stored of a domain in a partition, nil for nothing.
+// before returns what is stored of a domain in a partition, nil for nothing, or nothing that can be read.
 func (l *laneRun) before(ctx context.Context, p hive.Partition, name string) (*earlier, error) {
 	w, cfg := l.fn.Worker, l.fn.Config
 	if !cfg.Layout.objects() {
@@ -204,7 +204,10 @@ func (l *laneRun) before(ctx context.Context, p hive.Partition, name string) (*e
 		return nil, err
 	}
 	k, err := place{in: p, objects: true}.read(ctx, w.Store, name)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoMetadata), errors.Is(err, store.ErrNotExist):
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
 	c, err := table.Query(p, k.metadata)

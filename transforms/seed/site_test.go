@@ -145,6 +145,23 @@ func TestGoodRowStays(t *testing.T) {
 	}
 }
 
+// A forced run replaces a row that cannot be read, or that is not there, whatever the site answers.
+func TestUnreadableRowIsReplaced(t *testing.T) {
+	j := newJob(t, refusing)
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://old.com/", "https://none.com/"))
+	for _, name := range []string{"old.com", "none.com"} {
+		j.web.Handle(name, wall(403, "", "no"))
+		j.put(out(raw, name, "domain_metadata.json.success"), "")
+	}
+	j.put(out(raw, "old.com", "domain_metadata.json"), `{"robots":{}}`)
+	j.cfg.ForceID = "force"
+	n := j.run().Counts
+	require.Equal(t, [3]int64{0, 2, 0}, [3]int64{n["domains_held"], n["domains_collected"], n["domains_failed"]})
+	require.Empty(t, j.objects("dead-letters/"))
+	require.EqualValues(t, 403, j.row("old.com", "").RobotsLast)
+}
+
 // After four weeks the site is believed.
 func TestWallIsBelieved(t *testing.T) {
 	j := newJob(t, refusing)

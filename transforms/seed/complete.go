@@ -118,9 +118,10 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 			failed[d.Host] = true
 		}
 	}
-	outage := all.Down || len(undecided) > 0 && down(ctx, w, cfg, all, failed)
-	to, packed := sink{cfg: cfg, w: w}, true
-	if !outage {
+	stopped := w.Stopped() // perhaps because this machine lacks something: then nothing is concluded about the hosts
+	outage := all.Down || !stopped && len(undecided) > 0 && down(ctx, w, cfg, all, failed)
+	to, packed := sink{cfg: cfg, w: w}, !stopped
+	if !outage && !stopped {
 		if err := to.late(ctx, undecided); err != nil {
 			w.Log.Error("success_write_failed", "key", late, "error", ledger.Redact(err.Error()))
 			w.NotStored(err)

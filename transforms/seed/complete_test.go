@@ -13,7 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
@@ -180,6 +184,30 @@ func TestStopLeavesFilesOpen(t *testing.T) {
 	if !j.exists(raw+".success") || !j.done(raw, "kind-urlset-2.com") {
 		t.Error("the next run must do the rest")
 	}
+}
+
+// A run that was stopped, perhaps because this machine lacks something, says of no host that it cannot be reached.
+func TestStopMarksNoUnreachableHost(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	j.cfg.Lane.Grace = 10 * time.Second
+	raw := day + "raw_0001.json"
+	j.web.Become("dead.com", webtest.KindRefused)
+	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Eventually(t, func() bool { return j.exists(out(raw, "dead.com", hive.Metadata)) }, 10*time.Second, time.Millisecond)
+		if w, ok := lane.Find(j.runID); ok {
+			w.Stop(nil)
+		}
+		http.NotFound(w, r)
+	}))
+	j.put(raw, rawFile("https://site.com", "https://dead.com"))
+	j.run()
+	require.True(t, j.done(raw, "site.com"))
+	require.False(t, j.done(raw, "dead.com"))
+	require.Empty(t, j.deadLetters())
+	j.web.Become("site.com", webtest.KindURLSet)
+	j.run()
+	require.True(t, j.done(raw, "dead.com"))
+	require.True(t, j.exists(raw+".success"))
 }
 
 func TestForcedRunDoesAllOnce(t *testing.T) {

@@ -224,13 +224,18 @@ func (l *laneRun) hold(ctx context.Context, r *result, q *request, got *findings
 	}
 	name, w := r.host.name, l.fn.Worker
 	var was *earlier
-	if !l.fresh(ctx, q.in) || !l.fn.Config.Layout.objects() {
-		was, err = l.before(ctx, q.in, name)
-	}
-	here := was != nil
-	if was == nil && err == nil {
-		was, err = l.onEarlierDate(ctx, q.in, name)
-	}
+	here := false
+	err = store.Retry(ctx, func() (err error) {
+		was = nil
+		if !l.fresh(ctx, q.in) || !l.fn.Config.Layout.objects() {
+			was, err = l.before(ctx, q.in, name)
+		}
+		here = was != nil
+		if was == nil && err == nil {
+			was, err = l.onEarlierDate(ctx, q.in, name)
+		}
+		return err
+	})
 	if err != nil || was == nil {
 		return false, err
 	}

@@ -271,7 +271,7 @@ func TestPurgeOfAnUnknownProvider(t *testing.T) {
 			require.Contains(t, out, "qdrant: removed ")
 			code, out = run(t, "", args("--purge-provider=qdrnt")...)
 			require.Equal(t, 2, code, out)
-			require.Contains(t, out, "known are pinecone, qdrant\n")
+			require.Contains(t, out, "known are pinecone, qdrant; did you mean qdrant?\n")
 			text, err := policies.Files.ReadFile("qdrant.yaml")
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(filepath.Join(few, "qdrant.yaml"), text, 0o600))

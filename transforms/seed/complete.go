@@ -120,12 +120,12 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 	}
 	stopped := w.Stopped() // perhaps because this machine lacks something: then nothing is concluded about the hosts
 	outage := all.Down || !stopped && len(undecided) > 0 && down(ctx, w, cfg, all, failed)
-	to, packed := sink{cfg: cfg, w: w}, !stopped
-	if !outage && !stopped {
+	to, marks := sink{cfg: cfg, w: w}, !outage && !stopped
+	if marks {
 		if err := to.late(ctx, undecided); err != nil {
 			w.Log.Error("success_write_failed", "key", late, "error", ledger.Redact(err.Error()))
 			w.NotStored(err)
-			packed = false
+			marks = false
 		}
 	}
 	var sum ledger.Tally
@@ -133,7 +133,7 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 		switch {
 		case outage:
 			all.outageCounts(&sum) // with these counts the launcher fails the run
-		case packed:
+		case marks:
 			f.Finished += to.markAll(ctx, f.Unmarked)
 		}
 		sum.Add(tally(fn.complete(ctx, f)))

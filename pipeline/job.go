@@ -47,8 +47,10 @@ type Job struct {
 	// Removal says what it keeps of a source; nil: it has no sources. Knows refuses a source that is misspelt; nil: one of
 	// which nothing is kept.
 	Removal *removal.What
-	Knows   func(ctx context.Context, o *RunOptions, dir string, s store.Store, name string) error
-	told    *option.Set // by Told
+	Knows   func(ctx context.Context, o *RunOptions, s store.Store, name string) error
+	// Commands are its own commands, next to those that every job has.
+	Commands []Command
+	told     *option.Set // by Told
 
 	// Offline reports whether its flags ask for a run without requests; nil: there is none.
 	Offline func() bool
@@ -103,6 +105,16 @@ type Job struct {
 	Reopen func(context.Context, RunOptions, store.Store, []ledger.DeadLetter) error
 }
 
+// Command is a command of one job.
+type Command struct {
+	Under, Use, Short, Long string   // Under is the command below which it is
+	Stored                  bool     // it opens the store
+	Asks                    bool     // it sends requests, but those of a run
+	Takes                   []string // options of runs that it takes, next to those of the store and of requests; db: the job's database
+	Options                 func(*option.Set)
+	Do                      func(ctx context.Context, c *RunOptions, s store.Store, words []string, stdout, stderr io.Writer) error
+}
+
 // Action is something to do in place of a run.
 type Action struct {
 	Preview bool // it prints what a run would do, and touches nothing
@@ -146,6 +158,9 @@ func All() []Job {
 			if w.Find != nil {
 				j.Finds = append(j.Finds, *w.Find)
 			}
+		}
+		if j.Removal != nil {
+			j.Commands = append(j.Commands, j.rm())
 		}
 		all = append(all, j)
 	}

@@ -68,7 +68,7 @@ func newsJob() Job {
 			}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
 		}, SQL: true,
 		Tables: []string{"news_runs", "news_urls", "news_articles"}, Offline: func() bool { return o.Reparse },
-		Rows: raw.Rows(news.Job), Removal: new(raw.Removal(news.Job)), Options: o.options, Check: o.check, Instead: o.instead,
+		Rows: raw.Rows(news.Job), Removal: new(raw.Removal(news.Job)), Commands: newsCommands(), Options: o.options, Check: o.check, Instead: o.instead,
 		Demo:       newsDemo,
 		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },

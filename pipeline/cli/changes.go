@@ -2,93 +2,111 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
+	"iter"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/export"
-	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
-const changesUsage = `pipeline changes --job=JOB         what the last run of a job changed, as a table
-  --job=seed     domains that are new, gone, or whose robots.txt or sitemap changed: the newest
-                 date of each country and category that is done, against the date before
-  --job=docs, catalog, news
-                 pages, products and articles that are new, changed, gone or back since the last run began
-  --diff=RUN..RUN
-                 catalog: what differs between what these two runs left: products that are new, gone or
-                 back, and each changed field with its values before and after
-  --country=CC --category=NAME
-                 seed: only these
-  --json         one JSON object a line
-  --db=DSN       docs, catalog and news: their database
-`
+// changes makes the command that shows what the last run of a job changed, or what differs between two runs.
+func (p *program) changes() *cobra.Command {
+	var (
+		asJSON bool
+		diff   string
+	)
+	c := p.ofStore("changes [JOB]", "what the last run of a job changed", func(s *option.Set) {
+		jsonLines(&asJSON)(s)
+		s.Text(&diff, "diff", "", "catalog: what differs between what two runs left, RUN..RUN, the earlier one first")
+	}, func(ctx context.Context, s store.Store, w []string) error {
+		job := append(w, p.o.Job)[0]
+		i := slices.IndexFunc(export.All, func(w export.What) bool { return w.Job == job && w.Changed != nil })
+		switch {
+		case i < 0:
+			return usage.Errorf("changes %s: use seed, docs, catalog or news", job)
+		case diff != "" && export.All[i].Diff == nil:
+			return usage.Errorf("--diff is for the catalog job")
+		case export.All[i].NeedsDB() && p.o.Country+p.o.Category != "":
+			return usage.Errorf("--country and --category are for the seed job")
+		}
+		what := export.All[i]
+		f := export.Filter{Country: p.o.Country, Category: p.o.Category}
+		var runs [2]ledger.Run
+		var err error
+		if diff != "" {
+			runs, err = twoRuns(ctx, s, job, diff)
+		} else if what.NeedsDB() {
+			runs[0], err = lastRun(ctx, s, job)
+			f.Since = runs[0].StartedAt
+		}
+		if err != nil {
+			return err
+		}
+		return p.withRows(ctx, s, what, f, func(src export.Source) error {
+			if diff != "" {
+				return writeChanges(p, asJSON, what.Diff(ctx, src.DB, runs[0].FinishedAt, runs[1].FinishedAt), "KIND\tSITE\tPRODUCT\tFIELD\tWAS\tBECAME", func(r rows.Diff) []string {
+					return []string{r.Kind, r.Site, r.ProductKey, r.Field, text(r.Was), text(r.Became)}
+				})
+			}
+			return writeChanges(p, asJSON, what.Changed(ctx, src), "KIND\tSOURCE\tITEM\tWHAT", func(c rows.Change) []string {
+				return []string{c.Kind, c.Source, c.Item, cut(c.What)}
+			})
+		})
+	}, "job", "country", "category", "db")
+	c.Long = "seed: domains that are new, gone, or whose robots.txt or sitemap changed: the newest date of each country and category that is done,\n" +
+		"against the date before. docs, catalog, news: pages, products and articles that are new, changed, gone or back since the last run began."
+	return c
+}
 
-// changesCommand prints what the last run of a job changed.
-func changesCommand(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	f := flag.NewFlagSet("changes", flag.ContinueOnError)
-	job, asJSON := f.String("job", "", ""), f.Bool("json", false, "")
-	diff := f.String("diff", "", "")
-	o, w, err := controlOptions(f, args, "country", "category", "db")
-	if err != nil {
-		return err
+// text is a value of a table; "": none.
+func text(v *string) string {
+	if v == nil {
+		return ""
 	}
-	i := slices.IndexFunc(export.All, func(w export.What) bool { return w.Job == *job && w.Changed != nil })
-	switch {
-	case len(w) > 0:
-		return usage.Errorf("changes takes nothing but flags, not %q; see `help changes`", strings.Join(w, " "))
-	case i < 0:
-		return usage.Errorf("--job=%s: use seed, docs, catalog or news", *job)
-	case *diff != "" && export.All[i].Diff == nil:
-		return usage.Errorf("--diff is for --job=catalog")
-	case export.All[i].NeedsDB() && o.Country+o.Category != "":
-		return usage.Errorf("--country and --category are for --job=seed")
+	return cut(*v)
+}
+
+func writeChanges[T any](p *program, asJSON bool, all iter.Seq2[T, error], head string, cells func(T) []string) (err error) {
+	var n int64
+	if asJSON {
+		n, err = rows.Write(rows.JSONL, p.stdout, "changes", all)
+	} else {
+		n, err = printTable(p.stdout, all, head, cells)
 	}
-	what := export.All[i]
-	s, err := launch.OpenStore(ctx, &o.Options, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if *diff != "" {
-		return runsDiff(ctx, s, what, *diff, &o, *asJSON, stdout, stderr)
-	}
-	src := export.Source{Store: s, Filter: export.Filter{Country: o.Country, Category: o.Category}}
-	if what.NeedsDB() {
-		if src.Since, err = lastRun(ctx, s, *job); err != nil {
-			return err
-		}
-		if src.DB, err = openForExport(ctx, what, &o); err != nil {
-			return err
-		}
-		defer func() { _ = src.DB.Close() }() // only read
-	}
-	n, err := write(*asJSON, stdout, "changes", what.Changed(ctx, src), "KIND\tSOURCE\tITEM\tWHAT", func(c rows.Change) []string {
-		return []string{c.Kind, c.Source, c.Item, cut(c.What)}
-	})
 	if err == nil && n == 0 {
-		_, err = fmt.Fprintln(stderr, "nothing changed")
+		_, err = fmt.Fprintln(p.stderr, "nothing changed")
 	}
 	return err
 }
 
-// lastRun returns when the last run of a job began.
-func lastRun(ctx context.Context, s store.Store, job string) (time.Time, error) {
-	for r, err := range ledger.List(ctx, s) {
-		if err != nil && r.RunID == "" {
-			return time.Time{}, err
-		}
-		if err == nil && r.Job == job {
-			return r.StartedAt, nil
-		}
+// twoRuns returns the two ended runs of a job that RUN..RUN names.
+func twoRuns(ctx context.Context, s store.Store, job, between string) (runs [2]ledger.Run, err error) {
+	first, second, two := strings.Cut(between, "..")
+	if !two || first == "" || second == "" {
+		return runs, usage.Errorf("--diff=%s: write two run ids, the earlier one first: --diff=RUN..RUN; `runs` lists them", between)
 	}
-	return time.Time{}, usage.Errorf("there is no run of the %s job in this store; run it first", job)
+	for i, id := range []string{first, second} {
+		r, err := runNamed(ctx, s, id)
+		switch {
+		case err != nil:
+			return runs, err
+		case r.Job != job:
+			return runs, usage.Errorf("run %s is one of the %s job, not of %s", id, r.Job, job)
+		case r.FinishedAt.IsZero():
+			return runs, usage.Errorf("run %s has not ended; wait for it, or take another", id)
+		}
+		runs[i] = r
+	}
+	if !runs[0].FinishedAt.Before(runs[1].FinishedAt) {
+		return runs, usage.Errorf("--diff=%s: run %s ended after run %s; write the earlier one first", between, first, second)
+	}
+	return runs, nil
 }

@@ -59,8 +59,8 @@ func TestChangesOfOtherJobs(t *testing.T) {
 	for args, want := range map[string]string{
 		"changes --job=migrate":              "use seed, docs, catalog or news",
 		"changes --job=docs":                 "there is no run of the docs job in this store",
-		"changes --job=catalog --country=sg": "--country and --category are for --job=seed",
-		"changes --job=seed more":            "changes takes nothing but flags",
+		"changes --job=catalog --country=sg": "--country and --category are for the seed job",
+		"changes seed more":                  "write seed-engine changes [JOB]",
 	} {
 		a := here(t, args+" --store="+dir)
 		require.Equal(t, ExitUsage, a.code, args)
@@ -98,7 +98,7 @@ func TestChangesOfOtherJobs(t *testing.T) {
 		runs[0] + "..nothing":     "there is no run nothing in this store",
 		runs[1] + ".." + runs[0]:  "write the earlier one first",
 		runs[1] + ".." + runs[1]:  "write the earlier one first",
-		runs[0] + ".. --job=docs": "--diff is for --job=catalog",
+		runs[0] + ".. --job=docs": "--diff is for the catalog job",
 	} {
 		a := here(t, "changes --job=catalog --diff="+diff+" --store="+dir)
 		require.Equal(t, ExitUsage, a.code, diff)

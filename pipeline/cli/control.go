@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -131,23 +130,41 @@ func listRuns(ctx context.Context, s store.Store, asJSON bool, stdout io.Writer,
 
 // list prints things as a table, or as JSON lines.
 func list[T any](asJSON bool, stdout io.Writer, all iter.Seq2[T, error], head string, cells func(T) []string) error {
-	t, e := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0), json.NewEncoder(stdout)
 	if !asJSON {
-		if _, err := fmt.Fprintln(t, head); err != nil {
+		_, err := printTable(stdout, all, head, cells)
+		return err
+	}
+	e := json.NewEncoder(stdout)
+	for x, err := range all {
+		if err == nil {
+			err = e.Encode(x)
+		}
+		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// printTable prints things as a table, and returns how many.
+func printTable[T any](stdout io.Writer, all iter.Seq2[T, error], head string, cells func(T) []string) (n int64, err error) {
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for x, err := range all {
-		if err == nil && asJSON {
-			err = e.Encode(x)
-		} else if err == nil {
+		if err == nil && n == 0 {
+			_, err = fmt.Fprintln(t, head)
+		}
+		if err == nil {
+			n++
 			err = row(t, cells(x)...)
 		}
+		if err == nil && n%1000 == 0 { // a table of millions is not held in memory
+			err = t.Flush()
+		}
 		if err != nil {
-			return errors.Join(err, t.Flush())
+			return n, errors.Join(err, t.Flush())
 		}
 	}
-	return t.Flush()
+	return n, t.Flush()
 }
 
 // removeRuns makes the command that removes old runs. A server with a retention does the same by itself.
@@ -156,9 +173,9 @@ func (p *program) removeRuns() *cobra.Command {
 	c := p.ofStore("rm", "remove runs that ended long ago, with their reports and logs, and dead letters whose last failure was before that",
 		func(s *option.Set) { s.Text(&older, "older-than", "", "how long ago, such as 90d or 36h") },
 		func(ctx context.Context, s store.Store, _ []string) error {
-			age, err := days(older)
+			age, err := usage.Age(older)
 			if err != nil {
-				return usage.Errorf("--older-than=%s: write a number of days, such as 90d, or hours, such as 36h", older)
+				return usage.Errorf("--older-than=%s: %w", older, err)
 			}
 			if _, err := p.jobsNamed(); err != nil {
 				return err
@@ -181,22 +198,6 @@ func (p *program) jobsNamed() ([]pipeline.Job, error) {
 		return nil, pipeline.NoJob(p.o.Job)
 	}
 	return []pipeline.Job{j}, nil
-}
-
-// days parses 90d, or a duration in Go's form.
-func days(text string) (time.Duration, error) {
-	if n, ok := strings.CutSuffix(text, "d"); ok {
-		d, err := strconv.ParseUint(n, 10, 16)
-		text = strconv.FormatUint(d*24, 10) + "h"
-		if err != nil {
-			return 0, err
-		}
-	}
-	age, err := time.ParseDuration(text)
-	if err == nil && age <= 0 {
-		err = errors.New("not above 0")
-	}
-	return age, err
 }
 
 // cut shortens a text for a table; the show commands print all of it.

@@ -24,12 +24,12 @@ func TestDomains(t *testing.T) {
 		require.Equal(t, ExitOK, got.code, got.stderr)
 
 		for args, want := range map[string][]string{
-			"":                           {"kind-index-2.com", "kind-no-such-host-3.org", "kind-urlset-1.com"},
-			"--failed":                   {"kind-no-such-host-3.org"},
-			"--failed --run=last":        {"kind-no-such-host-3.org"},
-			"--index":                    {"kind-index-2.com"},
-			"--failed --country=us":      nil,
-			"--failed --date=2026-01-28": {"kind-no-such-host-3.org"},
+			"":                            {"kind-index-2.com", "kind-no-such-host-3.org", "kind-urlset-1.com"},
+			"--failed":                    {"kind-no-such-host-3.org"},
+			"--failed --run=last":         {"kind-no-such-host-3.org"},
+			"--index":                     {"kind-index-2.com"},
+			"--failed --since=2099-01-01": nil,
+			"--failed --date=2026-01-28":  {"kind-no-such-host-3.org"},
 		} {
 			got := here(t, "ls domains --json --store="+dir+" "+args)
 			require.Equal(t, ExitOK, got.code, got.stderr)
@@ -42,8 +42,11 @@ func TestDomains(t *testing.T) {
 				names = append(names, row.Name)
 			}
 			assert.ElementsMatch(t, want, names, "%s %s", layout, args)
-			assert.Equal(t, want == nil, strings.Contains(got.stderr, "no domain matches"), args)
+			assert.Equal(t, want == nil, strings.Contains(got.stderr, "nothing matches"), args)
 		}
+		got = here(t, "ls domains --failed --country=us --store="+dir)
+		assert.Equal(t, ExitUsage, got.code)
+		assert.Contains(t, got.stderr, "the store has country/category/date sg/news/2026-01-28")
 		got = here(t, "ls domains --failed --store="+dir)
 		table := strings.Split(got.stdout, "\n")
 		require.Len(t, table, 3, got.stdout)
@@ -58,9 +61,9 @@ func TestDomainsRefused(t *testing.T) {
 	emptyEnv(t)
 	dir := t.TempDir()
 	for args, want := range map[string]string{
-		"failed":              "domains takes nothing but flags",
-		"--index --failed":    "leave --failed and --run out",
-		"--run=../x":          "write --run=last, or an id of `runs`",
+		"failed":              "write seed-engine ls domains",
+		"--index --failed":    "leave --failed out",
+		"--run=../x":          "is no run's id; `runs` lists them",
 		"--run=none":          "there is no run none in this store",
 		"--run=last":          "there is no run of the seed job in this store",
 		"--country=Singapore": "two lower-case letters",

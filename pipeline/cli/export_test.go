@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,30 +71,28 @@ func TestExportRefusals(t *testing.T) {
 	file := filepath.Join(out, "x.parquet")
 	require.NoError(t, os.WriteFile(file, []byte("an earlier export"), 0o644))
 	for args, want := range map[string]string{
-		"export --to=" + file:                                                              "--what is missing; use --what=domains, feeds",
-		"export --what=domain --to=" + file:                                                "--what=domain: use domains, feeds",
-		"export --what=domains":                                                            "--to is missing",
+		"export --to=" + file:                                                              "export: say what: domains, feeds",
+		"export --what=domain --to=" + file:                                                "there is no domain to export; use domains, feeds",
 		"export --what=domains --to=" + file + " --format=xlsx":                            "--format=xlsx: use parquet, jsonl or csv",
 		"export --what=domains --to=" + out + "/x":                                         "its ending says no format; add --format=parquet, jsonl or csv",
 		"export --what=domains --to=-  --format=csv":                                       "only --format=jsonl goes to standard output",
 		"export --what=domains --to=store:processing/x.csv":                                "write store:exports/NAME",
 		"export --what=domains --to=s3://bucket/x.csv":                                     "it is a URL",
 		"export --what=domains --to=" + out + "/none/x.csv":                                "there is no folder",
-		"export --what=domains --to=" + file + " --run=1":                                  "--run means nothing to --what=domains",
+		"export --what=domains --to=" + file + " --run=1":                                  "--run means nothing to domains",
 		"export --what=domains --to=" + file + " --country=SG":                             "two lower-case letters",
 		"export --what=domains --to=" + file + " --since=lately":                           "--since=lately: write a day",
-		"export --what=domains --to=" + file + " more":                                     "export takes nothing but flags",
+		"export domains " + file + " more":                                                 "write seed-engine export [WHAT] [FILE]",
 		"export --what=domains --to=" + file + " --colour=red":                             "see `help export`",
 		"export --what=domains --country=kr --to=" + file + " --store=" + store:            "the store has country/category/date sg/news/2026-01-28",
 		"export --what=outcomes --run=20260128-x --to=" + file + " --store=" + store:       "there is no run 20260128-x",
 		"export --what=domains --to=" + file + " --store=" + filepath.Join(out, "nothing"): "--store",
 		"export --what=pages --to=" + file + " --store=" + store:                           "there is no database " + store + ".db; run --job=docs first",
-		"export --what=chunks --format=markdown --to=" + out + "/m":                        "--format=markdown is for --what=pages",
+		"export --what=chunks --format=markdown --to=" + out + "/m":                        "--format=markdown is for pages",
 		"export --what=pages --format=markdown --to=" + file:                               "--format=markdown needs a folder",
 		"export --what=pages --format=markdown --to=-":                                     "--format=markdown needs a folder",
 		"export --what=pages --format=markdown --since=7d --to=" + out + "/m":              "--since means nothing to --format=markdown",
 		"export --what=pages --format=markdown --policies=" + file + " --to=" + out + "/m": "is no directory",
-		"export --what=pages --policies=" + out + " --to=" + file:                          "--policies is for --format=markdown",
 		"export --what=pages --site=a --to=" + file + " --store=" + store:                  "its filters are --provider, --since",
 	} {
 		a := here(t, args)
@@ -117,5 +114,5 @@ func TestExportRefusals(t *testing.T) {
 	b, err = os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "an earlier export", string(b))
-	require.Contains(t, here(t, "help export").stdout, strings.TrimSpace("--what=WHAT    domains, feeds"))
+	require.Contains(t, here(t, "help export").stdout, "WHAT is domains, feeds")
 }

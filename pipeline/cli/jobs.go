@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/launch"
@@ -180,14 +182,32 @@ func (p *program) demo() *cobra.Command {
 		}, p.run)
 }
 
-// unblock opens docs pages again.
-func (p *program) unblock() *cobra.Command {
-	return p.command("unblock PROVIDER [URL]", "request pages again that answered 403, which no run requests: the one at the URL, or all", nil,
-		func(ctx context.Context, w []string) error {
-			p.o.Job = "docs"
+// ofJob makes a command of one job.
+func (p *program) ofJob(j pipeline.Job, k pipeline.Command) *cobra.Command {
+	do := func(ctx context.Context, s store.Store, w []string) error {
+		p.o.Job = j.Name
+		if slices.Contains(k.Takes, "db") {
 			if err := p.o.placeDB(); err != nil {
 				return err
 			}
-			return pipeline.Unblock(ctx, p.o.DB, w[0], append(w, "")[1], p.stdout)
-		}, append(stored, "db")...)
+		}
+		if k.Asks {
+			if err := errors.Join(p.o.checkWeb(), p.o.checkTurns()); err != nil {
+				return err
+			}
+		}
+		return k.Do(ctx, &p.o.RunOptions, s, w, p.stdout, p.stderr)
+	}
+	var c *cobra.Command
+	if k.Stored {
+		c = p.ofStore(k.Use, k.Short, k.Options, do, k.Takes...)
+	} else {
+		takes := k.Takes
+		if k.Asks {
+			takes = append(takes, asking...)
+		}
+		c = p.command(k.Use, k.Short, k.Options, func(ctx context.Context, w []string) error { return do(ctx, nil, w) }, takes...)
+	}
+	c.Long = k.Long
+	return c
 }

@@ -4,140 +4,260 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/rows"
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/export"
-	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
-const lsUsage = `lists what a job found, as a table
-  --failed       those that failed, where the rows tell it
-  --since=TIME   what was collected or changed then or later: 2026-01-28, 7d
-  --provider=ID,… --site=NAME,… --publisher=ID,…
-                 only of these
-  --limit=N      the first N
-  --json         one JSON object a line, as of export
-`
+// ofPartition are the options of runs that choose rows of the seed job.
+var ofPartition = []string{"country", "category", "date"}
 
-// ls lists what a job found.
-func (p *program) ls() *cobra.Command {
-	all := []*cobra.Command{p.pass("domains", "what became of each domain, and why", domainsUsage+controlFlags, domainsCommand)}
-	for _, w := range export.All {
-		if w.Name != "domains" {
-			all = append(all, p.pass(w.Name, w.About, lsUsage+controlFlags, func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-				return lsCommand(ctx, w, args, stdout, stderr)
-			}))
+// choice are the options that choose rows and that no run has, by name.
+type choice map[string]*string
+
+// tell adds those options to a set that the rows have.
+func (c choice) tell(s *option.Set, filters []string) {
+	for _, f := range [][2]string{
+		{"run", "only of this run; last: of the newest run"},
+		{"since", "only what was collected or changed then or later: 2026-01-28, 2026-01-28T12:00:00Z, 7d or 36h ago"},
+		{"provider", "only of these providers, by id, separated by commas"},
+		{"site", "only of these sites, by name, separated by commas"},
+		{"publisher", "only of these publishers, by id, separated by commas"},
+	} {
+		if slices.Contains(filters, f[0]) {
+			c[f[0]] = new(string)
+			s.Text(c[f[0]], f[0], "", f[1])
 		}
 	}
-	return family("ls KIND", "list what the jobs found: domains, pages, products, articles", all...)
 }
 
-func lsCommand(ctx context.Context, what export.What, args []string, stdout, stderr io.Writer) (err error) {
-	var e exportFlags
-	f := flag.NewFlagSet("ls "+what.Name, flag.ContinueOnError)
-	failed, asJSON, limit := f.Bool("failed", false, ""), f.Bool("json", false, ""), f.Int("limit", 0, "")
-	for name, to := range map[string]*string{"run": &e.run, "since": &e.since, "provider": &e.provider, "site": &e.site, "publisher": &e.publisher} {
-		f.StringVar(to, name, "", "")
+// filter returns the filter of a kind of rows, and refuses options that mean nothing to it. The run is looked for by runOf.
+func (p *program) filter(c choice, what export.What) (f export.Filter, err error) {
+	given := map[string]bool{}
+	for _, name := range ofPartition {
+		given[name] = p.o.from[name] == "flag"
 	}
-	o, w, err := controlOptions(f, args, "country", "category", "date", "db")
-	switch {
-	case err != nil:
+	for name, v := range c {
+		if given[name] = *v != ""; !given[name] {
+			continue
+		}
+		switch name {
+		case "run":
+			f.Run = *v
+		case "since":
+			if f.Since, err = since(*v, time.Now()); err != nil {
+				return f, err
+			}
+		default:
+			for name := range strings.SplitSeq(*v, ",") {
+				f.Names = append(f.Names, strings.TrimSpace(name))
+			}
+		}
+	}
+	for name, is := range given {
+		if is && !slices.Contains(what.Filters, name) {
+			return f, usage.Errorf("--%s means nothing to %s; its filters are --%s", name, what.Name, strings.Join(what.Filters, ", --"))
+		}
+	}
+	f.Country, f.Category, f.Date = p.o.Country, p.o.Category, p.o.Date
+	return f, nil
+}
+
+// since reads a day, a time, or how long ago it was.
+func since(text string, now time.Time) (time.Time, error) {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	age, err := usage.Age(text)
+	if err != nil {
+		return time.Time{}, usage.Errorf("--since=%s: write a day such as 2026-01-28, a time such as 2026-01-28T12:00:00Z, or how long ago: 7d, 36h", text)
+	}
+	return now.Add(-age), nil
+}
+
+// withRows calls do with where the rows of a kind are. A database that does not exist is refused.
+func (p *program) withRows(ctx context.Context, s store.Store, what export.What, f export.Filter, do func(export.Source) error) (err error) {
+	src := export.Source{Store: s, Filter: f}
+	switch f.Run {
+	case "":
+	case "last":
+		var last ledger.Run
+		if last, err = lastRun(ctx, s, what.Job); err == nil {
+			src.Run = last.RunID
+		}
+	default:
+		_, err = runNamed(ctx, s, f.Run)
+	}
+	if err != nil {
 		return err
-	case len(w) > 0:
-		return usage.Errorf("ls %s takes nothing but flags, not %q", what.Name, strings.Join(w, " "))
-	case *failed && what.Failed == nil:
-		return usage.Errorf("--failed means nothing to %s; `errors ls` lists the failures", what.Name)
 	}
-	src := export.Source{}
-	if src.Filter, err = e.filter(f, what, o); err != nil {
-		return err
-	}
-	if src.Store, err = launch.OpenStore(ctx, &o.Options, stderr); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, src.Store.Close()) }()
 	if what.NeedsDB() {
-		if src.DB, err = openForExport(ctx, what, &o); err != nil {
+		p.o.Job = what.Job
+		if err := p.o.placeDB(); err != nil {
+			return err
+		}
+		if file, missing := db.Missing(p.o.DB); missing {
+			return usage.Errorf("there is no database %s; run --job=%s first, or name another one with --db", file, what.Job)
+		}
+		if src.DB, err = what.Open(ctx, p.o.DB); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, src.DB.Close()) }()
 	}
-	n := 0
-	found, err := listRows(ctx, what, src, func(r explore.Record) bool {
-		if *failed && !what.Failed(r) {
-			return false
+	return do(src)
+}
+
+// lastRun returns the newest run of a job.
+func lastRun(ctx context.Context, s store.Store, job string) (ledger.Run, error) {
+	for r, err := range ledger.List(ctx, s) {
+		if err != nil && r.RunID == "" {
+			return r, err
 		}
-		n++
-		return *limit <= 0 || n <= *limit
-	}, *asJSON, stdout)
-	if err == nil && found == 0 {
-		if err = what.Known(ctx, src); err == nil {
-			_, err = fmt.Fprintln(stderr, "nothing matches")
+		if err == nil && r.Job == job {
+			return r, nil
 		}
 	}
-	return err
+	return ledger.Run{}, usage.Errorf("there is no run of the %s job in this store; run it first", job)
+}
+
+// ls lists what a job found.
+func (p *program) ls() *cobra.Command {
+	var all []*cobra.Command
+	for _, w := range export.All {
+		all = append(all, p.lsKind(w))
+	}
+	return family("ls KIND", "list what the jobs found: domains, pages, products, articles", all...)
+}
+
+func (p *program) lsKind(kind export.What) *cobra.Command {
+	shown := kind
+	if kind.FailedIn != "" { // its rows are things that did not fail
+		shown, _ = export.Named(kind.FailedIn)
+	}
+	var (
+		failed, index, asJSON bool
+		limit                 int
+		c                     = choice{}
+	)
+	indexed := slices.ContainsFunc(kind.Columns(), func(c rows.Column) bool { return c.Name == "sitemap_kind" })
+	takes := slices.DeleteFunc(slices.Clone(shown.Filters), func(name string) bool { return !slices.Contains(ofPartition, name) })
+	if kind.NeedsDB() {
+		takes = append(takes, "db")
+	}
+	return p.ofStore(kind.Name, kind.About, func(s *option.Set) {
+		s.Yes(&failed, "failed", false, "only those that failed, where the rows tell it")
+		if indexed {
+			s.Yes(&index, "index", false, "only those whose sitemap is an index of sitemaps")
+		}
+		c.tell(s, shown.Filters)
+		s.Number(&limit, "limit", 0, "the first N; 0: all").From(0)
+		jsonLines(&asJSON)(s)
+	}, func(ctx context.Context, s store.Store, _ []string) error {
+		what, keep := shown, func(explore.Record) bool { return true }
+		switch {
+		case index && failed:
+			return usage.Errorf("--index lists what did not fail; leave --failed out")
+		case index:
+			what, keep = kind, func(r explore.Record) bool { return r.Column("sitemap_kind").Value == "index" }
+		case failed && shown.Failed == nil:
+			return usage.Errorf("--failed means nothing to %s; `errors ls` lists the failures", kind.Name)
+		case failed:
+			keep = shown.Failed
+		}
+		f, err := p.filter(c, what)
+		if err != nil {
+			return err
+		}
+		return p.withRows(ctx, s, what, f, func(src export.Source) error {
+			n := 0
+			found, err := p.listRows(ctx, what, src, asJSON, func(r explore.Record) bool {
+				if !keep(r) {
+					return false
+				}
+				n++
+				return limit == 0 || n <= limit
+			})
+			if err == nil && found == 0 {
+				if err = what.Known(ctx, src); err == nil {
+					_, err = fmt.Fprintln(p.stderr, "nothing matches")
+				}
+			}
+			return err
+		})
+	}, takes...)
+}
+
+// listRows prints the rows that keep keeps as a table, or as JSON lines, and returns how many.
+func (p *program) listRows(ctx context.Context, what export.What, src export.Source, asJSON bool, keep func(explore.Record) bool) (int64, error) {
+	if asJSON {
+		return what.What.Write(ctx, src, keep, rows.JSONL, p.stdout)
+	}
+	return printTable(p.stdout, func(yield func(explore.Record, error) bool) {
+		for r, err := range what.Records(ctx, src) {
+			if (err != nil || keep(r)) && !yield(r, err) {
+				return
+			}
+		}
+	}, what.Head(), func(r explore.Record) []string { return what.Cells(r, cut) })
 }
 
 // get shows one thing that a job found.
 func (p *program) get() *cobra.Command {
 	var all []*cobra.Command
 	for _, w := range export.All {
-		if w.Find == nil {
-			continue
+		if w.Find != nil {
+			all = append(all, p.getKind(w))
 		}
-		use := w.Name
-		for _, k := range w.Find.Keys {
-			use += " " + strings.ToUpper(k.Name)
-		}
-		all = append(all, p.pass(use, "one "+w.Find.One+", with all that is kept of it, as JSON", use+controlFlags, func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-			return getCommand(ctx, w, args, stdout, stderr)
-		}))
 	}
 	return family("get KIND ID", "one thing that a job found: a domain, page, chunk, product or article", all...)
 }
 
-func getCommand(ctx context.Context, what export.What, args []string, stdout, stderr io.Writer) (err error) {
-	o, w, err := controlOptions(flag.NewFlagSet("get "+what.Name, flag.ContinueOnError), args, "db")
-	if err != nil {
-		return err
+func (p *program) getKind(what export.What) *cobra.Command {
+	use := what.Name
+	for _, k := range what.Find.Keys {
+		use += " " + strings.ToUpper(k.Name)
 	}
-	q, keys := explore.Query{}, []string{}
-	for i, k := range what.Find.Keys {
-		keys = append(keys, strings.ToUpper(k.Name))
-		q[k.Name] = slices.Concat(w, make([]string, len(what.Find.Keys)))[i]
-	}
-	if len(w) != len(keys) {
-		return usage.Errorf("get %s: write its %s; `ls %s --json` has them", what.Name, strings.Join(keys, ", "), what.Name)
-	}
-	s, err := launch.OpenStore(ctx, &o.Options, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	src, err := o.source(ctx, s, what.Job)
-	if src.DB != nil {
-		defer func() { err = errors.Join(err, src.DB.Close()) }()
-	}
-	var item explore.Item
-	if err == nil {
-		item, err = what.Find.Show(ctx, src, q)
-	}
-	var refused *explore.RefusedError
-	switch {
-	case errors.Is(err, explore.ErrNone), errors.Is(err, explore.ErrNothingYet), errors.As(err, &refused):
-		return usage.Errorf("get %s: %w", what.Name, err)
-	case err != nil:
-		return err
-	}
-	out := json.NewEncoder(stdout)
+	return p.ofStore(use, "one "+what.Find.One+", with all that is kept of it, as JSON", nil, func(ctx context.Context, s store.Store, w []string) error {
+		q := explore.Query{}
+		for i, k := range what.Find.Keys {
+			q[k.Name] = w[i]
+		}
+		src, err := p.o.source(ctx, s, what.Job)
+		if src.DB != nil {
+			defer func() { _ = src.DB.Close() }() // it is only read from
+		}
+		var item explore.Item
+		if err == nil {
+			item, err = what.Find.Show(ctx, src, q)
+		}
+		var refused *explore.RefusedError
+		if errors.Is(err, explore.ErrNone) || errors.Is(err, explore.ErrNothingYet) || errors.As(err, &refused) {
+			return usage.Errorf("get %s: %w; `ls %[1]s --json` has its %s", what.Name, err, strings.TrimPrefix(use, what.Name+" "))
+		}
+		if err != nil {
+			return err
+		}
+		return p.showJSON(item)
+	}, "db")
+}
+
+// showJSON prints one thing.
+func (p *program) showJSON(v any) error {
+	out := json.NewEncoder(p.stdout)
 	out.SetIndent("", "  ")
-	return out.Encode(item)
+	return out.Encode(v)
 }

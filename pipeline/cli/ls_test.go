@@ -33,19 +33,20 @@ func TestListGetAndRemove(t *testing.T) {
 	assert.Regexp(t, `(?m)^SITE +KEY +STATE +CHANGED +URL$`, ok("ls products"))
 	assert.Contains(t, ok("get products gadgets "+row.Key), `"product_key": "`+row.Key)
 	for line, says := range map[string]string{
-		"get products gadgets none":      "nothing is stored under this key",
-		"get products gadgets":           "write its SITE, PRODUCT",
-		"ls products --failed":           "means nothing to products",
-		"ls products --provider=x":       "means nothing to --what=products",
-		"ls products --site=none":        "use gadgets",
-		"removals request --site=gadget": "there is no such site; known are gadgets",
+		"get products gadgets none": "nothing is stored under this key",
+		"get products gadgets":      "write seed-engine get products SITE PRODUCT",
+		"ls products --failed":      "means nothing to products",
+		"ls products --provider=x":  "there is no such flag; see `help ls products`",
+		"ls products --site=none":   "use gadgets",
+		"rm site gadget":            "there is no such site; known are gadgets",
 	} {
 		got := here(t, line+at)
 		assert.Equal(t, ExitUsage, got.code, line)
 		assert.Contains(t, got.stderr, says, line)
 	}
-	ok("removals request --site=gadgets")
-	assert.Contains(t, ok("removals do"), "gadgets: removed ")
+	assert.Contains(t, ok("rm site gadgets --dry-run"), "gadgets: would remove ")
+	assert.NotEmpty(t, ok("ls products"))
+	assert.Contains(t, ok("rm site gadgets"), "gadgets: removed ")
 	assert.Empty(t, ok("ls products"))
 	assert.Regexp(t, `catalog +gadgets .* done `, ok("removals"))
 	require.NoError(t, filepath.WalkDir(dir, func(name string, e os.DirEntry, err error) error {

@@ -205,7 +205,7 @@ func TestRefusals(t *testing.T) {
 	f("runs lst --store=b", `runs "lst" is no command`, "did you mean ls?")
 	f("plan --store=b", "plan: say what, before the flags", "seed, docs, catalog, news or migrate")
 	f("plan", "plan: say what", "seed, docs, catalog, news or migrate")
-	f("rm", "rm: say what", "domain or older-than")
+	f("rm", "rm: say what", "older-than, domain, provider, site or publisher")
 	f("plan sede --store=b", `plan "sede" is no command`, "did you mean seed?")
 	f("docs https://a.example --store=b", `docs "https://a.example" is no command`, "help docs")
 	f("seed de --store=b", "seed de", "write seed-engine seed")

@@ -43,14 +43,14 @@ func TestPurgeOfResults(t *testing.T) {
 		require.NoError(t, os.Chtimes(name, time.Time{}, time.Now().Add(-49*time.Hour)))
 	}
 	for args, want := range map[string]string{
-		"older-than 2d":  " remove 0 packed results and 11 objects from before 20",
-		"older-than 3d":  " remove 0 packed results and 0 objects from before 20",
-		"older-than 1ms": " remove 3 packed results and 11 objects from before 20",
-		"domain kind-urlset-1.com kind-urlset-2.com": " remove 2 packed results",
+		"older-than 2d":  "would remove 0 packed results and 11 objects from before 20",
+		"older-than 3d":  "would remove 0 packed results and 0 objects from before 20",
+		"older-than 1ms": "would remove 3 packed results and 11 objects from before 20",
+		"domain kind-urlset-1.com kind-urlset-2.com": "kind-urlset-2.com: would remove 1 rows, 4 objects",
 	} {
 		a := here(t, "rm "+args+" --dry-run --store="+b)
 		require.Equal(t, ExitOK, a.code, a.stderr)
-		require.Contains(t, a.stdout, "would"+want, args)
+		require.Contains(t, a.stdout, want, args)
 		require.Equal(t, files, contents(t, b), args)
 	}
 	for args, want := range map[string]string{

@@ -79,7 +79,6 @@ func Exit(program string, err error, stderr io.Writer) int {
 type program struct {
 	Program
 	o              Options
-	dry            bool     // --dry-run of a command
 	beams          []string // names of Beam's flags
 	stdout, stderr io.Writer
 	begin          func(context.Context) error // begins the run; nil: launch
@@ -136,19 +135,21 @@ func (p *program) root() *cobra.Command {
 	for _, j := range p.o.Jobs {
 		jobs = append(jobs, p.job(j, "run the "+j.Name+" job", nil, p.run))
 	}
-	for _, c := range jobs {
-		if c.Name() == "docs" {
-			c.AddCommand(p.unblock())
-		}
-	}
-	group(groupRun, append(jobs, p.plan(), p.try(), p.initialize(), p.watch(), p.demo())...)
+	group(groupRun, append(jobs, p.plan(), p.try(), family("init", "write a file: publisher, snapshot, bot-page", p.botPage()), p.watch(), p.demo())...)
 	group(groupLook, p.status(), p.runs(), p.ls(), p.get(), p.export(), p.errors(), p.changes())
-	group(groupKeep, p.rm(), p.removals(), p.packed(), p.config())
+	group(groupKeep, family("rm", "remove all that is kept of a domain, provider, site or publisher; old results"), p.removals(),
+		family("store", "rewrite what the seed job keeps: materialize, compact"), p.config())
 	group(groupServe, p.alerts(), p.completion(), p.version())
 	if p.Serve != nil {
 		c := p.serve()
 		c.GroupID = groupServe
 		root.AddCommand(c)
+	}
+	for _, j := range p.o.Jobs {
+		for _, k := range j.Commands {
+			under, _, _ := root.Find([]string{k.Under})
+			under.AddCommand(p.ofJob(j, k))
+		}
 	}
 	root.AddCommand(p.byFlag())
 	help := p.helpCommand()

@@ -4,16 +4,19 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/io/store"
 )
 
-// A request is recorded, and done by `removals do` or by the next docs run, which does not
-// crawl the provider any more.
+// A provider is removed at once, with a receipt. A request that a server recorded is done by `removals do` or by the next docs run,
+// which does not crawl the provider any more.
 func TestRemovals(t *testing.T) {
 	emptyEnv(t)
 	dir := t.TempDir()
@@ -29,10 +32,21 @@ func TestRemovals(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(ok("removals show "+id)), &e))
 		return e
 	}
+	request := func(provider string) string {
+		t.Helper()
+		s, err := store.Open(t.Context(), dir)
+		require.NoError(t, err)
+		r, err := removal.Record(t.Context(), s, removal.Request{Job: "docs", Provider: provider, From: "legal@aws.example"}, time.Now())
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		return r.ID
+	}
 	const run = "--job=docs --web=demo --log-level=error"
+	got := here(t, "rm provider aws-ses --db=sqlite:///nowhere/x.db"+at)
+	assert.Equal(t, ExitUsage, got.code)
+	assert.Contains(t, got.stderr, "no run has used")
 	ok(run)
-	id := func(said string) string { return regexp.MustCompile(`^[0-9TZ]+-[a-z0-9]+`).FindString(said) }
-	first := id(ok("removals request --provider=aws-ses --from=legal@aws.example"))
+	first := request("aws-ses")
 	assert.Regexp(t, first+` +docs +aws-ses .* open +legal@aws.example`, ok("removals list"))
 	assert.Nil(t, entry(first).Receipt)
 	ok(run)
@@ -41,36 +55,35 @@ func TestRemovals(t *testing.T) {
 	assert.Contains(t, done.Receipt.By, "run ")
 	assert.Positive(t, done.Receipt.Tries[0].Rows["docs_pages"])
 
-	second := id(ok("removals request --provider=toss-payments"))
-	assert.Contains(t, ok("removals do"), "toss-payments: removed ")
-	assert.Positive(t, entry(second).Receipt.Tries[0].Chunks)
+	said := ok("rm provider toss-payments --note=ticket")
+	assert.Regexp(t, `^toss-payments: removed [1-9][0-9]* rows, .* [1-9][0-9]* chunks; .*--enable-provider=toss-payments is given\n$`, said)
+	second := entry(regexp.MustCompile(`[0-9TZ]+-[a-z0-9]{6}`).FindString(said))
+	assert.Equal(t, "ticket", second.Note)
+	assert.Positive(t, second.Receipt.Tries[0].Chunks)
 	assert.Contains(t, ok("removals do"), "no request is open")
-	third := id(ok("removals request --provider=toss-payments"))
-	assert.Contains(t, ok(run+" --purge-provider=toss-payments"), "the request "+third+" is done")
-	got := here(t, "removals request --provider=toss-payments"+at)
-	require.Equal(t, ExitOK, got.code)
-	got = here(t, "removals do --db=sqlite:///nowhere/x.db"+at)
-	assert.Equal(t, ExitUsage, got.code)
-	assert.Contains(t, got.stderr, "no run has used")
+	third := request("toss-payments")
+	assert.Contains(t, ok("removals do"), "toss-payments: removed 0 rows")
+	assert.NotNil(t, entry(third).Receipt)
+	var listed removal.Entry
+	require.NoError(t, json.NewDecoder(strings.NewReader(ok("removals --json"))).Decode(&listed))
+	assert.Equal(t, "docs", listed.Job)
+	fourth := request("toss-payments")
+	assert.Contains(t, ok(run+" --purge-provider=toss-payments"), "the request "+fourth+" is done")
 
 	// A misspelt provider is refused; one without a policy is taken if it left something.
-	got = here(t, "removals request --provider=toss-paymnets"+at)
-	assert.Equal(t, ExitUsage, got.code)
-	assert.Contains(t, got.stderr, "--provider=toss-paymnets: there is no such provider; known are ")
 	policies := t.TempDir()
 	writeFile(t, filepath.Join(policies, "a.yaml"), "provider_id: another\nseed_urls: [https://docs.example.org/]\nallowed_path_patterns: [/**]\n")
-	ok("removals request --provider=aws-ses --policies=" + policies)
-	got = here(t, "removals request --db=sqlite:///nowhere/x.db --provider=aws-ses --policies="+policies+at)
-	assert.Equal(t, ExitUsage, got.code)
-	assert.Contains(t, got.stderr, "known are another")
+	ok("rm provider aws-ses --policies=" + policies)
 	for line, says := range map[string]string{
-		"removals request":                             "name the source, by one of --domain, --provider, --site or --publisher",
-		"removals forget":                              "write removals list",
-		"removals show":                                "name one request",
-		"removals show nothing":                        "there is no request nothing",
-		"removals do --provider=a":                     "are for removals request",
-		"removals request --provider=aws-ses --site=x": "name the source",
-		"removals list x":                              "write removals list",
+		"rm provider toss-paymnets":                  "--provider=toss-paymnets: there is no such provider; known are ",
+		"rm provider aws-sse --policies=" + policies: "did you mean aws-ses?",
+		"rm provider":              "write seed-engine rm provider NAME…",
+		"rm news.example":          `rm "news.example" is no command; use `,
+		"rm domain www.moh.gov.sg": "write moh.gov.sg instead of www.moh.gov.sg",
+		"rm domain moh.gov.sg":     "nothing of it is kept",
+		"removals forget":          `removals "forget" is no command; use ls, show or do`,
+		"removals show":            "write seed-engine removals show ID",
+		"removals show nothing":    "there is no request nothing",
 	} {
 		got := here(t, line+at)
 		assert.Equal(t, ExitUsage, got.code, line)

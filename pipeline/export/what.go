@@ -74,7 +74,7 @@ func all() (all []What) {
 func Named(name string) (What, error) {
 	i := slices.IndexFunc(All, func(w What) bool { return w.Name == name })
 	if i < 0 {
-		return What{}, usage.Errorf("--what=%s: use %s", name, usage.Or(Names()))
+		return What{}, usage.Errorf("there is no %s to export; use %s", name, usage.Or(Names()))
 	}
 	return All[i], nil
 }

@@ -5,7 +5,9 @@ package usage
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Error is an error of wrong usage.
@@ -53,3 +55,22 @@ func OneLine(err error) string {
 	}
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
+
+// Age parses how long ago something was: days, such as 90d, or a duration in Go's form. It is above 0.
+func Age(text string) (time.Duration, error) {
+	hours := text
+	if n, ok := strings.CutSuffix(text, "d"); ok {
+		d, err := strconv.ParseUint(n, 10, 16)
+		if err != nil {
+			return 0, errAge
+		}
+		hours = strconv.FormatUint(d*24, 10) + "h"
+	}
+	age, err := time.ParseDuration(hours)
+	if err != nil || age <= 0 {
+		return 0, errAge
+	}
+	return age, nil
+}
+
+var errAge = errors.New("write a number of days, such as 90d, or hours, such as 36h")

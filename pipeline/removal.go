@@ -152,7 +152,7 @@ func (j Job) withSources(ctx context.Context, dsn string, s store.Store, do func
 }
 
 // docsUnblock lets the docs job request pages of a provider again that answered 403.
-var docsUnblock = Command{Under: docs.Job, Stored: true, Takes: []string{"db"}, Use: "unblock PROVIDER [URL]",
+var docsUnblock = Command{Under: docs.Job, Takes: []string{"db", "store", "raw-prefix", "results-prefix", "env", "config"}, Use: "unblock PROVIDER [URL]",
 	Short: "request pages again that answered 403, which no run requests: the one at the URL, or all",
 	Do: func(ctx context.Context, c *RunOptions, _ store.Store, w []string, stdout, _ io.Writer) error {
 		if file, missing := db.Missing(c.DB); missing {

@@ -265,9 +265,7 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 	if err := c.claim(ctx, ch); err != nil {
 		return err
 	}
-	switch resp, err := c.given(ctx, ch); {
-	case err != nil:
-		return err
+	switch resp := ch.given(); {
 	case resp != nil:
 		return c.receive(ctx, ch, resp)
 	case ch.way.file != nil && ch.way.file.Size > maxPage:

@@ -18,7 +18,6 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/pdf"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
-	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
 )
 
 // advance changes the part's rows and its counts in one transaction.
@@ -61,16 +60,6 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	var media string
 	if r.form, media = content.Kind(r.contentType, resp.Body); r.form == content.Excluded {
 		return c.skip(ctx, ch, resp, ending{reason: "not collected: " + media})
-	}
-	if r.form == content.OpenAPI && c.isOn(policy.OpenAPI) && !pagehead.Read(resp.Header, nil, "", productToken).NoIndex {
-		var unsure string
-		var err error
-		if r.described, unsure, err = c.api.gather(ctx, ch, resp); err != nil {
-			return err
-		}
-		if unsure != "" {
-			return c.fail(ctx, ch, 0, unsure)
-		}
 	}
 	if err := c.move(ch, Parsing); err != nil {
 		return err
@@ -297,9 +286,6 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 			c.part.stats.took(string(ch.way.source))
 		}
 		if err := c.write(ctx, tx, ch, e, kind, sections, handOff); err != nil {
-			return err
-		}
-		if err := c.api.close(ctx, tx, p.key, e); err != nil {
 			return err
 		}
 		if err := c.queue(ctx, tx, e.onward, ch.page.depth); err != nil {

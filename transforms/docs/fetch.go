@@ -31,7 +31,7 @@ const maxRedirects = 3
 func (s *provider) header(p *page, w way) http.Header {
 	h := http.Header{"Accept-Language": {acceptLanguage}}
 	// The shell of a rendered page does not change with its content.
-	if s.part.stats.Again || w.whole || p.contentHash == "" || p.readBy != s.readBy+w.id() || s.policy.SPARendering {
+	if s.part.stats.Again || p.contentHash == "" || p.readBy != s.readBy+w.id() || s.policy.SPARendering {
 		return h
 	}
 	setIf(h, "If-None-Match", p.etag)
@@ -112,14 +112,6 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	}
 	if fails, err := c.lists.fails(ctx, ch, resp); fails || err != nil {
 		return fails, err
-	}
-	if resp.Status == http.StatusNotModified && ch.now.contentHash != "" && c.api.inFiles[ch.now.key] {
-		if ch.way.whole {
-			return false, c.fail(ctx, ch, 0, "304 to a request without conditions, while a file of the description has changed")
-		}
-		if ch.way.whole, err = c.api.changed(ctx, ch); ch.way.whole || err != nil {
-			return ch.way.whole, err
-		}
 	}
 	if isRedirect(resp) {
 		permanent := resp.Status == http.StatusMovedPermanently || resp.Status == http.StatusPermanentRedirect

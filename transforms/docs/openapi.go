@@ -17,7 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
 )
 
-// acceptAPI asks for a description of an API, or a file of one.
+// acceptAPI asks for a description of an API.
 const acceptAPI = "application/vnd.oai.openapi+json, application/json, application/yaml;q=0.9, */*;q=0.5"
 
 // listCatalog names the API catalog in docs_sources.
@@ -29,15 +29,14 @@ const maxNamed = 50
 // descriptions are the source of pages that are OpenAPI descriptions.
 type descriptions struct {
 	*provider
-	why     map[string]string // why pages are taken to be descriptions, by key
-	named   map[string]bool   // addresses of descriptions that were noted in this session
-	places  []link            // where descriptions were found that no page names
-	tried   bool              // the usual places were
-	inFiles map[string]bool   // keys of descriptions that are in several files
+	why    map[string]string // why pages are taken to be descriptions, by key
+	named  map[string]bool   // addresses of descriptions that were noted in this session
+	places []link            // where descriptions were found that no page names
+	tried  bool              // the usual places were
 }
 
 func newDescriptions(p *provider) *descriptions {
-	return &descriptions{provider: p, why: map[string]string{}, named: map[string]bool{}, inFiles: map[string]bool{}}
+	return &descriptions{provider: p, why: map[string]string{}, named: map[string]bool{}}
 }
 
 // load reads which descriptions earlier runs found, and where.
@@ -65,17 +64,6 @@ func (s *descriptions) load(ctx context.Context) error {
 			s.places = append(s.places, l)
 		}
 		s.tried = s.tried || r.session == s.part.session
-	}
-	keys, err := db.Texts(ctx, s.db, `SELECT DISTINCT key FROM docs_api_files WHERE provider = $1`, s.id)
-	if err == nil && s.part.fresh { // what a run left that was never continued
-		_, err = s.db.ExecContext(ctx, `UPDATE docs_api_files SET body = '' WHERE provider = $1 AND session <> $2 AND body <> ''`, s.id,
-			s.part.session)
-	}
-	if err != nil {
-		return fmt.Errorf("reading the files of the descriptions of %s: %w", s.id, err)
-	}
-	for _, key := range keys {
-		s.inFiles[key] = true
 	}
 	return nil
 }

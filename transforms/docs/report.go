@@ -198,9 +198,7 @@ func sourcesOfReport(ctx context.Context, d *db.DB, p policy.Policy, s Stats) ([
 		err = r.Scan(&of[0], &address, &state, &reason)
 		of[1] = fmt.Sprintf("%s: %s (%s)", address, state, reason)
 		return of, err
-	}, `SELECT source, address, state, reason FROM docs_sources WHERE provider = $1
-		UNION ALL SELECT $2, address, state, reason FROM docs_api_files WHERE provider = $1 AND state <> 'found' ORDER BY 1, 2`,
-		p.ProviderID, policy.OpenAPI) {
+	}, `SELECT source, address, state, reason FROM docs_sources WHERE provider = $1 ORDER BY 1, 2`, p.ProviderID) {
 		if err != nil {
 			return nil, err
 		}

@@ -37,7 +37,7 @@ func TestRequestsBySource(t *testing.T) {
 		first, again map[string]cost
 	}{
 		{"html", func(*docsim.Site) {}, map[string]cost{"llms": {0, 30}, "api_catalog": {0, 15}, "openapi": {0, 16}, "html": {165, 165}}, map[string]cost{"llms": {}, "api_catalog": {}, "openapi": {}, "html": {165, 165}}},
-		{"openapi", (*docsim.Site).Describe, map[string]cost{"llms": {0, 30}, "openapi": {15, 30}, "html": {165, 165}}, map[string]cost{"llms": {}, "openapi": {15, 30}, "html": {165, 165}}},
+		{"openapi", (*docsim.Site).Describe, map[string]cost{"llms": {0, 30}, "openapi": {15, 15}, "html": {165, 165}}, map[string]cost{"llms": {}, "openapi": {15, 15}, "html": {165, 165}}},
 		{"github", func(*docsim.Site) {}, map[string]cost{"github": {165, 180}}, map[string]cost{"github": {165, 15}}},
 		{"markdown", func(s *docsim.Site) { s.Offer(false) },
 			map[string]cost{"llms": {0, 30}, "llms_full": {0, 15}, "api_catalog": {0, 15}, "openapi": {0, 16}, "markdown": {150, 150}, "html": {15, 15}}, map[string]cost{"llms": {0, 15}, "llms_full": {}, "api_catalog": {}, "openapi": {}, "markdown": {150, 150}, "html": {15, 15}}},

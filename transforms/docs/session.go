@@ -229,7 +229,7 @@ func begin(ctx context.Context, tx *sql.Tx, session, provider, runID string, now
 			VALUES ($1, $2, $3, $4, $5, $5)`, session, provider, runID, Open, db.Micros(now))
 		return err
 	}
-	for _, table := range []string{"docs_runs", "docs_pages", "docs_changes", "docs_sources", "docs_api_files"} {
+	for _, table := range []string{"docs_runs", "docs_pages", "docs_changes", "docs_sources"} {
 		if err == nil {
 			_, err = tx.ExecContext(ctx, `UPDATE `+table+` SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider)
 		}

@@ -44,7 +44,6 @@ type way struct {
 	accept string
 	text   string // of a page in a llms-full.txt
 	same   bool   // the text has not changed since it was read
-	whole  bool   // it is asked for without conditions
 	file   *repoFile
 }
 
@@ -116,15 +115,15 @@ func (s *sources) wayTo(ctx context.Context, p *page) (way, error) {
 }
 
 // given returns the answer for a page that needs no request of its own, nil for another page.
-func (s *sources) given(ctx context.Context, ch *chain) (*web.Response, error) {
+func (ch *chain) given() *web.Response {
 	switch {
 	case ch.way.same:
-		return &web.Response{Status: http.StatusNotModified}, nil
+		return &web.Response{Status: http.StatusNotModified}
 	case ch.way.text != "":
 		return &web.Response{Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/markdown; charset=utf-8"}},
-			Body: []byte(ch.way.text), FinalURL: ch.at.String()}, nil
+			Body: []byte(ch.way.text), FinalURL: ch.at.String()}
 	}
-	return s.api.resumed(ctx, ch)
+	return nil
 }
 
 // contentVersion changes when the program makes other content from the same page than
@@ -147,7 +146,6 @@ type pageContent struct {
 	chunks   []chunk.Chunk
 	blocks   []chunk.Block
 	fetched  time.Time
-	files    int64 // 1 for a description in several files
 }
 
 // outline returns the size in bytes of everything but the text.
@@ -174,8 +172,7 @@ type reading struct {
 	form        content.Form
 	contentType string
 	body        []byte
-	described   *content.Description // in several files
-	html        []byte               // of a page of HTML
+	html        []byte // of a page of HTML
 	page        content.Page
 	head        pagehead.Head
 	text        *pageContent // nil: none
@@ -288,9 +285,6 @@ func (s *provider) elsewhere(ctx context.Context, ch *chain, pg content.Page, he
 func (s *provider) read(ctx context.Context, ch *chain, r *reading) (err error) {
 	t := &pageContent{}
 	switch {
-	case r.described != nil:
-		t.files = 1
-		r.page, err = r.described.Page()
 	case r.form == content.PDF:
 		r.page, err = pdf.Read(ctx, r.body)
 	default:

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/newsfork/seed-engine/transforms/parse/charset"
 )
 
 // ErrNotOpenAPI means that a document is not an OpenAPI or Swagger description, or
@@ -59,35 +61,38 @@ var yamlVersion = regexp.MustCompile(`(?m)^["']?(openapi|swagger)["']?[ \t]*:[ \
 
 // api renders a description.
 type api struct {
-	d    *Description
-	root any
+	root object
 	sections
 
-	written      map[string]bool // named schemas of errors that were rendered
-	outside      []string        // schemas of other files that were named, by their references
-	outsideKnown map[string]bool // those in outside, and those that the root gives a name
-	examples     int             // bytes of examples rendered
+	named map[string]any // what has an $id or an $anchor, by that
+	found map[string]any // by reference
+	index map[*member]map[string]any
+
+	written  map[string]bool // named schemas of errors that were rendered
+	examples int             // bytes of examples rendered
 
 	fieldsKnown map[fieldKey]cells
 	inCallback  bool // the operation is one of a callback
 }
 
-// ExtractOpenAPI renders a description that is one file, one section for each operation.
-// References to other files stay names.
+// ExtractOpenAPI renders a description (OpenAPI 2.0 to 3.2, JSON or YAML), one section for each operation. References to
+// other files stay names. For other documents it returns ErrNotOpenAPI.
 func ExtractOpenAPI(body []byte) (Page, error) {
-	d, err := ReadOpenAPI(body, nil)
-	if err != nil {
-		return Page{}, err
+	text, _, err := charset.Decode(body, "")
+	var root object
+	if err == nil {
+		root, err = readObject(strings.TrimLeft(text, " \t\r\n\ufeff"))
 	}
-	return d.Page()
-}
-
-// Page renders the description, one section for each operation.
-func (d *Description) Page() (Page, error) {
-	root := d.root.value
-	a := api{d: d, root: root, written: make(map[string]bool), outsideKnown: make(map[string]bool), fieldsKnown: make(map[fieldKey]cells)}
-	a.b.Grow(min(d.size, maxOpenAPI))
-	a.nameSchemas()
+	if err != nil {
+		return Page{}, fmt.Errorf("reading the description: %w: %w", ErrNotOpenAPI, err)
+	}
+	if str(root, "openapi") == "" && str(root, "swagger") == "" {
+		return Page{}, ErrNotOpenAPI
+	}
+	a := api{root: root, named: map[string]any{}, found: map[string]any{}, index: map[*member]map[string]any{},
+		written: map[string]bool{}, fieldsKnown: map[fieldKey]cells{}}
+	a.register(root)
+	a.b.Grow(min(len(body), maxOpenAPI))
 	title := oneLine(str(root, "info", "title"))
 	if title == "" {
 		title = "API"

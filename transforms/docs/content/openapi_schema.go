@@ -207,63 +207,18 @@ func (a *api) enumerate(all *[]string, s any, depth int) {
 	}
 }
 
-// namedSchemas are those that the root file gives a name.
-func (a *api) namedSchemas() object {
+// schemas writes the named schemas, each with all of its fields, values and examples.
+func (a *api) schemas() {
 	named := members(a.resolve(field(a.root, "components", "schemas")))
 	if named == nil {
 		named = members(a.resolve(field(a.root, "definitions")))
 	}
-	return named
-}
-
-// isNamed reports whether a reference leads to a schema that the section of all schemas has.
-func isNamed(ref string) bool {
-	name, in := strings.CutPrefix(ref, "#/components/schemas/")
-	if !in {
-		name, in = strings.CutPrefix(ref, "#/definitions/")
-	}
-	return isOutside(ref) || in && !strings.Contains(name, "/")
-}
-
-// isOutside reports whether a reference leads to another file.
-func isOutside(ref string) bool { return ref != "" && !strings.HasPrefix(ref, "#") }
-
-// nameSchemas notes which schemas of other files have a name in the root file.
-func (a *api) nameSchemas() {
-	for _, s := range a.namedSchemas() {
-		if ref := str(s.value, "$ref"); isOutside(ref) {
-			a.outsideKnown[ref] = true
-		}
-	}
-}
-
-// meet notes a schema of another file that is named for the first time.
-func (a *api) meet(ref string) {
-	if !isOutside(ref) || a.outsideKnown[ref] {
-		return
-	}
-	a.outsideKnown[ref] = true
-	if _, ok := a.d.find(ref); ok {
-		a.outside = append(a.outside, ref)
-	}
-}
-
-// schemas writes the named schemas, each with all of its fields, values and examples.
-func (a *api) schemas() {
-	named := a.namedSchemas()
-	if named == nil && a.outside == nil {
+	if named == nil {
 		return
 	}
 	a.heading(2, "Schemas")
 	for _, s := range named {
-		if isOutside(str(s.value, "$ref")) {
-			s.value = a.resolve(s.value)
-		}
 		a.namedSchema(s.key, s.value)
-	}
-	for i := 0; i < len(a.outside); i++ { // a schema may name others
-		s, _ := a.d.find(a.outside[i])
-		a.namedSchema(refName(a.outside[i]), s.value)
 	}
 }
 
@@ -310,7 +265,6 @@ func (a *api) typeOf(s any, depth int) string {
 	name := ""
 	if ref := str(s, "$ref"); ref != "" {
 		name = refName(ref)
-		a.meet(ref)
 	}
 	s = a.resolve(s)
 	if items := itemsOf(s); items != nil {
@@ -343,24 +297,4 @@ func (a *api) typeOf(s any, depth int) string {
 		return name
 	}
 	return a.cellText(t)
-}
-
-// resolve follows a reference. It returns nil for what is not there, and for references
-// that lead in circles.
-func (a *api) resolve(v any) any {
-	if a.steps++; a.tooLong() {
-		return nil
-	}
-	for range 8 {
-		ref := str(v, "$ref")
-		if ref == "" {
-			return v
-		}
-		s, ok := a.d.find(ref)
-		if !ok {
-			return nil
-		}
-		v = s.value
-	}
-	return nil
 }

@@ -203,3 +203,37 @@ components:
 	require.NoError(t, err)
 	require.Contains(t, p.Markdown, "The example, of 20000 bytes, is left out.")
 }
+
+// A reference leads to a place in the description: by its pointer, or by the $id or the $anchor of what is there. One to
+// another file stays a name.
+func TestOpenAPIReferences(t *testing.T) {
+	p, err := content.ExtractOpenAPI([]byte(`
+openapi: 3.1.0
+info: {title: Shop}
+paths:
+  /elsewhere: {$ref: 'https://other.example/paths.yaml#/a'}
+  /a:
+    get:
+      responses:
+        "200": {description: OK, content: {application/json: {schema: {$ref: 'https://schemas.example/one'}}}}
+        "201": {description: OK, content: {application/json: {schema: {$ref: 'https://schemas.example/one#/properties/deep'}}}}
+        "202": {description: OK, content: {application/json: {schema: {$ref: '#here'}}}}
+        "203": {description: OK, content: {application/json: {schema: {$ref: 'schemas/Order.yaml'}}}}
+        "204": {$ref: '#/components/responses/a~1b%20c'}
+        "205": {description: OK, content: {application/json: {schema: {$ref: '#/components/schemas/Three/allOf/1'}}}}
+        "206": {description: OK, content: {application/json: {schema: {$ref: '#/components/schemas/Three/allOf/9'}}}}
+components:
+  responses: {a/b c: {description: Not there}}
+  schemas:
+    One: {$id: 'https://schemas.example/one', type: object, properties: {first: {type: string, description: First field}, deep: {type: object, properties: {third: {type: string, description: Third field}}}}}
+    Two: {$anchor: here, type: object, properties: {fourth: {type: string, description: Fourth field}}}
+    Three: {allOf: [{}, {type: object, properties: {fifth: {type: string, description: Fifth field}}}]}
+`))
+	require.NoError(t, err)
+	statuses := strings.Split(p.Markdown, "#### Status ")
+	for i, want := range []string{"## /elsewhere\n\nDescribed in `https://other.example/paths.yaml#/a`.\n\n", "| `first` | string | no | First field |\n| `deep` | object | no |  |",
+		"| `third` | string | no | Third field |", "| `fourth` | string | no | Fourth field |", "`application/json`\n\nOrder\n\n", "| `fifth` | string | no | Fifth field |", "`application/json`\n\n9\n\n"} {
+		require.Contains(t, statuses[i], want)
+	}
+	require.Contains(t, p.Markdown, "| 204 | Not there |")
+}

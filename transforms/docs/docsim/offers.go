@@ -33,13 +33,12 @@ func (s *Site) Offer(full bool) {
 	}
 }
 
-// Describe adds an OpenAPI description in two files, which the header of the page that a
+// Describe adds an OpenAPI description, which the header of the page that a
 // crawl begins with names (RFC 8631).
 func (s *Site) Describe() {
 	at := strings.TrimRight(s.Seed, "/") + "/openapi.json"
 	s.Set(at, Page{Kind: "application/json", Body: `{"openapi":"3.1.0","info":{"title":"Demo API of ` + s.Host + `"},"paths":{"/things":{"get":{"summary":"All things",` +
-		`"responses":{"200":{"description":"The things","content":{"application/json":{"schema":{"$ref":"openapi-schemas.json#/Thing"}}}}}}}}}`})
-	s.Set(strings.TrimRight(s.Seed, "/")+"/openapi-schemas.json", Page{Kind: "application/json", Body: `{"Thing":{"type":"object","properties":{"id":{"type":"string","description":"Which thing of ` + s.Host + ` it is"}}}}`})
+		`"responses":{"200":{"description":"The things","content":{"application/json":{"schema":{"type":"object","properties":{"id":{"type":"string","description":"Which thing of ` + s.Host + ` it is"}}}}}}}}}}}`})
 	seed, _ := s.Page(s.Seed)
 	seed.Header = http.Header{"Link": {"<" + at + `>; rel="service-desc"`}}
 	s.Set(s.Seed, seed)

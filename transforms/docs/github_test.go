@@ -17,14 +17,13 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/transforms/docs/docsim"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // gitHubWorld is a world whose provider has a repository.
 type gitHubWorld struct {
 	*world
-	hub   *docsim.GitHub
+	hub   *gitHub
 	files map[string]string
 	asked []http.Header
 	names []string         // what the API was asked for
@@ -32,7 +31,7 @@ type gitHubWorld struct {
 }
 
 func newGitHubWorld(t *testing.T, d *db.DB, most int, sources ...policy.Source) *gitHubWorld {
-	g := &gitHubWorld{world: newWorld(t, d), hub: docsim.NewGitHub(most)}
+	g := &gitHubWorld{world: newWorld(t, d), hub: newGitHub(most)}
 	g.policy.Sources = sources
 	g.policy.GitHub.Repository, g.policy.GitHub.Ref, g.policy.GitHub.Path, g.policy.GitHub.Base = "acme/docs", "main", "docs", "https://"+host+"/docs/"
 	g.files = map[string]string{
@@ -61,14 +60,14 @@ func newGitHubWorld(t *testing.T, d *db.DB, most int, sources ...policy.Source) 
 	return g
 }
 
-func (g *gitHubWorld) put() { g.hub.Set("acme/docs", g.files) }
+func (g *gitHubWorld) put() { g.hub.put("acme/docs", g.files) }
 
 // nameOf says what a request is for: a tree, or the file that has the blob.
 func (g *gitHubWorld) nameOf(r *http.Request) string {
 	at := strings.TrimPrefix(r.URL.RequestURI(), "/repos/acme/docs/git/")
 	if sha, ok := strings.CutPrefix(at, "blobs/"); ok {
 		for name, text := range g.files {
-			if docsim.BlobID(text) == sha {
+			if gitID("blob", text) == sha {
 				return name
 			}
 		}
@@ -137,7 +136,7 @@ func TestGitHub(t *testing.T) {
 
 		// A repository that cannot be read deletes nothing.
 		for name, files := range map[string]map[string]string{"gone": nil, "empty": {"x.md": "x"}} {
-			g.hub.Set("acme/docs", files)
+			g.hub.put("acme/docs", files)
 			g.newSession()
 			state, reason = g.run()
 			require.Equal(t, Unreachable, state, name)
@@ -167,7 +166,7 @@ func TestGitHubWrongContent(t *testing.T) {
 	g.newSession()
 	state, _ := g.run()
 	require.Equal(t, Done, state)
-	reason := "GitHub's answer for docs/guide/b.md is not the content with the hash " + docsim.BlobID(g.files["docs/guide/b.md"])
+	reason := "GitHub's answer for docs/guide/b.md is not the content with the hash " + gitID("blob", g.files["docs/guide/b.md"])
 	require.Equal(t, row{Failed, reason, 1, 200, true}, g.row("/docs/guide/b"))
 	require.Equal(t, before, g.strings(`SELECT preview FROM docs_chunks WHERE key LIKE '%/docs/guide/b' ORDER BY ordinal`))
 	require.Equal(t, []string{"wrong_content https://" + host + "/docs/guide/b: " + reason}, g.deadLetters())

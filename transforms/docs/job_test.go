@@ -485,7 +485,7 @@ func TestMigrate(t *testing.T) {
 
 // fromGitHub makes a repository of each site, which alone has all its pages.
 func fromGitHub(j *job) {
-	hub := docsim.NewGitHub(0)
+	hub := newGitHub(0)
 	j.sim.Handle("api.github.com", hub)
 	for i, p := range j.cfg.Policies {
 		seed, err := url.Parse(p.SeedURLs[0])
@@ -494,7 +494,7 @@ func fromGitHub(j *job) {
 		j.cfg.Policies[i] = p
 		for _, s := range j.sites {
 			if s.Host == seed.Host {
-				hub.Set(p.GitHub.Repository, s.Repository())
+				hub.put(p.GitHub.Repository, asRepository(s))
 			}
 		}
 	}

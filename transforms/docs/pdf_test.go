@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,17 +18,15 @@ import (
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/docs/docsim"
-	"github.com/newsfork/seed-engine/transforms/docs/pdf/pdftest"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
-// printed is a page with the same content as a PDF.
-func printed(p docsim.Page) docsim.Page {
-	lines := []string{"# " + p.Title}
-	for _, sec := range p.Sections {
-		lines = append(lines, "## "+sec.Heading, sec.Text)
-	}
-	return docsim.Page{Kind: "application/pdf", Body: string(pdftest.Document{Title: p.Title, Pages: pdftest.Write(lines...)}.Bytes())}
+// printed is a document in testdata as a page.
+func printed(t *testing.T, name string) docsim.Page {
+	t.Helper()
+	body, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	return docsim.Page{Kind: "application/pdf", Body: string(body)}
 }
 
 // A PDF is a page like others: it is new, then not modified, then updated in one section;
@@ -43,13 +42,7 @@ func TestPDF(t *testing.T) {
 	path := seed.Links[0] + "/manual.pdf"
 	seed.Links = append(seed.Links, path)
 	site.Set(site.Seed, seed)
-	manual := docsim.Page{Title: "Manual", Sections: []docsim.Section{{Heading: "Begin"}, {Heading: "Then"}, {Heading: "End"}}}
-	for i := range manual.Sections {
-		for n := range 20 {
-			manual.Sections[i].Text += fmt.Sprintf("Sentence %d of section %d says what a reader of manuals wants to know about the part that it names. ", n, i)
-		}
-	}
-	site.Set(path, printed(manual))
+	site.Set(path, printed(t, "manual.pdf"))
 
 	d := openDB(t, dsn)
 	row := func() (status, title string, chunks int) {
@@ -65,8 +58,7 @@ func TestPDF(t *testing.T) {
 	status, _, _ = row()
 	require.Equal(t, "not_modified", status)
 	site.Later()
-	manual.Sections[2].Text += "It has one sentence more."
-	site.Set(path, printed(manual))
+	site.Set(path, printed(t, "manual-later.pdf")) // its last section has one sentence more
 	r, _ := j.run("direct")
 	status, _, _ = row()
 	require.Equal(t, "indexed", status)
@@ -91,16 +83,18 @@ func TestPDF(t *testing.T) {
 	require.NoError(t, err)
 	var files strings.Builder
 	require.NoError(t, fsWalk(dir, &files))
-	require.Contains(t, files.String(), manual.Sections[1].Text[:400])
+	for n := range 20 {
+		require.Contains(t, files.String(), fmt.Sprintf("Sentence %d of section 1 says what a reader of manuals wants to know about the part that it names.", n))
+	}
 }
 
 // Which PDFs are read.
 func TestWhichPDFsAreRead(t *testing.T) {
-	guide := string(pdftest.Document{Pages: pdftest.Write("# Guide", "The guide has some words of its own.")}.Bytes())
+	guide := printed(t, "guide.pdf").Body
 	whatIsRead(t, []answered{
 		{"pdf", as("application/pdf", guide), Indexed, ""},
 		{"pdf that says html", as("text/html", guide), Indexed, ""},
-		{"pdf without text", as("application/pdf", string(pdftest.Document{Pages: make([][]pdftest.Text, 1)}.Bytes())), Skipped, "the PDF has no text"},
+		{"pdf without text", as("application/pdf", printed(t, "no-text.pdf").Body), Skipped, "the PDF has no text"},
 		{"damaged pdf", as("application/pdf", "%PDF-1.7 …"), Skipped, "the PDF is damaged"},
 		{"pdf that asks not to be indexed", func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("X-Robots-Tag", "noindex")

@@ -37,11 +37,11 @@ func TestRequestsBySource(t *testing.T) {
 		first, again map[string]cost
 	}{
 		{"html", func(*docsim.Site) {}, map[string]cost{"llms": {0, 30}, "api_catalog": {0, 15}, "openapi": {0, 16}, "html": {165, 165}}, map[string]cost{"llms": {}, "api_catalog": {}, "openapi": {}, "html": {165, 165}}},
-		{"openapi", (*docsim.Site).Describe, map[string]cost{"llms": {0, 30}, "openapi": {15, 15}, "html": {165, 165}}, map[string]cost{"llms": {}, "openapi": {15, 15}, "html": {165, 165}}},
+		{"openapi", describe, map[string]cost{"llms": {0, 30}, "openapi": {15, 15}, "html": {165, 165}}, map[string]cost{"llms": {}, "openapi": {15, 15}, "html": {165, 165}}},
 		{"github", func(*docsim.Site) {}, map[string]cost{"github": {165, 180}}, map[string]cost{"github": {165, 15}}},
-		{"markdown", func(s *docsim.Site) { s.Offer(false) },
+		{"markdown", func(s *docsim.Site) { offerTexts(s, false) },
 			map[string]cost{"llms": {0, 30}, "llms_full": {0, 15}, "api_catalog": {0, 15}, "openapi": {0, 16}, "markdown": {150, 150}, "html": {15, 15}}, map[string]cost{"llms": {0, 15}, "llms_full": {}, "api_catalog": {}, "openapi": {}, "markdown": {150, 150}, "html": {15, 15}}},
-		{"llms_full", func(s *docsim.Site) { s.Offer(true) },
+		{"llms_full", func(s *docsim.Site) { offerTexts(s, true) },
 			map[string]cost{"llms": {0, 30}, "llms_full": {150, 15}, "api_catalog": {0, 15}, "openapi": {0, 16}, "html": {15, 15}}, map[string]cost{"llms": {0, 15}, "llms_full": {150, 15}, "api_catalog": {}, "openapi": {}, "html": {15, 15}}},
 	} {
 		j := newJob(t, dbtest.SQLite(t), webtest.Options{})

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/transforms/docs/pdf/pdftest"
 )
 
 // child names the file that a child process of TestMemory reads.
@@ -52,7 +51,7 @@ func TestMemory(t *testing.T) {
 		require.NoError(t, err)
 		return bytes << 10, why
 	}
-	base, why := peak("one", pdftest.Document{Pages: pdftest.Write(prose)}.Bytes())
+	base, why := peak("one", Document{Pages: Write(prose)}.Bytes())
 	require.Equal(t, "<nil>", why)
 	tree, err := os.ReadFile("testdata/form-tree.pdf")
 	require.NoError(t, err)

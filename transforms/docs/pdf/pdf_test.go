@@ -19,10 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/docs/content"
-	"github.com/newsfork/seed-engine/transforms/docs/pdf/pdftest"
 )
 
-func markdown(t *testing.T, d pdftest.Document) content.Page {
+func markdown(t *testing.T, d Document) content.Page {
 	t.Helper()
 	p, err := Read(t.Context(), d.Bytes())
 	require.NoError(t, err)
@@ -33,7 +32,7 @@ const prose = "The service answers with the state of the order, and it keeps wha
 
 func TestHeadingsByTheirSize(t *testing.T) {
 	t.Parallel()
-	p := markdown(t, pdftest.Document{Language: "en_us", Pages: pdftest.Write("# Orders", prose, "", prose+" More.", "## How to cancel", prose, "    curl -X POST \\", "        /orders/1", "after it *this* is_not <b> code_.")})
+	p := markdown(t, Document{Language: "en_us", Pages: Write("# Orders", prose, "", prose+" More.", "## How to cancel", prose, "    curl -X POST \\", "        /orders/1", "after it *this* is_not <b> code_.")})
 	assert.Equal(t, "Orders", p.Title)
 	assert.Equal(t, "en-US", p.Language)
 	assert.Equal(t, "# Orders\n\n"+prose+"\n\n"+prose+" More.\n\n## How to cancel\n\n"+prose+"\n\n```\ncurl -X POST \\\n    /orders/1\n```\n\nafter it \\*this\\* is_not \\<b> code\\_.", p.Markdown)
@@ -42,9 +41,9 @@ func TestHeadingsByTheirSize(t *testing.T) {
 
 func TestHeadingsByTheOutline(t *testing.T) {
 	t.Parallel()
-	pages := pdftest.Write("# 1 Orders", prose, "## 1.1 How to cancel", prose, "Fees", prose, "## Not in the outline", prose)
-	p := markdown(t, pdftest.Document{Title: "The guide", Pages: pages, Outline: []pdftest.Entry{
-		{Title: "Orders", Page: 1, Below: []pdftest.Entry{{Title: "Cancelling", Page: 1, Below: []pdftest.Entry{{Title: "How to cancel", Page: 1}, {Title: "Fees", Page: 1}}}}}}})
+	pages := Write("# 1 Orders", prose, "## 1.1 How to cancel", prose, "Fees", prose, "## Not in the outline", prose)
+	p := markdown(t, Document{Title: "The guide", Pages: pages, Outline: []Entry{
+		{Title: "Orders", Page: 1, Below: []Entry{{Title: "Cancelling", Page: 1, Below: []Entry{{Title: "How to cancel", Page: 1}, {Title: "Fees", Page: 1}}}}}}})
 	assert.Equal(t, "The guide", p.Title)
 	assert.Equal(t, "# 1 Orders\n\n"+prose+"\n\n### 1.1 How to cancel\n\n"+prose+"\n\n### Fees\n\n"+prose+"\n\n### Not in the outline\n\n"+prose, p.Markdown)
 }
@@ -53,10 +52,10 @@ func TestHeadingsByTheOutline(t *testing.T) {
 // a circle ends.
 func TestStrangeOutlines(t *testing.T) {
 	t.Parallel()
-	pages := pdftest.Write("# Orders", prose, "## Fees", prose)
-	want := markdown(t, pdftest.Document{Pages: pages}).Markdown
-	assert.Equal(t, want, markdown(t, pdftest.Document{Pages: pages, Outline: []pdftest.Entry{{Title: "One", Page: 1}, {Title: "Two", Page: 1}, {Title: "Fees", Page: 1}}}).Markdown)
-	circle := pdftest.Document{Pages: pages, Outline: []pdftest.Entry{{Title: "One", Page: 1}, {Title: "Two", Page: 1}}}
+	pages := Write("# Orders", prose, "## Fees", prose)
+	want := markdown(t, Document{Pages: pages}).Markdown
+	assert.Equal(t, want, markdown(t, Document{Pages: pages, Outline: []Entry{{Title: "One", Page: 1}, {Title: "Two", Page: 1}, {Title: "Fees", Page: 1}}}).Markdown)
+	circle := Document{Pages: pages, Outline: []Entry{{Title: "One", Page: 1}, {Title: "Two", Page: 1}}}
 	body := bytes.ReplaceAll(circle.Bytes(), []byte("/Prev 12 0 R"), []byte("/Next 12 0 R /First 12 0 R"))
 	p, err := Read(t.Context(), body)
 	require.NoError(t, err)
@@ -65,54 +64,54 @@ func TestStrangeOutlines(t *testing.T) {
 
 func TestRunningHeadsAndPageNumbers(t *testing.T) {
 	t.Parallel()
-	var pages [][]pdftest.Text
+	var pages [][]Text
 	var want []string
 	for i := range 8 {
 		body := fmt.Sprintf("On page %s there is a sentence about %s alone, and it ends in 2%d", strings.Repeat("x", i+1), strings.Repeat("y", i+1), i*i)
-		page := pdftest.Write(body + ".")[0]
+		page := Write(body + ".")[0]
 		chapter := []string{"Chapter 1: Orders", "Chapter 2: Fees"}[i/4]
-		page = append([]pdftest.Text{{X: 72, Y: 750, Size: 9, Font: pdftest.Regular, Text: chapter}, {X: 500, Y: 750, Size: 9, Font: pdftest.Regular, Text: fmt.Sprint(i + 11)}}, page...)
-		pages = append(pages, append(page, pdftest.Text{X: 72, Y: 40, Size: 9, Font: pdftest.Regular, Text: "Example Ltd, all rights reserved"}))
+		page = append([]Text{{X: 72, Y: 750, Size: 9, Font: Regular, Text: chapter}, {X: 500, Y: 750, Size: 9, Font: Regular, Text: fmt.Sprint(i + 11)}}, page...)
+		pages = append(pages, append(page, Text{X: 72, Y: 40, Size: 9, Font: Regular, Text: "Example Ltd, all rights reserved"}))
 		want = append(want, body+".")
 	}
-	assert.Equal(t, strings.Join(want, "\n\n"), markdown(t, pdftest.Document{Pages: pages}).Markdown)
+	assert.Equal(t, strings.Join(want, "\n\n"), markdown(t, Document{Pages: pages}).Markdown)
 }
 
 func TestParagraphs(t *testing.T) {
 	t.Parallel()
-	at := func(x, y float64, text string) pdftest.Text {
-		return pdftest.Text{X: x, Y: y, Size: 10, Font: pdftest.Regular, Text: text}
+	at := func(x, y float64, text string) Text {
+		return Text{X: x, Y: y, Size: 10, Font: Regular, Text: text}
 	}
 	full := "The lines of this paragraph are as wide as its column is, so that they are one and "
 	for name, tt := range map[string]struct {
-		pages [][]pdftest.Text
+		pages [][]Text
 		want  string
 	}{
-		"a word that is cut": {[][]pdftest.Text{{at(72, 700, full+"are joined, as the or-"), at(72, 688, "der of its words says. Its well-known end is here.")}},
+		"a word that is cut": {[][]Text{{at(72, 700, full+"are joined, as the or-"), at(72, 688, "der of its words says. Its well-known end is here.")}},
 			full + "are joined, as the order of its words says. Its well-known end is here."},
-		"a hyphen that stays": {[][]pdftest.Text{{at(72, 700, full+"are joined as is well-known and is well-"), at(72, 688, "known to all.")}},
+		"a hyphen that stays": {[][]Text{{at(72, 700, full+"are joined as is well-known and is well-"), at(72, 688, "known to all.")}},
 			full + "are joined as is well-known and is well-known to all."},
-		"it continues on the next page": {[][]pdftest.Text{{at(72, 700, full+"continue at the top of")}, {at(72, 700, "the next page.")}}, full + "continue at the top of the next page."},
-		"it ends with its page":         {[][]pdftest.Text{{at(72, 700, full+"end.")}, {at(72, 700, "the next page.")}}, full + "end.\n\nthe next page."},
-		"a first line that is indented": {[][]pdftest.Text{{at(72, 700, full+"are not indented at"), at(72, 688, full+"are not either, so,"), at(90, 676, full+"are indented.")}},
+		"it continues on the next page": {[][]Text{{at(72, 700, full+"continue at the top of")}, {at(72, 700, "the next page.")}}, full + "continue at the top of the next page."},
+		"it ends with its page":         {[][]Text{{at(72, 700, full+"end.")}, {at(72, 700, "the next page.")}}, full + "end.\n\nthe next page."},
+		"a first line that is indented": {[][]Text{{at(72, 700, full+"are not indented at"), at(72, 688, full+"are not either, so,"), at(90, 676, full+"are indented.")}},
 			full + "are not indented at " + full + "are not either, so,\n\n" + full + "are indented."},
-		"a line that ends early": {[][]pdftest.Text{{at(72, 700, full+"are not short"), at(72, 688, "This one is"), at(72, 676, full+"are not short")}},
+		"a line that ends early": {[][]Text{{at(72, 700, full+"are not short"), at(72, 688, "This one is"), at(72, 676, full+"are not short")}},
 			full + "are not short This one is\n\n" + full + "are not short"},
-		"items": {[][]pdftest.Text{{at(72, 700, "\u00b7 one"), at(72, 688, "\u00b7 two and what is"), at(80, 676, "below it"), at(72, 664, "1. first"), at(72, 652, "2. second")}},
+		"items": {[][]Text{{at(72, 700, "\u00b7 one"), at(72, 688, "\u00b7 two and what is"), at(80, 676, "below it"), at(72, 664, "1. first"), at(72, 652, "2. second")}},
 			"- one\n- two and what is below it\n\n1. first\n\n2. second"},
-		"a table": {[][]pdftest.Text{{at(72, 700, "Code"), at(200, 700, "Meaning"), at(400, 700, "Since"), at(72, 688, "404"), at(200, 688, "Not found"), at(400, 688, "1.0"), at(72, 660, full)}},
+		"a table": {[][]Text{{at(72, 700, "Code"), at(200, 700, "Meaning"), at(400, 700, "Since"), at(72, 688, "404"), at(200, 688, "Not found"), at(400, 688, "1.0"), at(72, 660, full)}},
 			"Code Meaning Since  \n404 Not found 1.0\n\n" + strings.TrimSpace(full)},
-		"a table of contents": {[][]pdftest.Text{{{X: 72, Y: 740, Size: 20, Font: pdftest.Bold, Text: "Contents"}, at(72, 700, "1 Orders . . . . . . . . . . . 3"), at(72, 688, "2 Fees ............... 12"), at(72, 640, full+"end.")}},
+		"a table of contents": {[][]Text{{{X: 72, Y: 740, Size: 20, Font: Bold, Text: "Contents"}, at(72, 700, "1 Orders . . . . . . . . . . . 3"), at(72, 688, "2 Fees ............... 12"), at(72, 640, full+"end.")}},
 			full + "end."},
-		"an address": {[][]pdftest.Text{{at(72, 700, "Write to somebody@example.com about it.")}}, "Write to [email] about it."},
+		"an address": {[][]Text{{at(72, 700, "Write to somebody@example.com about it.")}}, "Write to [email] about it."},
 	} {
-		assert.Equal(t, tt.want, markdown(t, pdftest.Document{Pages: tt.pages}).Markdown, name)
+		assert.Equal(t, tt.want, markdown(t, Document{Pages: tt.pages}).Markdown, name)
 	}
 }
 
 func TestTitles(t *testing.T) {
 	t.Parallel()
-	f, err := read(t.Context(), pdftest.Document{Title: "The API guide", Pages: pdftest.Write("# Orders", prose)}.Bytes(), usual)
+	f, err := read(t.Context(), Document{Title: "The API guide", Pages: Write("# Orders", prose)}.Bytes(), usual)
 	require.NoError(t, err)
 	require.Equal(t, "The API guide", f.title)
 	for title, want := range map[string]string{"": "Orders", "Untitled 1": "Orders", "Microsoft Word - a.doc": "Orders", "guide.dvi": "Orders", "2026": "Orders", "The API guide": "The API guide"} {
@@ -126,15 +125,15 @@ func TestTitles(t *testing.T) {
 // A chunk's page is the page on which it begins.
 func TestPagesBeginWhereTheirTextBegins(t *testing.T) {
 	t.Parallel()
-	var pages [][]pdftest.Text
+	var pages [][]Text
 	for i := range 5 {
 		if i != 2 { // an empty one
-			pages = append(pages, pdftest.Write("# Part "+strings.Repeat("I", i+1), prose[i:])[0])
+			pages = append(pages, Write("# Part "+strings.Repeat("I", i+1), prose[i:])[0])
 		} else {
 			pages = append(pages, nil)
 		}
 	}
-	p := markdown(t, pdftest.Document{Pages: pages})
+	p := markdown(t, Document{Pages: pages})
 	require.Len(t, p.Pages, 5)
 	for i, at := range p.Pages {
 		if i != 2 {
@@ -161,7 +160,7 @@ func TestPrintedByABrowser(t *testing.T) {
 
 // protected is a document that opens without a password, with these permissions, or with
 // one.
-func protected(permissions int32, password bool) pdftest.Document {
+func protected(permissions int32, password bool) Document {
 	pad, _ := hex.DecodeString("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
 	owner, id := strings.Repeat("o", 32), strings.Repeat("i", 16)
 	sum := md5.Sum([]byte(string(pad) + owner + string([]byte{byte(permissions), byte(permissions >> 8), byte(permissions >> 16), byte(permissions >> 24)}) + id)) //nolint:gosec // the format's
@@ -170,8 +169,8 @@ func protected(permissions int32, password bool) pdftest.Document {
 		c, _ := rc4.NewCipher(sum[:5]) //nolint:gosec // the format's
 		c.XORKeyStream(user, pad)
 	}
-	return pdftest.Document{Pages: pdftest.Write(prose), Objects: []string{fmt.Sprintf("<< /Filter /Standard /V 1 /R 2 /O <%x> /U <%x> /P %d >>", owner, user, permissions)},
-		Extra: fmt.Sprintf("/Encrypt %d 0 R /ID [<%x> <%x>]", pdftest.FirstObject, id, id)}
+	return Document{Pages: Write(prose), Objects: []string{fmt.Sprintf("<< /Filter /Standard /V 1 /R 2 /O <%x> /U <%x> /P %d >>", owner, user, permissions)},
+		Extra: fmt.Sprintf("/Encrypt %d 0 R /ID [<%x> <%x>]", FirstObject, id, id)}
 }
 
 func deflated(data []byte) string {
@@ -184,14 +183,14 @@ func deflated(data []byte) string {
 
 // shown is a document whose one page shows an object.
 func shown(objects ...string) []byte {
-	d := pdftest.Document{Pages: [][]pdftest.Text{nil}, Objects: objects}
-	return bytes.ReplaceAll(d.Bytes(), []byte("/Contents 11 0 R"), fmt.Appendf(nil, "/Contents %d 0 R", pdftest.FirstObject))
+	d := Document{Pages: [][]Text{nil}, Objects: objects}
+	return bytes.ReplaceAll(d.Bytes(), []byte("/Contents 11 0 R"), fmt.Appendf(nil, "/Contents %d 0 R", FirstObject))
 }
 
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	small := limits{pages: 3, text: 1 << 10, time: time.Minute}
-	long := pdftest.Document{Pages: make([][]pdftest.Text, 4)}
+	long := Document{Pages: make([][]Text, 4)}
 	bomb := deflated(bytes.Repeat([]byte("BT /R 10 Tf 72 700 Td (x) Tj ET\n"), 3<<20))
 	twice := deflated([]byte(deflated(make([]byte, 200<<20))))
 	for name, tt := range map[string]struct {
@@ -202,13 +201,13 @@ func TestHostile(t *testing.T) {
 		"copying is not allowed":    {protected(-4&^copying, false).Bytes(), ErrNoCopying},
 		"no PDF":                    {[]byte("%PDF-1.7 …"), ErrDamaged},
 		"nothing":                   {nil, ErrDamaged},
-		"cut":                       {pdftest.Document{Pages: pdftest.Write(prose)}.Bytes()[:60], ErrDamaged},
-		"no pages":                  {pdftest.Document{}.Bytes(), ErrDamaged},
-		"pages without text":        {pdftest.Document{Pages: make([][]pdftest.Text, 3)}.Bytes(), ErrNoText},
+		"cut":                       {Document{Pages: Write(prose)}.Bytes()[:60], ErrDamaged},
+		"no pages":                  {Document{}.Bytes(), ErrDamaged},
+		"pages without text":        {Document{Pages: make([][]Text, 3)}.Bytes(), ErrNoText},
 		"too many pages":            {long.Bytes(), ErrTooLong},
-		"too much text":             {pdftest.Document{Pages: pdftest.Write(strings.Repeat(prose+" ", 8))}.Bytes(), ErrTooLong},
-		"a page that needs memory":  {shown(pdftest.Stream("/Filter /FlateDecode", bomb)), ErrMemory},
-		"compressed twice":          {shown(pdftest.Stream("/Filter [/FlateDecode /FlateDecode]", twice)), ErrMemory},
+		"too much text":             {Document{Pages: Write(strings.Repeat(prose+" ", 8))}.Bytes(), ErrTooLong},
+		"a page that needs memory":  {shown(Stream("/Filter /FlateDecode", bomb)), ErrMemory},
+		"compressed twice":          {shown(Stream("/Filter [/FlateDecode /FlateDecode]", twice)), ErrMemory},
 		"a tree of pages in itself": {bytes.ReplaceAll(long.Bytes(), []byte("/Kids ["), []byte("/Kids [2 0 R ")), ErrTooLong},
 	} {
 		f, err := read(t.Context(), tt.body, small)
@@ -233,16 +232,16 @@ func TestTooSlow(t *testing.T) {
 	}
 	l := usual
 	l.time = 300 * time.Millisecond // all of it takes seconds
-	_, err := read(t.Context(), shown(pdftest.Stream("", many.String())), l)
+	_, err := read(t.Context(), shown(Stream("", many.String())), l)
 	require.ErrorIs(t, err, ErrTooSlow)
-	assert.Equal(t, prose, markdown(t, pdftest.Document{Pages: pdftest.Write(prose)}).Markdown)
+	assert.Equal(t, prose, markdown(t, Document{Pages: Write(prose)}).Markdown)
 }
 
 func TestItsContextEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Read(ctx, pdftest.Document{Pages: pdftest.Write(prose)}.Bytes())
+	_, err := Read(ctx, Document{Pages: Write(prose)}.Bytes())
 	require.ErrorIs(t, err, context.Canceled)
 	assert.False(t, Refused(err))
 }
@@ -263,11 +262,11 @@ func checked(t *testing.T, p content.Page, err error) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, d := range []pdftest.Document{{Title: "T", Pages: pdftest.Write("# Orders", prose, "    code", "## Fees", prose), Outline: []pdftest.Entry{{Title: "Orders", Page: 1, Below: []pdftest.Entry{{Title: "Fees", Page: 1}}}}}, protected(-4, true), protected(-4, false)} {
+	for _, d := range []Document{{Title: "T", Pages: Write("# Orders", prose, "    code", "## Fees", prose), Outline: []Entry{{Title: "Orders", Page: 1, Below: []Entry{{Title: "Fees", Page: 1}}}}}, protected(-4, true), protected(-4, false)} {
 		f.Add(d.Bytes())
 	}
-	f.Add(shown(pdftest.Stream("/Filter /FlateDecode", deflated([]byte("BT /R 10 Tf 72 700 Td (x) Tj ET")))))
-	_, err := Read(f.Context(), shown(pdftest.Stream("", ""))) // to start PDFium takes longer than an input may
+	f.Add(shown(Stream("/Filter /FlateDecode", deflated([]byte("BT /R 10 Tf 72 700 Td (x) Tj ET")))))
+	_, err := Read(f.Context(), shown(Stream("", ""))) // to start PDFium takes longer than an input may
 	require.ErrorIs(f, err, ErrNoText)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		l := usual

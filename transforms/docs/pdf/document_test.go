@@ -1,5 +1,4 @@
-// Package pdftest writes small PDF documents for tests and simulated sites. No promise: see docs/library.md.
-package pdftest
+package pdf
 
 import (
 	"bytes"

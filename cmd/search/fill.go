@@ -35,13 +35,6 @@ func fill(ctx context.Context, s store.Store, x index.Index, c *embed.Client, wh
 	if err := x.Restrict(ctx, whole); err != nil {
 		return done, err
 	}
-	home, err := x.Prepare(ctx)
-	if err != nil {
-		return done, err
-	}
-	if home.Why != "" {
-		log.Warn("pgvector_missing", "why", home.Why)
-	}
 	r := reader{store: s, index: x, client: c, whole: whole, log: log, now: now, done: &done}
 	err = r.all(ctx)
 	if errors.Is(err, index.ErrOtherLength) {

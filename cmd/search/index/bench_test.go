@@ -3,7 +3,6 @@ package index_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"syscall"
 	"testing"
@@ -14,23 +13,19 @@ import (
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 )
 
-// BenchmarkVectors is one search by vectors. PGVECTOR names the folder of the programs of a
-// PostgreSQL with pgvector.
+// BenchmarkVectors is one search by vectors.
 func BenchmarkVectors(b *testing.B) {
 	databases := map[string]func() string{"sqlite": func() string { return dbtest.SQLite(b) }, "postgres": func() string { return dbtest.Postgres(b) }}
-	if bin := os.Getenv("PGVECTOR"); bin != "" {
-		databases["pgvector"] = func() string { return dbtest.PostgresOf(b, bin) }
-	}
 	for _, dimensions := range []int{384, 1536} {
 		for _, n := range []int{1_000, 10_000, 100_000} {
 			for name, dsn := range databases {
-				b.Run(fmt.Sprintf("%s/%dx%d", name, n, dimensions), func(b *testing.B) { search(b, name, dsn(), n, dimensions) })
+				b.Run(fmt.Sprintf("%s/%dx%d", name, n, dimensions), func(b *testing.B) { benchmark(b, dsn(), n, dimensions) })
 			}
 		}
 	}
 }
 
-func search(b *testing.B, name, dsn string, n, dimensions int) {
+func benchmark(b *testing.B, dsn string, n, dimensions int) {
 	ctx := b.Context()
 	d, err := db.Open(ctx, dsn)
 	if err != nil {
@@ -38,9 +33,6 @@ func search(b *testing.B, name, dsn string, n, dimensions int) {
 	}
 	defer func() { _ = d.Close() }()
 	x, err := index.Open(ctx, d, "random")
-	if err == nil {
-		_, err = x.Prepare(ctx)
-	}
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -63,11 +55,7 @@ func search(b *testing.B, name, dsn string, n, dimensions int) {
 			b.Fatal(err)
 		}
 	}
-	ways := map[string]index.Index{"database": x}
-	if name != "pgvector" {
-		ways["memory"] = x.Keep()
-	}
-	for way, x := range ways {
+	for way, x := range map[string]index.Index{"database": x, "memory": x.Keep()} {
 		b.Run(way, func(b *testing.B) {
 			var before, after runtime.MemStats
 			runtime.GC()

@@ -69,13 +69,9 @@ func (x Index) Lacking(ctx context.Context, chunks []Chunk) (places []int, err e
 	if x.Model == "" {
 		return nil, nil
 	}
-	in, err := x.vectors(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for i, c := range chunks {
 		var input string
-		err := x.DB.QueryRowContext(ctx, `SELECT input FROM `+in.table+` WHERE id = $1 AND model = $2`, c.ID, x.Model).Scan(&input)
+		err := x.DB.QueryRowContext(ctx, `SELECT input FROM search_vectors WHERE id = $1 AND model = $2`, c.ID, x.Model).Scan(&input)
 		if err != nil && err != sql.ErrNoRows {
 			return nil, fmt.Errorf("looking for the vector of chunk %s: %w", c.ID, err)
 		}
@@ -108,24 +104,20 @@ func excerpt(text string) string {
 
 // Apply makes one change, all of it or nothing.
 func (x Index) Apply(ctx context.Context, c Change) error {
-	in, err := x.vectors(ctx)
-	if err != nil {
-		return err
-	}
-	err = x.DB.Tx(ctx, func(tx *sql.Tx) error {
+	err := x.DB.Tx(ctx, func(tx *sql.Tx) error {
 		for _, v := range c.Vectors { // all of them have one length
-			if err := x.fits(ctx, tx, in, len(v)); err != nil {
+			if err := x.fits(ctx, tx, len(v)); err != nil {
 				return err
 			}
 			break
 		}
 		for _, id := range c.Delete {
-			if err := x.remove(ctx, tx, in, id); err != nil {
+			if err := x.remove(ctx, tx, id); err != nil {
 				return err
 			}
 		}
 		for _, k := range c.Put {
-			if err := x.put(ctx, tx, in, k, c); err != nil {
+			if err := x.put(ctx, tx, k, c); err != nil {
 				return err
 			}
 		}
@@ -143,11 +135,11 @@ func changed(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-func (x Index) remove(ctx context.Context, tx *sql.Tx, in place, id string) error {
+func (x Index) remove(ctx context.Context, tx *sql.Tx, id string) error {
 	if err := x.removeWords(ctx, tx, id); err != nil {
 		return err
 	}
-	for _, table := range append(in.tables, "search_chunks") {
+	for _, table := range []string{"search_vectors", "search_chunks"} {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE id = $1`, id); err != nil {
 			return err
 		}
@@ -164,7 +156,7 @@ func (x Index) removeWords(ctx context.Context, tx *sql.Tx, id string) error {
 	return err
 }
 
-func (x Index) put(ctx context.Context, tx *sql.Tx, in place, k Chunk, c Change) error {
+func (x Index) put(ctx context.Context, tx *sql.Tx, k Chunk, c Change) error {
 	whole := ""
 	if c.Whole {
 		whole = k.Text
@@ -200,7 +192,8 @@ func (x Index) put(ctx context.Context, tx *sql.Tx, in place, k Chunk, c Change)
 	if !ok {
 		return nil
 	}
-	_, err = tx.ExecContext(ctx, in.insert, k.ID, x.Model, k.input(), in.value(v))
+	_, err = tx.ExecContext(ctx, `INSERT INTO search_vectors (id, model, input, vector) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (id, model) DO UPDATE SET input = excluded.input, vector = excluded.vector`, k.ID, x.Model, k.input(), pack(v))
 	return err
 }
 
@@ -236,10 +229,6 @@ func (x Index) SetDone(ctx context.Context, name string, at time.Time) error {
 
 // Size is how many chunks there are, and how many lack a vector of this model.
 func (x Index) Size(ctx context.Context) (chunks, lack int64, err error) {
-	in, err := x.vectors(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	err = x.DB.QueryRowContext(ctx, `SELECT COUNT(*), COUNT(*) - COUNT(v.id) FROM search_chunks c LEFT JOIN `+in.table+` v ON v.id = c.id AND v.model = $1`, x.Model).Scan(&chunks, &lack)
+	err = x.DB.QueryRowContext(ctx, `SELECT COUNT(*), COUNT(*) - COUNT(v.id) FROM search_chunks c LEFT JOIN search_vectors v ON v.id = c.id AND v.model = $1`, x.Model).Scan(&chunks, &lack)
 	return chunks, lack, err
 }

@@ -9,77 +9,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/newsfork/seed-engine/io/db"
 )
 
-// place is where the vectors are.
-type place struct {
-	table  string
-	tables []string // all that may have vectors
-	insert string   // id, model, input, value
-	length string   // of a vector, in SQL
-	value  func([]float32) any
-	// nearest finds ids by value, model, provider and limit; "" where the database cannot
-	// compare vectors.
-	nearest string
-}
-
-// plain is the table of vectors as bytes: 32-bit floats, little endian.
-const plain = "search_vectors"
-
-// vectors says where the vectors of the index are: in pgvector's type, or as bytes.
-func (x Index) vectors(ctx context.Context) (place, error) {
-	e, err := pgvector(ctx, x.DB)
-	if err != nil || e.ready {
-		return e.place(), err
-	}
-	tables, err := vectorTables(ctx, x.DB)
-	return place{table: plain, tables: tables, insert: insertInto(plain, "$4"), length: "length(vector) / 4", value: func(v []float32) any { return pack(v) }}, err
-}
-
-func (e extension) place() place {
-	vector := "CAST($%d::text AS " + e.schema + ".vector)"
-	return place{table: typed, tables: []string{plain, typed}, insert: insertInto(typed, fmt.Sprintf(vector, 4)), length: e.schema + ".vector_dims(vector)", value: func(v []float32) any { return text(v) },
-		// The operator is the negative product.
-		nearest: `SELECT v.id FROM ` + typed + ` v WHERE v.model = $2 AND ($3 = '' OR EXISTS (SELECT 1 FROM search_chunks c WHERE c.id = v.id AND c.provider = $3))
-			ORDER BY v.vector OPERATOR(` + e.schema + `.<#>) ` + fmt.Sprintf(vector, 1) + `, v.id COLLATE "C" LIMIT $4`}
-}
-
-// vectorTables are the tables of vectors in a database.
-func vectorTables(ctx context.Context, d *db.DB) ([]string, error) {
-	if d.Dialect == db.Postgres {
-		there, err := d.HasTable(ctx, typed)
-		if err != nil {
-			return nil, err
-		}
-		if there {
-			return []string{plain, typed}, nil
-		}
-	}
-	return []string{plain}, nil
-}
-
-func insertInto(table, value string) string {
-	return `INSERT INTO ` + table + ` (id, model, input, vector) VALUES ($1, $2, $3, ` + value + `)
-		ON CONFLICT (id, model) DO UPDATE SET input = excluded.input, vector = excluded.vector`
-}
-
 // byVector are the ids of the chunks with the nearest vectors. It compares all of them, so
 // it is exact.
 func (x Index) byVector(ctx context.Context, q Query) ([]string, error) {
-	in, err := x.vectors(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if in.nearest != "" {
-		ids, err := db.Texts(ctx, x.DB, in.nearest, text(q.Vector), x.Model, q.Provider, candidates)
-		if isDimensions(err) {
-			err = x.otherLength()
-		}
-		return ids, err
-	}
 	if x.kept != nil {
 		ids, ok, err := x.kept.nearest(ctx, x, q)
 		if ok || err != nil {
@@ -113,9 +49,9 @@ var ErrOtherLength = errors.New("another model has this name now: its vectors ha
 func (x Index) otherLength() error { return fmt.Errorf("%s: %w", x.Model, ErrOtherLength) }
 
 // fits reports whether vectors of a length fit those that the model has made.
-func (x Index) fits(ctx context.Context, tx *sql.Tx, in place, length int) error {
+func (x Index) fits(ctx context.Context, tx *sql.Tx, length int) error {
 	var was int
-	err := tx.QueryRowContext(ctx, `SELECT `+in.length+` FROM `+in.table+` WHERE model = $1 LIMIT 1`, x.Model).Scan(&was)
+	err := tx.QueryRowContext(ctx, `SELECT length(vector) / 4 FROM search_vectors WHERE model = $1 LIMIT 1`, x.Model).Scan(&was)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -127,12 +63,8 @@ func (x Index) fits(ctx context.Context, tx *sql.Tx, in place, length int) error
 
 // Forget removes the vectors of the model, so that all of them are made again.
 func (x Index) Forget(ctx context.Context) error {
-	tables, err := vectorTables(ctx, x.DB)
-	if err != nil {
-		return err
-	}
-	err = x.DB.Tx(ctx, func(tx *sql.Tx) error {
-		for _, table := range append(tables, "search_done") {
+	err := x.DB.Tx(ctx, func(tx *sql.Tx) error {
+		for _, table := range []string{"search_vectors", "search_done"} {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE model = $1`, x.Model); err != nil {
 				return err
 			}
@@ -173,24 +105,13 @@ func (r ranking) ids() []string {
 	return ids
 }
 
+// pack writes a vector as it is stored: 32-bit floats, little endian.
 func pack(v []float32) []byte {
 	b := make([]byte, 0, 4*len(v))
 	for _, x := range v {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
 	}
 	return b
-}
-
-// text is a vector as pgvector reads it.
-func text(v []float32) string {
-	b := []byte{'['}
-	for i, x := range v {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendFloat(b, float64(x), 'g', -1, 32)
-	}
-	return string(append(b, ']'))
 }
 
 // dot is the product of two vectors of one length. Eight sums that do not wait for each

@@ -1,3 +1,2 @@
-// Package search has the end-to-end tests of the search index: on a PostgreSQL with
-// pgvector, and by questions on real documentation. Build tag e2e. No promise: see docs/library.md.
+// Package search has the end-to-end tests of the search index, by questions on real documentation. Build tag e2e. No promise: see docs/library.md.
 package search

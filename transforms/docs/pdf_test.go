@@ -84,7 +84,7 @@ func TestPDF(t *testing.T) {
 	var files strings.Builder
 	require.NoError(t, fsWalk(dir, &files))
 	for n := range 20 {
-		require.Contains(t, files.String(), fmt.Sprintf("Sentence %d of section 1 says what a reader of manuals wants to know about the part that it names.", n))
+		require.Contains(t, files.String(), fmt.Sprintf("Sentence %d of section %d says what a reader of manuals wants to know about the part that it names.", n, 1))
 	}
 }
 

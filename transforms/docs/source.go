@@ -284,10 +284,9 @@ func (s *provider) elsewhere(ctx context.Context, ch *chain, pg content.Page, he
 // read extracts the content of a body.
 func (s *provider) read(ctx context.Context, ch *chain, r *reading) (err error) {
 	t := &pageContent{}
-	switch {
-	case r.form == content.PDF:
+	if r.form == content.PDF {
 		r.page, err = pdf.Read(ctx, r.body)
-	default:
+	} else {
 		r.page, err = content.Read(r.form, r.body, r.contentType, content.Options{Base: ch.at, Content: s.policy.CustomSelectors.Content,
 			Remove: s.policy.CustomSelectors.Remove, Keep: s.policy.KeepQueryParams})
 	}

@@ -29,7 +29,6 @@ import (
 func Seed(s beam.Scope, cfg seed.Config) {
 	files, listed := seed.List(s, cfg)
 	read, records, extracted := seed.Extract(s, cfg, files)
-	records = seed.Resolve(s, cfg, records)
 	visited, network, collected := seed.Visit(s, cfg, records)
 	completed := seed.Complete(s, cfg, read, visited, network)
 	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)

@@ -158,8 +158,7 @@ type Client struct {
 	slots slots
 	pace  *pace
 
-	lookups *pace // of Resolve
-	recent  recent
+	recent recent
 
 	requests, bytes, retries, absent atomic.Int64
 	byStatus                         [1000]atomic.Int64
@@ -199,8 +198,6 @@ func New(cfg Config) (*Client, error) {
 		cfg:   cfg,
 		guard: cfg.guard(),
 		pace:  newPace(cfg.Rate),
-
-		lookups: newPace(lookupRate),
 
 		resolver: &net.Resolver{},
 	}

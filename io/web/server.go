@@ -20,8 +20,6 @@ const (
 	// addressAge is how long visits use what one of them looked up. The address guard checks
 	// each connection all the same.
 	addressAge = time.Minute
-	// lookupRate is how many names Resolve looks up a second.
-	lookupRate = 1000
 	// maxAddresses bounds the addresses of a host that one request tries.
 	maxAddresses = 4
 )
@@ -136,51 +134,6 @@ func (c *Client) lookUp(ctx context.Context, name string) ([]netip.Addr, error) 
 	// server, and IPv6 that leads nowhere costs no wait.
 	slices.SortStableFunc(list, func(a, b netip.Addr) int { return cmp.Compare(a.BitLen(), b.BitLen()) })
 	return list, nil
-}
-
-// Addresses are what a look-up found out about a host's name.
-type Addresses struct {
-	List     []netip.Addr // where connections may lead, the one to try first at the beginning
-	NotFound bool         // there is no such name, or it has no address
-}
-
-// Resolve looks a host's name up, with at most lookupRate others a second. server is the
-// address by which its server is known. ok is false if that says nothing about the host: a
-// proxy would look it up, all connections lead to one place, or the name could not be
-// looked up now.
-func (c *Client) Resolve(ctx context.Context, host string) (found Addresses, server netip.Addr, ok bool) {
-	u := &url.URL{Scheme: "https", Host: host}
-	if c.cfg.ConnectTo != "" && c.cfg.Resolver == "" || c.guard.url(u) != nil {
-		return Addresses{}, netip.Addr{}, false
-	}
-	if c.proxy != nil {
-		if via, err := c.proxy(u); via != nil || err != nil {
-			return Addresses{}, netip.Addr{}, false
-		}
-	}
-	if err := c.lookups.wait(ctx); err != nil {
-		return Addresses{}, netip.Addr{}, false
-	}
-	list, err := c.lookUp(ctx, u.Hostname())
-	var dns *net.DNSError
-	switch {
-	case err == nil:
-		list = list[:min(len(list), maxAddresses)]
-		return Addresses{List: list}, c.server(list[0]), true
-	case errors.As(err, &dns) && dns.IsNotFound:
-		return Addresses{NotFound: true}, netip.Addr{}, true
-	}
-	return Addresses{}, netip.Addr{}, false
-}
-
-// Know makes the visit use what an earlier look-up found, until a time. The address guard
-// checks each connection all the same.
-func (v *Conns) Know(host string, a Addresses, until time.Time) {
-	found := addresses{list: a.List, until: until}
-	if a.NotFound {
-		found.err = &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
-	}
-	v.know(host, found)
 }
 
 // lookupName is the name whose addresses a connection for u leads to.

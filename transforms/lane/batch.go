@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
-	"slices"
 	"sync"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -31,7 +30,6 @@ type URLRecord struct {
 	Label  string // the part before the host in the domain id, such as "gov:sg"
 	Index  int    // position of the record in its file, from 0
 	Source string // what else the record says, empty for nothing
-	Found  string // what an earlier stage found out about it, empty for nothing
 }
 
 // Batch has URL records of one file that belong to one lane. Records cross the
@@ -108,7 +106,7 @@ func decodeBatch(in []byte) (Batch, error) {
 // encodeRecords writes the records field by field, since what is alike compresses well:
 // the labels that there are, then of each record its label, then its distance in the
 // file from the one before, then the length of its host; then the hosts, and last what the
-// records say and what was found, if there is any of it.
+// records say.
 func encodeRecords(records []URLRecord) (out []byte) {
 	var labels []string
 	number := map[string]uint64{}
@@ -120,14 +118,6 @@ func encodeRecords(records []URLRecord) (out []byte) {
 	}
 	out = binary.AppendUvarint(out, uint64(len(records)))
 	out = binary.AppendUvarint(out, uint64(len(labels)))
-	var parts byte
-	if slices.ContainsFunc(records, func(m URLRecord) bool { return m.Found != "" }) {
-		parts |= withFound
-	}
-	if slices.ContainsFunc(records, func(m URLRecord) bool { return m.Source != "" }) {
-		parts |= withSource
-	}
-	out = append(out, parts)
 	for _, label := range labels {
 		out = appendString(out, label)
 	}
@@ -146,26 +136,15 @@ func encodeRecords(records []URLRecord) (out []byte) {
 		out = append(out, m.Host...)
 	}
 	for _, m := range records {
-		if parts&withSource > 0 {
-			out = appendString(out, m.Source)
-		}
-		if parts&withFound > 0 {
-			out = appendString(out, m.Found)
-		}
+		out = appendString(out, m.Source)
 	}
 	return out
 }
 
-// The parts that the records of a batch may have.
-const (
-	withFound  = 1
-	withSource = 2
-)
-
 func readRecords(text string) ([]URLRecord, error) {
 	r := reader{rest: text}
-	n, of, parts := r.uint(), r.uint(), r.uint()
-	if n > uint64(len(r.rest))/3 || of > uint64(len(r.rest)) {
+	n, of := r.uint(), r.uint()
+	if n > uint64(len(r.rest))/4 || of > uint64(len(r.rest)) {
 		return nil, errBatch
 	}
 	labels := make([]string, of)
@@ -193,12 +172,7 @@ func readRecords(text string) ([]URLRecord, error) {
 		records[i].Host = r.take(lengths.uint())
 	}
 	for i := range records {
-		if parts&withSource > 0 {
-			records[i].Source = r.string()
-		}
-		if parts&withFound > 0 {
-			records[i].Found = r.string()
-		}
+		records[i].Source = r.string()
 	}
 	if r.short {
 		return nil, errBatch

@@ -37,9 +37,7 @@ func TestBatchRoundTrip(t *testing.T) {
 		{"f", []URLRecord{{}}},
 		{"f", []URLRecord{{Host: "xn--9n2bp8q.com", Label: "other:kr", Index: math.MaxInt}}},
 		{"f\x00\xff", []URLRecord{{Host: "a", Label: ""}, {Host: "", Label: "b", Index: 1}}},
-		{"found", []URLRecord{{Host: "a.com"}, {Host: "b.com", Found: "at 1\x00"}, {Found: "at 2"}}},
 		{"source", []URLRecord{{Host: "a.com", Source: "="}, {Host: "b.com"}}},
-		{"both", []URLRecord{{Host: "a.com", Source: "="}, {Host: "b.com", Found: "at 1"}}},
 		{"backwards", []URLRecord{{Host: "b.com", Index: math.MaxInt}, {Host: "a.com"}, {Host: "c.com", Index: 5}}},
 		{"datasets/country=sg/category=news/date=2026-01-28/raw_0001.json", many},
 	} {
@@ -52,7 +50,7 @@ func TestBatchRoundTrip(t *testing.T) {
 
 // Every field of a Batch crosses the shuffle.
 func TestBatchFieldsSurvive(t *testing.T) {
-	b := NewBatch("f", []URLRecord{{"h", "l", 7, "s", "f"}})
+	b := NewBatch("f", []URLRecord{{"h", "l", 7, "s"}})
 	v := reflect.ValueOf(&b).Elem()
 	for i := range v.NumField() {
 		if f := v.Field(i); f.Kind() == reflect.Bool {
@@ -84,7 +82,7 @@ func TestBatchIsSmall(t *testing.T) {
 }
 
 func TestDecodeBatchCutShort(t *testing.T) {
-	b := NewBatch("file", []URLRecord{{"a.com", "com:sg", 3, "=", ""}, {"b.com", "com:sg", 300, "", "found"}})
+	b := NewBatch("file", []URLRecord{{"a.com", "com:sg", 3, "="}, {"b.com", "com:sg", 300, "found"}})
 	whole, head := encodeBatch(b), encodeBatch(Batch{File: "file"})
 	for n := range whole {
 		got, err := decodeBatch(whole[:n])
@@ -98,7 +96,7 @@ func TestDecodeBatchCutShort(t *testing.T) {
 			t.Errorf("%d of %d bytes decode as %+v", n, len(whole), got)
 		}
 	}
-	text := encodeRecords([]URLRecord{{"a.com", "com:sg", 3, "=", ""}, {"b.com", "com:sg", 300, "", "found"}})
+	text := encodeRecords([]URLRecord{{"a.com", "com:sg", 3, "="}, {"b.com", "com:sg", 300, "found"}})
 	for n := range text {
 		if got, err := readRecords(string(text[:n])); err == nil {
 			t.Errorf("%d of %d bytes decode as %+v", n, len(text), got)
@@ -109,7 +107,7 @@ func TestDecodeBatchCutShort(t *testing.T) {
 func FuzzDecodeBatch(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
-	f.Add(encodeBatch(NewBatch("file", []URLRecord{{"a.com", "com:sg", 3, "=", ""}, {"b.com", "gov:sg", 300, "", "found"}})))
+	f.Add(encodeBatch(NewBatch("file", []URLRecord{{"a.com", "com:sg", 3, "="}, {"b.com", "gov:sg", 300, ""}})))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		b, err := decodeBatch(in)
 		if err != nil {
@@ -126,7 +124,7 @@ func FuzzDecodeBatch(f *testing.F) {
 func FuzzReadRecords(f *testing.F) {
 	f.Add("")
 	f.Add("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
-	f.Add(string(encodeRecords([]URLRecord{{"a.com", "com:sg", 3, "=", ""}, {"b.com", "gov:sg", 300, "", ""}})))
+	f.Add(string(encodeRecords([]URLRecord{{"a.com", "com:sg", 3, "="}, {"b.com", "gov:sg", 300, ""}})))
 	f.Fuzz(func(t *testing.T, in string) {
 		records, err := readRecords(in)
 		if err != nil {

@@ -78,18 +78,11 @@ func (w *Worker) leaseTTL() time.Duration {
 // If all lanes are in the launcher's process, the run's own lease is enough, and
 // acquireLane acquires none.
 func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Context, release func(), again bool, err error) {
-	return w.Shard(ctx, "", n, of)
-}
-
-// Shard is acquireLane for a stage that has its work in as many parts as there are lanes.
-// kind tells its leases from those of the lanes.
-func (w *Worker) Shard(ctx context.Context, kind string, n, of int) (within context.Context, release func(), again bool, err error) {
-	part := fmt.Sprintf("%s%d", kind, n)
 	if !w.cfg.Leases {
-		_, again = w.worked.LoadOrStore(part, nil)
+		_, again = w.worked.LoadOrStore(n, nil)
 		return ctx, func() {}, again, nil
 	}
-	name := fmt.Sprintf("%s/%d/%s", ledger.LanesOf(w.cfg.Job), of, part)
+	name := fmt.Sprintf("%s/%d/%d", ledger.LanesOf(w.cfg.Job), of, n)
 	within, release, previous, err := w.acquire(ctx, lease.InStore(w.Store), w.leaseTTL(), false, func(error) {
 		w.mu.Lock()
 		w.untaken.Count(ledger.LanesLost, 1)

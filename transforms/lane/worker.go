@@ -65,7 +65,7 @@ type Worker struct {
 	users    int          // number of DoFns that use it, guarded by the lock of workers
 
 	shared      sync.Map     // see Shared
-	worked      sync.Map     // the parts of work that began here, if lanes have no leases
+	worked      sync.Map     // the lanes that began here, if lanes have no leases
 	turn        sync.Mutex   // see Bundle.InTurn
 	visits      atomic.Int64 // of all bundles, begun and not merged
 	shares      shares

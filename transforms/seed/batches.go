@@ -37,9 +37,8 @@ func (b *batches) to(file string, lanes int, emit func(int, lane.Batch)) *batche
 }
 
 // add adds a record to the lane of its host.
-func (b *batches) add(r lane.URLRecord) { b.addTo(lane.Of(r.Host, len(b.lanes)), r) }
-
-func (b *batches) addTo(n int, r lane.URLRecord) {
+func (b *batches) add(r lane.URLRecord) {
+	n := lane.Of(r.Host, len(b.lanes))
 	b.size += sizeOf(r)
 	to := &b.lanes[n]
 	to.records = append(to.records, r) // without a capacity: most files have records in few of many lanes
@@ -52,7 +51,7 @@ func (b *batches) addTo(n int, r lane.URLRecord) {
 }
 
 func sizeOf(r lane.URLRecord) int {
-	return len(r.Host) + len(r.Label) + len(r.Source) + len(r.Found) + recordSize
+	return len(r.Host) + len(r.Label) + len(r.Source) + recordSize
 }
 
 func (b *batches) flush() {

@@ -67,7 +67,6 @@ type collector struct {
 	w        *lane.Worker
 	name     string
 	own      []string // other hosts that its records name
-	found    found    // where its name leads
 	client   *polite.Client
 	origin   *url.URL            // of the requests to the domain
 	sitemaps map[string]exchange // candidates that were requested, by address, without their bodies
@@ -83,9 +82,6 @@ type collector struct {
 func (c *collector) collect(ctx context.Context, name string, requests []request) (findings, error) {
 	c.name, c.own = name, ownHosts(requests)
 	c.client = c.newClient()
-	if !c.found.at.IsZero() {
-		c.client.Know(name, c.found.Addresses, c.found.at.Add(maxFoundAge))
-	}
 	defer c.client.Close()
 	log := c.w.Log.With("registrable_domain", name)
 	for _, q := range requests {

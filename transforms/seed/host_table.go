@@ -19,8 +19,6 @@ type hostTable struct {
 	label  map[string]int16
 	hosts  []host
 	byName map[string]int32
-	found  map[string]found // by host, if names were resolved
-	again  bool             // this run resolved names of it more than once
 }
 
 type tableFile struct {
@@ -95,11 +93,6 @@ func (t *hostTable) add(b lane.Batch) error {
 		}
 		h := &t.hosts[at]
 		r := hostRecord{file: file, label: label, index: m.Index, source: strings.Clone(m.Source)}
-		if m.Found != "" {
-			if r.mark, err = t.keepFound(h.name, m.Found); err != nil {
-				return err
-			}
-		}
 		// A file that was read again after an error of the store has its records twice.
 		if i := slices.IndexFunc(h.records, func(o hostRecord) bool { return o.file == file && o.label == label }); i >= 0 {
 			if o := &h.records[i]; r.index < o.index {

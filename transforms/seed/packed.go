@@ -25,10 +25,6 @@ const (
 // PackedRoot is where the lanes' folders of packed results are.
 const PackedRoot = "packed/seed/"
 
-// byServerRoot begins the names of the folders of lanes that have their hosts by server.
-// Any of them can have results of a host, whatever its name.
-const byServerRoot = PackedRoot + "server-"
-
 // late is the folder of the domains about which Complete decides.
 const late = PackedRoot + "late/"
 

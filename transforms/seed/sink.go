@@ -112,27 +112,17 @@ func (l *laneRun) open(ctx context.Context) error {
 	w, cfg, fn := l.fn.Worker, l.fn.Config, l.fn
 	l.sink = sink{cfg: cfg, w: w}
 	if !cfg.Layout.Packs() {
-		if l.lane.Again {
-			l.table.doubtAbsent()
-		}
-		if !cfg.byServer() {
-			l.listMarks(ctx)
-		}
+		l.listMarks(ctx)
 		return nil
 	}
 	var err error
-	if cfg.byServer() { // Resolve has read the other folders
-		l.sink.log, err = segment.Open(ctx, w.Store, segment.Lane(byServerRoot, l.n, cfg.Lanes), cfg.Lane.RunID, l.noteCommit())
-	} else {
-		if fn.earlier == nil {
-			if fn.earlier, err = segment.List(ctx, w.Store, PackedRoot); err != nil {
-				return err
-			}
+	if fn.earlier == nil {
+		if fn.earlier, err = segment.List(ctx, w.Store, PackedRoot); err != nil {
+			return err
 		}
-		l.absent()
-		l.sink.log, err = fn.earlier.Open(ctx, l.n, cfg.Lanes, cfg.Lane.RunID, l.noteCommit())
 	}
-	if err != nil {
+	l.absent()
+	if l.sink.log, err = fn.earlier.Open(ctx, l.n, cfg.Lanes, cfg.Lane.RunID, l.noteCommit()); err != nil {
 		return fmt.Errorf("opening the lane's packed results: %w", err)
 	}
 	l.lane.Tick = l.flushFull

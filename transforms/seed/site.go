@@ -156,12 +156,8 @@ func (l *laneRun) packedIn(ctx context.Context, p hive.Partition) (map[string]*e
 		if err != nil {
 			return nil, err
 		}
-		all := x.WithoutNames().Shared(ctx, l.n, cfg.Lanes)
-		if cfg.byServer() {
-			all = x.WithoutNames().Commits(ctx)
-		}
 		commits := map[hive.Partition][]segment.Commit{}
-		for c, err := range all {
+		for c, err := range x.WithoutNames().Shared(ctx, l.n, cfg.Lanes) {
 			if err != nil {
 				return nil, err
 			}

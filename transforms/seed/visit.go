@@ -87,11 +87,10 @@ func (fn *visitFn) runLane(ctx context.Context, n int, batches func(*lane.Batch)
 		}
 	}
 	table.dropBroken()
-	table.byRounds(fn.Config.Lane.Polite.Servers)
 	table.deadLast()
 	// If the run is stopped before the lane begins, its files stay open.
 	return fn.bundle.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), func(t ledger.Tally) { fn.out.tally(t) }, func(within context.Context, at *lane.Lane) error {
-		l := laneRun{ctx: ctx, within: within, fn: fn, n: n, lane: at, past: newPast(fn.Config, fn.Worker, table, at.Again || table.again), files: make([]FileOutcome, len(table.files))}
+		l := laneRun{ctx: ctx, within: within, fn: fn, n: n, lane: at, past: newPast(fn.Config, fn.Worker, table, at.Again), files: make([]FileOutcome, len(table.files))}
 		var err error
 		if l.sites, err = sitesOf(within, fn.Config, fn.Worker); err != nil {
 			return err
@@ -197,7 +196,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	}
 	defer end()
 	begin := time.Now()
-	c := collector{cfg: cfg, w: w, found: l.table.found[h.name]}
+	c := collector{cfg: cfg, w: w}
 	got, err := c.collect(within, h.name, r.requests)
 	if err != nil { // nothing is stored or marked
 		r.cut = true

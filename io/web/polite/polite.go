@@ -129,10 +129,6 @@ type Client struct {
 	denied   map[string]error // by origin: why its robots.txt could not be fetched, if the policy then denies everything
 }
 
-// Know makes the client use the addresses of a host that an earlier look-up found, until a
-// time.
-func (c *Client) Know(host string, a web.Addresses, until time.Time) { c.conns.Know(host, a, until) }
-
 // Close closes the client's connections.
 func (c *Client) Close() { c.conns.Close() }
 

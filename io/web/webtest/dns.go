@@ -36,18 +36,10 @@ func (w *Web) Place(host string, at netip.Addr) error {
 	return nil
 }
 
-// Lookups is how often the A record of a host was asked for: once for each look-up of its addresses.
-func (w *Web) Lookups(host string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.lookups[hostName(host)]
-}
-
-// lookup counts a look-up and returns the host's address.
+// lookup returns the host's address.
 func (w *Web) lookup(host string) [4]byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lookups[host]++
 	if at, ok := w.places[host]; ok {
 		return at.As4()
 	}

@@ -76,7 +76,6 @@ type Web struct {
 	dns         *net.UDPConn
 	places      map[string]netip.Addr       // by host
 	more        map[netip.Addr]net.Listener // besides ln
-	lookups     map[string]int              // by host
 	log         []LoggedRequest
 	inFlight    int
 	maxInFlight int
@@ -95,7 +94,7 @@ type weight struct {
 
 // New makes a simulated internet that does not listen yet: KindOf works, Start opens it.
 func New(o Options) *Web {
-	w := &Web{options: o, conns: map[*conn]struct{}{}, places: map[string]netip.Addr{}, more: map[netip.Addr]net.Listener{}, lookups: map[string]int{}, ready: make(chan net.Conn)}
+	w := &Web{options: o, conns: map[*conn]struct{}{}, places: map[string]netip.Addr{}, more: map[netip.Addr]net.Listener{}, ready: make(chan net.Conn)}
 	for _, r := range defaultMix {
 		n := r.weight
 		if o.Mix != nil {

@@ -1,7 +1,6 @@
 package seed_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,12 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/passert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -22,7 +19,6 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 const serverDelay = 20 * time.Millisecond
@@ -64,7 +60,7 @@ func (j *job) turns(server string, of func(host string) bool) {
 }
 
 // What the servers see of several lanes: one request at a time and the pause between two,
-// targets of redirects too. Each name is looked up once, also one that does not exist.
+// targets of redirects too.
 func TestByServer(t *testing.T) {
 	j := newServers(t, 5)
 	urls := slices.Concat(j.place("127.0.0.2", "two", 6), j.place("127.0.0.3", "three", 3))
@@ -87,43 +83,8 @@ func TestByServer(t *testing.T) {
 		m := j.metadata(raw, host)
 		require.Equal(t, "dns", m.Robots.Error)
 		require.Equal(t, "dns", m.Sitemap.Error)
-		require.Equal(t, 1, j.web.Lookups(host), host)
 	}
-	require.Equal(t, 1, j.web.Lookups("three-0.com"))
 	require.Equal(t, "connect", j.metadata(raw, "kind-refused-1.com").Robots.Error)
-
-	for _, host := range dead { // a finished domain is not looked up
-		j.put(day+"raw_0002.json", rawFile("https://"+host))
-	}
-	total = j.run()
-	require.EqualValues(t, 1, total.Counts["domains_already_done"])
-	require.Equal(t, 1, j.web.Lookups(dead[1]))
-}
-
-// The names of one server are in one lane, those of a network with a rate in the lanes of
-// their names, and those of a broken file in none.
-func TestResolveStage(t *testing.T) {
-	j := newServers(t, 7)
-	j.place("127.0.0.2", "two", 5)
-	j.place("127.9.0.1", "cdn", 2)
-	j.cfg.Lane.Polite.Servers.CDNs = []polite.CDN{{Name: "here", Prefixes: []netip.Prefix{netip.MustParsePrefix("127.9.0.0/16")}}}
-	one, broken := day+"raw_0001.json", day+"raw_0002.json"
-	var in, want []any
-	at := lane.Of("server 127.0.0.2", 7)
-	for i := range 5 {
-		in = append(in, fmt.Sprintf("%s two-%d.com", one, i), fmt.Sprintf("%s two-%d.com", broken, i))
-		want = append(want, fmt.Sprintf("%d %s com:sg:two-%d.com 0", at, one, i))
-	}
-	for _, host := range []string{"cdn-0.com", "cdn-1.com", "kind-no-such-host-1.com"} {
-		in = append(in, one+" "+host)
-		want = append(want, fmt.Sprintf("%d %s com:sg:%s 0", lane.Of(host, 7), one, host))
-	}
-	in = append(in, broken)
-	j.stage(func(s beam.Scope, cfg seed.Config) {
-		batches := beam.ParDo(s, batchOfText, beam.Create(s, in...))
-		passert.Equals(s, beam.ParDo(s, batchText, seed.Resolve(s, cfg, batches)), want...)
-	})
-	require.Empty(t, j.web.Requests())
 }
 
 // Two worker processes on one server, one of them by redirects: one request at a time and
@@ -159,63 +120,5 @@ func TestByServerInTwoProcesses(t *testing.T) {
 	j.turns("127.0.0.3", func(host string) bool { return strings.HasPrefix(host, "to-") })
 	for o, err := range j.store.List(t.Context(), "lease/servers/") {
 		t.Errorf("%s stays, %v", o.Key, err)
-	}
-}
-
-// A run that was killed is resumed with the same result, although its hosts are on other
-// servers by then, in other lanes. What was finished is not fetched again.
-func TestServersMoveBetweenRuns(t *testing.T) {
-	for _, layout := range []seed.Layout{seed.Objects, seed.Packed} {
-		for _, then := range []string{"by server", "other lanes", "by name"} {
-			t.Run(string(layout)+", "+then, func(t *testing.T) {
-				j := newServers(t, 3)
-				j.cfg.Layout, j.cfg.SegmentAge, j.cfg.Lane.Grace = layout, time.Millisecond, time.Hour
-				j.cfg.Lane.Web.Concurrency = 2
-				var kill atomic.Int64
-				fetched := map[string]int{}
-				var mu sync.Mutex
-				hosts := slices.Concat(j.place("127.0.0.2", "two", 8), j.place("127.0.0.3", "three", 4))
-				for _, u := range hosts {
-					host := strings.Trim(strings.TrimPrefix(u, "https:"), "/")
-					j.web.Handle(host, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-						if r.URL.Path == "/robots.txt" {
-							mu.Lock()
-							fetched[host]++
-							mu.Unlock()
-							if w, ok := lane.Find(j.runID); ok && kill.Add(1) == 5 {
-								w.Stop(nil)
-							}
-						}
-						http.NotFound(rw, r)
-					}))
-				}
-				raw := day + "raw_0001.json"
-				j.put(raw, rawFile(hosts...))
-				first := j.run()
-				require.False(t, j.exists(raw+hive.Success))
-				require.Positive(t, first.Counts["domains_collected"])
-				require.Less(t, first.Counts["domains_collected"], int64(12))
-				j.place("127.0.0.3", "two", 5)
-				j.place("127.0.0.4", "three", 4)
-				switch then {
-				case "other lanes":
-					j.cfg.Lanes = 4
-				case "by name":
-					j.cfg.Lane.Polite.Servers.Delay = 0
-				}
-				second := j.run()
-				require.True(t, j.exists(raw+hive.Success))
-				require.EqualValues(t, 12, first.Counts["domains_collected"]+second.Counts["domains_collected"])
-				require.Equal(t, first.Counts["domains_collected"], second.Counts["domains_already_done"])
-				require.Len(t, fetched, 12)
-				for host, n := range fetched {
-					require.Equal(t, 1, n, host)
-				}
-				j.cfg.Lane.Polite.Servers.Delay = serverDelay // and once more, after a run by name
-				j.put(day+"raw_0002.json", rawFile(hosts...))
-				require.EqualValues(t, 12, j.run().Counts["domains_already_done"])
-				require.False(t, bytes.Contains(fmt.Append(nil, fetched), []byte(":2")))
-			})
-		}
 	}
 }

@@ -128,8 +128,8 @@ func (o *seedOptions) options(s *option.Set) {
 	s.Yes(&o.Collect.Feeds, "feeds", false, "look for RSS and Atom feeds").Is(option.Extent)
 	s.Yes(&o.Collect.Homepage, "homepage", false, "store the homepage's HTML as evidence").Is(option.Extent)
 	s.Yes(&o.Collect.ParallelFetch, "parallel-fetch", false, "fetch robots.txt and the default sitemap in parallel").Is(option.Tuning)
-	s.Text((*string)(&o.Layout), "layout", string(seed.Objects), "how results are kept: objects (some for each domain), packed (thousands of domains in one WARC and one Parquet file; see docs/packed.md) or both").
-		OneOf(string(seed.Objects), string(seed.Packed), string(seed.Both)).In(option.Output)
+	s.Text((*string)(&o.Layout), "layout", string(seed.Objects), "how results are kept: objects (some for each domain) or packed (thousands of domains in one WARC and one Parquet file; see docs/packed.md)").
+		OneOf(string(seed.Objects), string(seed.Packed)).In(option.Output)
 	s.Pause(&o.SegmentAge, "segment-age", seed.SegmentAge, "packed results are committed at least this often; a killed run repeats at most what came since").
 		Above(0).Says("use more than 0, such as 30s")
 	s.Pause(&o.Collect.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off").

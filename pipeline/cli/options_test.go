@@ -289,10 +289,10 @@ func TestRefusals(t *testing.T) {
 	f("--job=migrate --feeds", "--feeds", "help migrate")
 	f("--job=migrate --until=list", "--until", "help migrate")
 	// layouts
-	f("--layout=zip", "--layout=zip", "objects, packed or both")
-	f("--layout=", "layout", "objects, packed or both")
+	f("--layout=zip", "--layout=zip", "objects or packed")
+	f("--layout=", "layout", "objects or packed")
 	f("--layout=packed --segment-age=0s", "--segment-age=0s", "such as 30s")
-	f("--layout=both --store=b --watch=1m --streaming", "--layout=both", "--streaming")
+	f("--layout=packed --store=b --watch=1m --streaming", "--layout=packed", "--streaming")
 	f("store compact all", "compact", "help store compact")
 	f("rm domain --store=b", "rm domain", "rm domain NAME…")
 	f("rm domain --store=b moh.gov.sg www.moh.gov.sg", "www.moh.gov.sg", "write moh.gov.sg")

@@ -33,9 +33,10 @@ func contents(t *testing.T, dir string) map[string]string {
 // A purge says what it removes; a dry run says the same and changes no file.
 func TestPurgeOfResults(t *testing.T) {
 	dir := smallBucket(t, false)
-	a := start(t, dir, "--runner=direct --web=demo --store=b --host-delay=0s --layout=both --progress=off")
+	a := start(t, dir, "--runner=direct --web=demo --store=b --host-delay=0s --layout=packed --progress=off")
 	require.Equal(t, ExitOK, a.code, a.stderr)
 	b := filepath.Join(dir, "b")
+	require.Equal(t, ExitOK, here(t, "store materialize --store="+b).code)
 	files := contents(t, b)
 	results := slices.DeleteFunc(slices.Collect(maps.Keys(files)), func(name string) bool { return !strings.Contains(name, "/processing/") })
 	require.NotEmpty(t, results)

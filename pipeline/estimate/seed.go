@@ -26,15 +26,15 @@ type Work struct {
 
 // setup is how a run works.
 type setup struct {
-	Packed, Objects bool // its layout
-	Homepage        bool
-	Visits          float64       // hosts that are visited at the same time
-	Concurrency     float64       // requests in flight
-	Rate            float64       // requests a second; 0 for no limit
-	HostDelay       time.Duration // between two requests to one host
-	Lanes, Slots    float64
-	LeaseTTL        time.Duration
-	SegmentAge      time.Duration
+	Packed       bool // its layout
+	Homepage     bool
+	Visits       float64       // hosts that are visited at the same time
+	Concurrency  float64       // requests in flight
+	Rate         float64       // requests a second; 0 for no limit
+	HostDelay    time.Duration // between two requests to one host
+	Lanes, Slots float64
+	LeaseTTL     time.Duration
+	SegmentAge   time.Duration
 }
 
 // Rates are what one visit is expected to take.
@@ -113,7 +113,7 @@ func model(w Work, s setup, of pick, r Rates) (f figures) {
 		}
 	}
 	body := results * (documentBytes + ratio(of(r.Bytes), 1))
-	if s.Objects {
+	if !s.Packed {
 		f[writes] += results * (2 + evidence)
 		f[written] += body
 		if w.Stored == 0 {
@@ -121,8 +121,7 @@ func model(w Work, s setup, of pick, r Rates) (f figures) {
 		}
 		// Evidence of an earlier visit is removed if the site has it no more.
 		f[deletes] += math.Min(results, float64(w.Asked)) * math.Max(0, 2-evidence)
-	}
-	if s.Packed {
+	} else {
 		segments := math.Max(results/10_000, body/(128<<20))
 		if hosts > 0 {
 			segments = math.Max(segments, math.Ceil(took*s.Slots/s.SegmentAge.Seconds())) + lanes
@@ -164,7 +163,7 @@ func setupOf(option Option, lanes, slots float64) setup {
 	pause := func(name string) time.Duration { d, _ := time.ParseDuration(option(name)); return d } // checked with the options of the run
 	number := func(name string) (v float64) { _, _ = fmt.Sscan(option(name), &v); return v }
 	layout := seed.Layout(option("layout"))
-	s := setup{Packed: layout.Packs(), Objects: layout != seed.Packed, Homepage: option("homepage") == "true",
+	s := setup{Packed: layout.Packs(), Homepage: option("homepage") == "true",
 		Concurrency: math.Max(1, number("concurrency")), Rate: number("rate"), HostDelay: pause("host-delay"),
 		Lanes: lanes, Slots: slots, LeaseTTL: max(time.Second, pause("lease-ttl")), SegmentAge: max(time.Second, pause("segment-age"))}
 	s.Visits = float64(seed.Visits(int(s.Concurrency), s.HostDelay, s.Rate))

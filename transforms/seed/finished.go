@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"strings"
 
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
@@ -43,33 +42,21 @@ type Found struct {
 // RemoveFinished removes the domains that a run with this configuration would not visit
 // again. It only reads.
 func (w Wanted) RemoveFinished(ctx context.Context, s store.Store, cfg Config) (found Found, err error) {
-	packed := Wanted{}
 	if cfg.Layout.Packs() {
-		commits, err := packedCommits(ctx, s)
-		if err != nil {
-			return found, err
+		if cfg.ForceID != "" {
+			return found, nil
 		}
+		commits, err := packedCommits(ctx, s)
 		for _, c := range commits {
-			if cfg.ForceID != "" {
-				break
-			}
 			for _, d := range c.Done {
-				p := hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date}
 				for _, name := range d.Names {
-					if _, ok := w[p][name]; ok {
-						packed.Add(p, name)
-					}
+					delete(w[partitionOf(d)], name)
 				}
 			}
 		}
+		return found, err
 	}
 	for p, names := range w {
-		if !cfg.Layout.objects() {
-			for name := range packed[p] {
-				delete(names, name)
-			}
-			continue
-		}
 		asked := int64(len(names))
 		for o, err := range s.List(ctx, path.Dir(p.DomainDir("any"))+"/") {
 			if err != nil {
@@ -80,11 +67,7 @@ func (w Wanted) RemoveFinished(ctx context.Context, s store.Store, cfg Config) (
 			if cfg.ForceID != "" {
 				break
 			}
-			name := path.Base(path.Dir(o.Key))
-			if !strings.HasSuffix(o.Key, hive.Success) || o.Key != metadataKey(p, name)+hive.Success {
-				continue
-			}
-			if _, ok := packed[p][name]; ok || !cfg.Layout.Packs() {
+			if name := path.Base(path.Dir(o.Key)); o.Key == metadataKey(p, name)+hive.Success {
 				delete(names, name)
 			}
 		}

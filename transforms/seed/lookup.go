@@ -1,14 +1,12 @@
 package seed
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -127,7 +125,7 @@ func packedOf(ctx context.Context, s store.Store, name string, f Filter) (map[hi
 			return nil, err
 		}
 		for _, d := range c.Done {
-			if p := (hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date}); f.Wants(p) {
+			if p := partitionOf(d); f.Wants(p) {
 				all[p] = append(all[p], c)
 			}
 		}
@@ -186,21 +184,13 @@ func (p place) read(ctx context.Context, s store.Store, name string) (k kept, er
 		}
 		return k, nil
 	}
-	key := metadataKey(p.in, name)
-	b, err := store.ReadAll(ctx, s, key, maxDocument)
-	if err != nil {
+	d, err := objectResult(ctx, s, p.in, name)
+	if err != nil || !none && d.at.Before(k.at) {
 		return k, err
-	}
-	d, err := newStored(p.in, bytes.TrimSpace(b))
-	if err != nil {
-		return k, fmt.Errorf("reading %s: %w", key, err)
-	}
-	if !none && d.at.Before(k.at) {
-		return k, nil
 	}
 	k = kept{stored: d, evidence: map[string]object{}}
 	for file := range evidenceTypes {
-		k.evidence[file] = object{key: path.Dir(key) + "/" + file}
+		k.evidence[file] = object{key: p.in.DomainDir(name) + "/" + file}
 	}
 	return k, nil
 }

@@ -66,9 +66,9 @@ func (l past) listMarks(ctx context.Context) {
 		}
 		var lists errgroup.Group
 		lists.SetLimit(maxMarkReads)
-		for _, r := range in.want(names, of, here) {
+		for begin, r := range in.want(names, of, here) {
 			lists.Go(func() error {
-				if err := r.list(ctx, w.Store, r.pages); err != nil && ctx.Err() == nil {
+				if err := in.list(ctx, w.Store, begin, r); err != nil && ctx.Err() == nil {
 					w.Log.Warn("marks_not_listed", "partition", p.DomainDir(""), "error", ledger.Redact(err.Error()))
 				}
 				return nil

@@ -124,7 +124,7 @@ func newestCommits(commits []segment.Commit) map[visited]string {
 	newest := map[visited]string{}
 	for i, c := range commits {
 		for _, d := range c.Done {
-			p := hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date}
+			p := partitionOf(d)
 			for _, name := range d.Names {
 				newest[visitedAs(p, name)] = c.Key
 			}

@@ -19,7 +19,6 @@ type Layout string
 const (
 	Objects Layout = "objects" // a few objects for each domain
 	Packed  Layout = "packed"  // thousands of domains in a segment
-	Both    Layout = "both"
 )
 
 // PackedRoot is where the lanes' folders of packed results are.
@@ -34,9 +33,8 @@ const (
 	rowsFile = ".parquet"
 )
 
-// Packs reports whether results are kept in segments, alone or besides objects.
-func (l Layout) Packs() bool   { return l == Packed || l == Both }
-func (l Layout) objects() bool { return l != Packed }
+// Packs reports whether results are kept in segments.
+func (l Layout) Packs() bool { return l == Packed }
 
 // A segment is committed when it has this much, or is as old as Config.SegmentAge.
 const (
@@ -142,6 +140,11 @@ func (p *pending) commit(ctx context.Context, log *segment.Log, c segment.Commit
 	return err
 }
 
+// partitionOf is the partition of results that a commit names.
+func partitionOf(d segment.Done) hive.Partition {
+	return hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date}
+}
+
 // doneOf names the results of rows, by partition.
 func doneOf(rows []table.Row) (all []segment.Done) {
 	by := map[hive.Partition]int{}
@@ -179,7 +182,7 @@ func (l past) noteCommit() func(segment.Commit) {
 			return
 		}
 		for _, d := range c.Done {
-			p := hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date}
+			p := partitionOf(d)
 			for _, name := range d.Names {
 				h, ok := byName[name]
 				if !ok {
@@ -187,19 +190,10 @@ func (l past) noteCommit() func(segment.Commit) {
 				}
 				for j, r := range l.table.hosts[h].records {
 					if l.table.files[r.file].in == p {
-						l.table.hosts[h].records[j].mark = cfg.Layout.committed()
+						l.table.hosts[h].records[j].mark = markPresent
 					}
 				}
 			}
 		}
 	}
-}
-
-// committed is what a commit says about the mark of a domain: with Both there must be
-// one, too.
-func (l Layout) committed() mark {
-	if l == Both {
-		return markUnknown
-	}
-	return markPresent
 }

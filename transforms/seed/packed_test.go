@@ -179,23 +179,6 @@ func TestPackedUnreachable(t *testing.T) {
 	require.Empty(t, j.web.Requests())
 }
 
-// With both layouts a domain is done when both have it.
-func TestBothLayouts(t *testing.T) {
-	j := packedJob(t)
-	j.cfg.Layout = seed.Both
-	j.run()
-	require.True(t, j.done(day+"raw_0001.json", "index-2.com"))
-	require.Len(t, j.commits(), 1)
-	for _, missing := range []string{"packed/", "processing/"} {
-		for _, key := range j.objects(missing) {
-			must(t, j.store.Delete(t.Context(), key))
-		}
-		must(t, j.store.Delete(t.Context(), day+"raw_0001.json.success"))
-		j.web.ResetLog()
-		require.EqualValues(t, 4, j.run().Counts["domains_collected"], missing)
-	}
-}
-
 // A thousand domains cost few calls of the store. Besides those, a run reads its control
 // object every two seconds and writes its progress every five.
 func TestPackedStoreCalls(t *testing.T) {

@@ -92,7 +92,7 @@ func packedFor(ctx context.Context, s store.Store, f Filter) (commits []segment.
 			return nil, 0, err
 		}
 		wanted := func(d segment.Done) bool {
-			return f.Wants(hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date})
+			return f.Wants(partitionOf(d))
 		}
 		if file, ok := c.File(rowsFile); ok && slices.ContainsFunc(c.Done, wanted) {
 			commits, rows = append(commits, c), rows+file.Count
@@ -185,6 +185,22 @@ const (
 	maxDocument = 16 << 20
 )
 
+// objectResult returns the result of a domain in the objects' layout.
+func objectResult(ctx context.Context, s store.Store, p hive.Partition, name string) (stored, error) {
+	return readResult(ctx, s, p, metadataKey(p, name))
+}
+
+func readResult(ctx context.Context, s store.Store, p hive.Partition, key string) (d stored, err error) {
+	b, err := store.ReadAll(ctx, s, key, maxDocument)
+	if err != nil {
+		return d, err
+	}
+	if d, err = newStored(p, bytes.TrimSpace(b)); err != nil {
+		return d, fmt.Errorf("reading %s: %w", key, err)
+	}
+	return d, nil
+}
+
 // objectResults yields the domains that have their mark, by their keys' order.
 func objectResults(ctx context.Context, s store.Store, f Filter, in func(visited) bool) iter.Seq2[stored, error] {
 	type marked struct {
@@ -198,19 +214,14 @@ func objectResults(ctx context.Context, s store.Store, f Filter, in func(visited
 			var reads errgroup.Group
 			for i, m := range next {
 				reads.Go(func() error {
-					b, err := store.ReadAll(ctx, s, m.key, maxDocument)
+					d, err := readResult(ctx, s, m.in, m.key)
 					if errors.Is(err, store.ErrNotExist) {
 						return nil // removed since the listing
 					}
-					if err != nil {
-						return err
+					if err == nil {
+						found[i] = &d
 					}
-					d, err := newStored(m.in, bytes.TrimSpace(b))
-					if err != nil {
-						return fmt.Errorf("reading %s: %w", m.key, err)
-					}
-					found[i] = &d
-					return nil
+					return err
 				})
 			}
 			err := reads.Wait()

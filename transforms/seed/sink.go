@@ -31,27 +31,21 @@ func (s *sink) keep(ctx context.Context, q *request, got findings, name string, 
 	if err != nil {
 		return err
 	}
-	var row *table.Row
-	if s.cfg.Layout.Packs() {
-		r, err := table.New(q.in, m, doc)
-		if err != nil {
-			return &invalidError{err}
-		}
-		r.ForcedBy = s.cfg.ForceID
-		row = &r
+	if !s.cfg.Layout.Packs() {
+		return got.store(ctx, s.w, s.cfg, *q, name, doc, fresh)
 	}
-	if s.cfg.Layout.objects() {
-		err = got.store(ctx, s.w, s.cfg, *q, name, doc, fresh)
+	row, err := table.New(q.in, m, doc)
+	if err != nil {
+		return &invalidError{err}
 	}
-	if err == nil {
-		q.row = row
-	}
-	return err
+	row.ForcedBy = s.cfg.ForceID
+	q.row = &row
+	return nil
 }
 
 // mark writes the completion mark of a partition's metadata object key.
 func (s *sink) mark(ctx context.Context, key, id, name string) error {
-	if !s.cfg.Layout.objects() {
+	if s.cfg.Layout.Packs() {
 		return nil
 	}
 	if err := s.resolve(ctx, key, id, name); err != nil {

@@ -37,13 +37,15 @@ const (
 // earlier is what a row of an earlier visit says.
 type earlier struct {
 	robots, sitemap bool // the site had one
-	state, since    string
+	state           string
+	since           time.Time // if there is a state
 	lost            string
-	commit          *segment.Commit // nil: the row is an object
+	commit          segment.Commit // zero: the row is an object
 }
 
-func earlierOf(c table.Columns, of *segment.Commit) *earlier {
-	return &earlier{c.RobotsKind == string(answer.Robots) || c.RobotsKind == "" && c.RobotsExists, c.SitemapParsed, c.SiteState, c.SiteSince, c.SiteLost, of}
+func earlierOf(c table.Columns, of segment.Commit) *earlier {
+	since, _ := time.Parse(time.RFC3339, c.SiteSince) // zero for a time that cannot be read: the row is replaced
+	return &earlier{c.RobotsKind == string(answer.Robots) || c.RobotsKind == "" && c.RobotsExists, c.SitemapParsed, c.SiteState, since, c.SiteLost, of}
 }
 
 // against judges a visit by what there was. Only a wall or no answer in its place counts, and that nothing of it is there: a
@@ -162,7 +164,7 @@ func (l *laneRun) packedIn(ctx context.Context, p hive.Partition) (map[string]*e
 				return nil, err
 			}
 			for _, d := range c.Done {
-				in := hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date}
+				in := partitionOf(d)
 				commits[in] = append(commits[in], c)
 			}
 		}
@@ -181,7 +183,7 @@ func (l *laneRun) packedIn(ctx context.Context, p hive.Partition) (map[string]*e
 		}
 		for _, r := range all {
 			if r.Partition() == p {
-				rows[strings.Clone(r.RegistrableDomain)] = earlierOf(r.Columns, &c)
+				rows[strings.Clone(r.RegistrableDomain)] = earlierOf(r.Columns, c)
 			}
 		}
 	}
@@ -191,23 +193,23 @@ func (l *laneRun) packedIn(ctx context.Context, p hive.Partition) (map[string]*e
 
 // before returns what is stored of a domain in a partition, nil for nothing, or nothing that can be read.
 func (l *laneRun) before(ctx context.Context, p hive.Partition, name string) (*earlier, error) {
-	w, cfg := l.fn.Worker, l.fn.Config
-	if !cfg.Layout.objects() {
+	w := l.fn.Worker
+	if l.fn.Config.Layout.Packs() {
 		rows, err := l.packedIn(ctx, p)
 		return rows[name], err
 	}
 	if done, err := store.Exists(ctx, w.Store, metadataKey(p, name)+hive.Success); !done || err != nil {
 		return nil, err
 	}
-	k, err := place{in: p, objects: true}.read(ctx, w.Store, name)
+	d, err := objectResult(ctx, w.Store, p, name)
 	switch {
 	case errors.Is(err, errNoMetadata), errors.Is(err, store.ErrNotExist):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
-	c, err := table.Query(p, k.metadata)
-	return earlierOf(c, nil), err
+	c, err := table.Query(p, d.metadata)
+	return earlierOf(c, segment.Commit{}), err
 }
 
 // hold compares a visit with the row of the partition or of an earlier date. If the site shows a wall or nothing in
@@ -223,7 +225,7 @@ func (l *laneRun) hold(ctx context.Context, r *result, q *request, got *findings
 	here := false
 	err = store.Retry(ctx, func() (err error) {
 		was = nil
-		if !l.fresh(ctx, q.in) || !l.fn.Config.Layout.objects() {
+		if !l.fresh(ctx, q.in) || l.fn.Config.Layout.Packs() {
 			was, err = l.before(ctx, q.in, name)
 		}
 		here = was != nil
@@ -241,14 +243,14 @@ func (l *laneRun) hold(ctx context.Context, r *result, q *request, got *findings
 		return false, nil
 	}
 	now := w.Pacer.Clock.Now()
-	s := metadata.Site{State: string(v.State), Since: metadata.Timestamp(now), Lost: lost, Cause: v.Cause}
+	since := now
 	if was.state != "" {
-		s.Since = was.since
+		since = was.since
 	}
-	since, err := time.Parse(time.RFC3339, s.Since)
-	if err != nil || now.Sub(since) >= maxBlocked {
-		return false, err
+	if now.Sub(since) >= maxBlocked {
+		return false, nil
 	}
+	s := metadata.Site{State: string(v.State), Since: metadata.Timestamp(since), Lost: lost, Cause: v.Cause}
 	if !here || len(own) == 0 {
 		got.metadata.Site = &s
 		q.notOpen = true
@@ -261,7 +263,7 @@ func (l *laneRun) hold(ctx context.Context, r *result, q *request, got *findings
 	if was.state == s.State {
 		return true, nil // its row says it
 	}
-	return true, l.keepRow(ctx, r, q, was, s)
+	return true, l.keepRow(ctx, r, keptRow{q.in, name, s, was.commit})
 }
 
 // onEarlierDate returns what the newest earlier date has of a domain.
@@ -278,73 +280,90 @@ func (l *laneRun) onEarlierDate(ctx context.Context, p hive.Partition, name stri
 	return nil, nil
 }
 
-// keptRow is a packed row of an earlier visit that is written again.
+// keptRow is a row of an earlier visit whose site is not open.
 type keptRow struct {
-	row      table.Row
-	evidence evidence
+	in     hive.Partition
+	name   string
+	site   metadata.Site
+	commit segment.Commit // that has it; zero: the row is an object
 }
 
-// keepRow writes to the row of an earlier visit that the site is not open.
-func (l *laneRun) keepRow(ctx context.Context, r *result, q *request, was *earlier, s metadata.Site) error {
-	w, cfg, name := l.fn.Worker, l.fn.Config, r.host.name
-	blocked := func(k stored) (metadata.Domain, []byte, error) {
-		k.metadata.Site = &s
-		doc, err := metadata.Marshal(k.metadata)
-		return k.metadata, doc, err
+// document returns the metadata of the earlier visit, with the state of the site.
+func (k keptRow) document(was stored) (m metadata.Domain, doc []byte, err error) {
+	was.metadata.Site = &k.site
+	doc, err = metadata.Marshal(was.metadata)
+	return was.metadata, doc, err
+}
+
+// keepRow writes to the row of an earlier visit that the site is not open: a packed one at the end of the lane, with the
+// others of its segment.
+func (l *laneRun) keepRow(ctx context.Context, r *result, k keptRow) error {
+	if l.fn.Config.Layout.Packs() {
+		r.kept = append(r.kept, k)
+		return nil
 	}
-	if cfg.Layout.objects() {
-		k, err := place{in: q.in, objects: true}.read(ctx, w.Store, name)
+	s := l.fn.Worker.Store
+	was, err := objectResult(ctx, s, k.in, k.name)
+	if err != nil {
+		return err
+	}
+	m, doc, err := k.document(was)
+	if err != nil {
+		return err
+	}
+	return store.Write(ctx, s, metadataKey(k.in, k.name), doc, metadataOptions(k.in, m.DomainID, k.name))
+}
+
+// packKept writes the packed rows that stay once more. One that cannot be written stays as it is: the next run
+// requests its domain again.
+func (l *laneRun) packKept() {
+	slices.SortFunc(l.kept, func(a, b keptRow) int { return strings.Compare(a.commit.Key, b.commit.Key) })
+	for kept := l.kept; len(kept) > 0; {
+		n := 1
+		for n < len(kept) && kept[n].commit.Key == kept[0].commit.Key {
+			n++
+		}
+		if err := l.packKeptOf(kept[:n]); err != nil && l.within.Err() == nil {
+			l.fn.Worker.Log.Error("store_failed", "folder", l.sink.log.Folder(), "domains", n, "error", ledger.Redact(err.Error()))
+			l.fn.Worker.NotStored(err)
+		}
+		kept = kept[n:]
+	}
+}
+
+// packKeptOf is packKept for the rows of one segment.
+func (l *laneRun) packKeptOf(kept []keptRow) error {
+	rows, records, err := readSegment(l.within, l.fn.Worker.Store, kept[0].commit)
+	if err != nil {
+		return err
+	}
+	for _, k := range kept {
+		i := slices.IndexFunc(rows, func(r table.Row) bool { return r.Partition() == k.in && r.RegistrableDomain == k.name })
+		if i < 0 {
+			return fmt.Errorf("the segment of %s has no row of it", k.name)
+		}
+		was, err := newStored(k.in, []byte(rows[i].Document))
 		if err != nil {
 			return err
 		}
-		m, doc, err := blocked(k.stored)
-		if err == nil {
-			err = store.Write(ctx, w.Store, metadataKey(q.in, name), doc, metadataOptions(q.in, m.DomainID, name))
-		}
-		if err != nil || cfg.Layout != Both {
+		m, doc, err := k.document(was)
+		if err != nil {
 			return err
 		}
-		rows, err := l.packedIn(ctx, q.in)
-		if err != nil || rows[name] == nil {
+		row, err := table.New(k.in, m, doc)
+		if err != nil {
 			return err
 		}
-		was = rows[name]
+		e, err := copyEvidence(records, rows[i].Evidence)
+		if err != nil {
+			return fmt.Errorf("the evidence of %s: %w", k.name, err)
+		}
+		if err := l.sink.pending.add(e, row); err != nil {
+			return err
+		}
+		l.flushFull()
 	}
-	rows, records, err := readSegment(ctx, w.Store, *was.commit)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(rows, func(r table.Row) bool { return r.Partition() == q.in && r.RegistrableDomain == name })
-	if i < 0 {
-		return fmt.Errorf("the segment of %s has no row of it; run the same command again", name)
-	}
-	k, err := newStored(q.in, []byte(rows[i].Document))
-	if err != nil {
-		return err
-	}
-	m, doc, err := blocked(k)
-	if err != nil {
-		return err
-	}
-	kept := keptRow{}
-	if kept.row, err = table.New(q.in, m, doc); err != nil {
-		return err
-	}
-	if kept.evidence, err = copyEvidence(records, rows[i].Evidence); err != nil {
-		return fmt.Errorf("the evidence of %s: %w", name, err)
-	}
-	r.kept = append(r.kept, kept)
 	return nil
-}
-
-// addKept adds the rows that stay to the segment.
-func (l *laneRun) addKept(r *result) {
-	for _, k := range r.kept {
-		if err := l.sink.pending.add(k.evidence, k.row); err != nil {
-			l.fn.Worker.Log.Error("store_failed", "registrable_domain", r.host.name, "error", err.Error())
-		}
-	}
-	r.kept = nil
 }
 
 // openAgain notes that a site answers again whose row had stayed.

@@ -36,12 +36,11 @@ func TestGoodRowStays(t *testing.T) {
 		state   string       // "": the row is replaced
 		lost    string
 		packed  bool
-		both    bool
 		flicker bool // it is forced once more while the site is not open
 	}{
 		"a challenge":        {now: wall(403, "cf-mitigated: challenge", captcha), state: "blocked", lost: "robots sitemap"},
 		"packed":             {now: wall(403, "cf-mitigated: challenge", captcha), state: "blocked", lost: "robots sitemap", packed: true, flicker: true},
-		"both":               {now: wall(200, "", captcha), state: "blocked", lost: "robots sitemap", packed: true, both: true, flicker: true},
+		"a page that is one": {now: wall(200, "", captcha), state: "blocked", lost: "robots sitemap", packed: true, flicker: true},
 		"403":                {now: wall(403, "", "no"), state: "blocked", lost: "robots sitemap", flicker: true},
 		"maintenance":        {now: wall(503, "", "<title>Under maintenance</title>"), state: "down", lost: "robots sitemap"},
 		"the sitemap alone":  {now: behind("/sitemap.xml", wall(403, "", "no"), bare), state: "blocked", lost: "sitemap", packed: true},
@@ -54,10 +53,7 @@ func TestGoodRowStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t, refusing)
 			j.clock = politetest.At(time.Now())
-			switch {
-			case c.both:
-				j.cfg.Layout = seed.Both
-			case c.packed:
+			if c.packed {
 				j.cfg.Layout = seed.Packed
 			}
 			play := func(h http.Handler) {
@@ -149,17 +145,20 @@ func TestGoodRowStays(t *testing.T) {
 func TestUnreadableRowIsReplaced(t *testing.T) {
 	j := newJob(t, refusing)
 	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://old.com/", "https://none.com/"))
-	for _, name := range []string{"old.com", "none.com"} {
+	j.put(raw, rawFile("https://old.com/", "https://none.com/", "https://since.com/"))
+	for _, name := range []string{"old.com", "none.com", "since.com"} {
 		j.web.Handle(name, wall(403, "", "no"))
 		j.put(out(raw, name, "domain_metadata.json.success"), "")
 	}
 	j.put(out(raw, "old.com", "domain_metadata.json"), `{"robots":{}}`)
+	j.put(out(raw, "since.com", "domain_metadata.json"),
+		`{"registrable_domain":"since.com","collected_at":"2026-01-01T00:00:00Z","robots":{"exists":true},"site":{"state":"blocked","since":"x"}}`)
 	j.cfg.ForceID = "force"
 	n := j.run().Counts
-	require.Equal(t, [3]int64{0, 2, 0}, [3]int64{n["domains_held"], n["domains_collected"], n["domains_failed"]})
+	require.Equal(t, [3]int64{0, 3, 0}, [3]int64{n["domains_held"], n["domains_collected"], n["domains_failed"]})
 	require.Empty(t, j.objects("dead-letters/"))
 	require.EqualValues(t, 403, j.row("old.com", "").RobotsLast)
+	require.Empty(t, j.row("since.com", "").SiteState)
 }
 
 // After four weeks the site is believed.

@@ -130,7 +130,8 @@ type laneRun struct {
 	window  window
 	waiting []result // visits about which the outage guard has to decide
 	sink    sink
-	visits  []result // that are counted after the segment's commit
+	visits  []result  // that are counted after the segment's commit
+	kept    []keptRow // packed ones
 }
 
 // result is the result of a visit of a host.
@@ -152,6 +153,7 @@ type result struct {
 // end emits what the lane did.
 func (l *laneRun) end() {
 	l.judge(l.within)
+	l.packKept()
 	l.flush()
 	for i, o := range l.files {
 		if !l.table.files[i].broken {
@@ -323,7 +325,7 @@ func (l *laneRun) failed(h host, err error) result {
 // merge counts a visit, if the outage guard lets it pass.
 func (l *laneRun) merge(r result) {
 	if r.fetched {
-		l.addKept(&r)
+		l.kept, r.kept = append(l.kept, r.kept...), nil
 		l.guard(r)
 		return
 	}

@@ -50,39 +50,3 @@ func TestFreshListsEachPartitionByItself(t *testing.T) {
 	write(news)
 	require.True(t, l.fresh(t.Context(), news))
 }
-
-// Ranges have at most so many of the names that they were planned with, and a name that
-// was not among them has a range, too.
-func TestNameRanges(t *testing.T) {
-	tests := []struct {
-		names string
-		most  int
-		want  string
-		other string // name/beginning of its range
-	}{
-		{"a/ ab/ abc/ b/", 4, "a/ ab/ abc/ b/", "x/:"},
-		{"a/ ab/ abc/ b/", 3, "a/ ab/ abc/|b/", "x/:x"},
-		{"a/ ab/ abc/ b/", 1, "a/|ab/|abc/|b/", "abx/:abx"},
-		{"site-1/ site-10/ site-11/ site-2/ site-30/", 3, "site-1/ site-10/ site-11/|site-2/|site-30/", "sitter/:sitt"},
-		{"a/ a/ a/", 1, "a/ a/ a/", "a/:a/"},
-	}
-	for _, tt := range tests {
-		l := new(listings).of(hive.Partition{})
-		l.split = map[string]bool{}
-		names := strings.Fields(tt.names)
-		l.splitAt(names, 0, tt.most)
-		var got strings.Builder
-		for i, name := range names {
-			switch {
-			case i > 0 && l.rangeOf(name) == l.rangeOf(names[i-1]):
-				got.WriteByte(' ')
-			case i > 0:
-				got.WriteByte('|')
-			}
-			got.WriteString(name)
-		}
-		require.Equal(t, tt.want, got.String())
-		other, begin, _ := strings.Cut(tt.other, ":")
-		require.Equal(t, begin, l.rangeOf(other).begin)
-	}
-}

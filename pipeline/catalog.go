@@ -236,7 +236,11 @@ func (c *catalogOptions) printHistory(ctx context.Context, o RunOptions, _ store
 	}
 	var b strings.Builder
 	if product != nil {
-		b.WriteString(product.Text())
+		text, err := product.Text()
+		if err != nil {
+			return err
+		}
+		b.WriteString(text)
 	}
 	fmt.Fprintf(&b, "%d changes\n", len(changes))
 	for _, change := range changes {

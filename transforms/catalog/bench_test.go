@@ -47,7 +47,7 @@ func BenchmarkTasksInMemory(b *testing.B) {
 	j := &endless{left: b.N}
 	plan := empty([5]int{1, 1, 1, 1, 1}, 0, 0, &j.memory, func(Task) {})
 	plan[1].work = func(_ context.Context, t Task) ([]Task, error) {
-		return []Task{FetchProductDetailPage{ProductURL: "p"}}, nil
+		return []Task{FetchProductDetailPage{entry{URL: "p"}}}, nil
 	}
 	e := newEngine(plan, 1024, &SharedState{Control: newHand(), Stats: &Stats{}}, j)
 	var before, after runtime.MemStats
@@ -82,7 +82,7 @@ func durable(b *testing.B, d *db.DB, products int) {
 		p := t.(ParseListPageHtml)
 		found := make([]Task, fan)
 		for i := range found {
-			found[i] = FetchProductDetailPage{ProductURL: "https://shop.example/product/" + strconv.Itoa(p.Page*fan+i)}
+			found[i] = entry{Kind: KindFetchProductDetailPage, URL: "https://shop.example/product/" + strconv.Itoa(p.Page*fan+i)}.task()
 		}
 		return found, nil
 	}
@@ -90,9 +90,9 @@ func durable(b *testing.B, d *db.DB, products int) {
 	plan[1].commit = func(ctx context.Context, results []result) error {
 		var l []listResult
 		for _, r := range results {
-			one := listResult{from: r.task.entry()}
+			one := listResult{from: r.task.stored()}
 			for _, t := range r.found {
-				one.found = append(one.found, t.entry())
+				one.found = append(one.found, t.stored())
 			}
 			l = append(l, one)
 		}
@@ -103,7 +103,7 @@ func durable(b *testing.B, d *db.DB, products int) {
 	plan[4].commit = func(ctx context.Context, results []result) error {
 		from := make([]entry, 0, len(results))
 		for _, r := range results {
-			from = append(from, r.task.entry())
+			from = append(from, r.task.stored())
 		}
 		return v.journal.db.Tx(ctx, func(tx *sql.Tx) error { return v.journal.set(ctx, tx, from, done) })
 	}

@@ -87,7 +87,7 @@ func TestEachWorkerAlone(t *testing.T) {
 		return out
 	}
 
-	fetch := FetchListPage{Page: 1, URL: v.reader.listURL(1)}
+	fetch := v.reader.seeds()[0].task()
 	out := alone(v.listPageFetcher(), fetch)
 	require.Len(t, out, 1)
 	parse := out[0].(ParseListPageHtml)
@@ -96,8 +96,10 @@ func TestEachWorkerAlone(t *testing.T) {
 	assert.EqualValues(t, 1, v.state.Stats.Snapshot().ListPagesFetched)
 
 	out = alone(v.listPageParser(), parse)
-	const host = "https://" + catalogsim.MatterHost
-	assert.Equal(t, []Task{FetchProductDetailPage{ProductURL: host + j.matter.DetailPath(6)}, FetchProductDetailPage{ProductURL: host + j.matter.DetailPath(5)}}, out)
+	product := func(n int) Task {
+		return entry{Kind: KindFetchProductDetailPage, URL: "https://" + catalogsim.MatterHost + j.matter.DetailPath(n)}.task()
+	}
+	assert.Equal(t, []Task{product(6), product(5)}, out)
 	assert.EqualValues(t, 2, v.state.Stats.Snapshot().ProductURLsFound)
 	var waiting int
 	require.NoError(t, j.db.QueryRowContext(t.Context(), `SELECT count(*) FROM catalog_tasks WHERE kind = 'FetchListPage' AND state = 0`).Scan(&waiting))
@@ -382,7 +384,7 @@ func TestKilledRunIsResumed(t *testing.T) {
 			assert.Equal(t, second.ProductURLsFound, second.DetailPagesFetched)
 			assert.Equal(t, second.DetailPagesFetched, second.ProductsSaved)
 			// The break may cut the database's answer to a transaction that it has done: at most 48 are counted, and 48 are there.
-			assert.Equal(t, first.ProductsNew+second.ProductsNew, first.ProductsSaved+second.ProductsSaved, "none is saved twice")
+			assert.Equal(t, first.Counts["products_new"]+second.Counts["products_new"], first.ProductsSaved+second.ProductsSaved, "none is saved twice")
 			assert.LessOrEqual(t, first.ProductsSaved+second.ProductsSaved, int64(48), "after %d requests: %+v then %+v", after, first, second)
 			assert.Len(t, j.products("matter"), 48)
 			assert.Zero(t, j.left())

@@ -19,21 +19,21 @@ func (v *visit) productDetailFetcher() *stage {
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchProductDetailPage)
 			if v.reader.site.Detail.Format == formatNone {
-				p := ProductDetail{URL: t.ProductURL, Fields: map[string]any{}}
-				if err := p.addRow(v.reader, t.row); err != nil {
+				p := ProductDetail{URL: t.URL, Fields: map[string]any{}}
+				if err := p.addRow(v.reader, t.Row); err != nil {
 					return nil, &failure{kind: "parse_failed", final: true, err: err}
 				}
 				if p.Key == "" { // a dead letter's: only the list has it
 					return nil, &failure{kind: "missing_key", final: true, err: fmt.Errorf("%w %s: its row of the list is not known any more; the next crawl reads the list again", errNoKey, v.reader.site.Key)}
 				}
-				return []Task{SaveProduct{ProductDetail: p, from: t}}, nil
+				return []Task{SaveProduct{t.asFetched(), p}}, nil
 			}
-			got, err := v.fetch(ctx, t.ProductURL, nil, v.reader.site.Detail.Format)
+			got, err := v.fetch(ctx, t.URL, nil, v.reader.site.Detail.Format)
 			if err == nil && v.reader.site.Detail.Rendering {
-				got.text, err = v.render(ctx, got.at, got.text)
+				got.HTMLContent, err = v.render(ctx, got.at, got.HTMLContent)
 			}
-			if t.asked == "" && (err == nil || removed(err)) {
-				seen := observation{aspect: aspectPage, has: err == nil, expected: true, url: t.ProductURL}
+			if t.Asked == "" && (err == nil || removed(err)) {
+				seen := observation{aspect: aspectPage, has: err == nil, expected: true, url: t.URL}
 				if err != nil {
 					seen.why = err.Error()
 				}
@@ -44,10 +44,10 @@ func (v *visit) productDetailFetcher() *stage {
 			if err != nil {
 				return nil, err
 			}
-			if !t.fetched {
-				v.state.Stats.detailPagesFetched.Add(1)
+			if !t.Fetched {
+				v.state.Stats.add("detail_pages_fetched", 1)
 			}
-			return []Task{ParseProductDetailHtml{ProductURL: t.ProductURL, HTMLContent: got.text, at: got.at, verdict: got.verdict, from: t}}, nil
+			return []Task{ParseProductDetailHtml{t.asFetched(), got}}, nil
 		}}
 }
 
@@ -69,7 +69,7 @@ func outcomeOf(t Task, err error) (outcome int, absent bool) {
 	case f.kind == "http_404":
 		return notFound, true
 	}
-	return otherProduct, t.entry().Asked != "" && (f.kind == "missing_key" || f.kind == "other_product" || f.kind == string(web.KindRedirect))
+	return otherProduct, t.stored().Asked != "" && (f.kind == "missing_key" || f.kind == "other_product" || f.kind == string(web.KindRedirect))
 }
 
 // commitAbsent records the products whose pages do not show them. A listed page that never
@@ -82,7 +82,7 @@ func (v *visit) commitAbsent(ctx context.Context, results []result) error {
 			continue
 		}
 		var f *failure
-		e := r.task.entry()
+		e := r.task.stored()
 		if errors.As(r.err, &f) && f.answer != nil && (e.Asked == "" || v.listless.Load()) { // else the list agrees
 			v.answered(ctx, e, *f.answer)
 		}
@@ -108,19 +108,19 @@ func (v *visit) productDetailParser() *stage {
 				return nil, err
 			}
 			defer end()
-			p, err := v.reader.readDetail(t.at, t.HTMLContent, t.from.row)
-			p.URL = t.ProductURL // the link in the list, wherever it leads
+			p, err := v.reader.readDetail(t.at, t.HTMLContent, t.Row)
+			p.URL = t.URL // the link in the list, wherever it leads
 			if err != nil {
 				if f := wall(t.verdict()); f != nil {
 					return nil, f
 				}
 			}
-			v.answered(ctx, t.entry(), judging.Answer{Status: http.StatusOK})
-			seen := observation{aspect: aspectKey, has: err == nil, expected: true, url: t.ProductURL}
+			v.answered(ctx, t.stored(), judging.Answer{Status: http.StatusOK})
+			seen := observation{aspect: aspectKey, has: err == nil, expected: true, url: t.URL}
 			if err != nil {
 				seen.why = err.Error()
 			}
-			if t.from.asked == "" {
+			if t.Asked == "" {
 				if broken := v.layout.observe(seen); broken != nil {
 					return nil, v.stopSite(broken)
 				}
@@ -131,10 +131,10 @@ func (v *visit) productDetailParser() *stage {
 				return nil, &failure{kind: "missing_key", final: true, err: err}
 			case err != nil:
 				return nil, &failure{kind: "parse_failed", final: true, err: err}
-			case t.from.asked != "" && p.Key != t.from.asked:
-				return nil, &failure{kind: "other_product", final: true, err: fmt.Errorf("it shows the product %s, and not %s", p.Key, t.from.asked)}
+			case t.Asked != "" && p.Key != t.Asked:
+				return nil, &failure{kind: "other_product", final: true, err: fmt.Errorf("it shows the product %s, and not %s", p.Key, t.Asked)}
 			}
-			return []Task{SaveProduct{ProductDetail: p, from: t.from}}, nil
+			return []Task{SaveProduct{t.entry, p}}, nil
 		}}
 }
 

@@ -279,7 +279,7 @@ func (e *engine) one(ctx context.Context, s *stage, t Task) (r result) {
 			r.found, r.err = nil, &failure{kind: "panic", final: true, err: &lane.PanicError{Value: v, Stack: debug.Stack()}}
 		}
 	}()
-	ctx, end, err := e.unit(ctx, t.entry())
+	ctx, end, err := e.unit(ctx, t.stored())
 	if err != nil {
 		r.err = &failure{kind: ledger.Died, final: true, err: err}
 		return r
@@ -374,7 +374,7 @@ func (e *engine) retryOrEnd(ctx context.Context, s *stage, r *result) bool {
 	if !errors.As(r.err, &f) {
 		f = &failure{kind: "failed", err: r.err}
 	}
-	t := r.task.entry()
+	t := r.task.stored()
 	t.Tries++
 	var err error
 	if f.final || t.Tries >= maxTries {

@@ -122,25 +122,25 @@ func empty(sizes [5]int, fan, last int, m *memory, saw func(Task)) []*stage {
 	one := func(t Task) ([]Task, error) { return []Task{t}, nil }
 	work := []func(t Task) ([]Task, error){
 		func(t Task) ([]Task, error) {
-			return one(ParseListPageHtml{Page: t.(FetchListPage).Page, from: t.(FetchListPage)})
+			return one(ParseListPageHtml{entry: t.stored()})
 		},
 		func(t Task) ([]Task, error) {
 			p := t.(ParseListPageHtml)
 			var out []Task
 			for i := range fan {
-				out = append(out, FetchProductDetailPage{ProductURL: fmt.Sprint(p.Page, "/", i)})
+				out = append(out, FetchProductDetailPage{entry{URL: fmt.Sprint(p.Page, "/", i)}})
 			}
 			if p.Page < last {
-				next := FetchListPage{Page: p.Page + 1}
+				next := FetchListPage{entry{Kind: KindFetchListPage, Page: p.Page + 1}}
 				out = append(out, next)
-				m.add(time.Time{}, next.entry())
+				m.add(time.Time{}, next.entry)
 			}
 			return out, nil
 		},
 		func(t Task) ([]Task, error) {
-			return one(ParseProductDetailHtml{ProductURL: t.(FetchProductDetailPage).ProductURL, from: t.(FetchProductDetailPage)})
+			return one(ParseProductDetailHtml{entry: t.stored()})
 		},
-		func(t Task) ([]Task, error) { return one(SaveProduct{from: t.(ParseProductDetailHtml).from}) },
+		func(t Task) ([]Task, error) { return one(SaveProduct{entry: t.stored()}) },
 		func(Task) ([]Task, error) { return nil, nil },
 	}
 	kinds := []Kind{KindFetchListPage, KindParseListPageHtml, KindFetchProductDetailPage, KindParseProductDetailHtml, KindSaveProduct}
@@ -256,13 +256,13 @@ func TestRetryThenDeadLetter(t *testing.T) {
 		begin := time.Now()
 		s := &stage{name: "ProductDetailFetcher", fails: "failed_product_detail_fetcher", input: KindFetchProductDetailPage, work: func(_ context.Context, task Task) ([]Task, error) {
 			f := task.(FetchProductDetailPage)
-			tried = append(tried, fmt.Sprint(f.ProductURL, " ", time.Since(begin).Seconds()))
+			tried = append(tried, fmt.Sprint(f.URL, " ", time.Since(begin).Seconds()))
 			switch {
-			case f.ProductURL == "panics":
+			case f.URL == "panics":
 				panic("a bug")
-			case f.ProductURL == "final":
+			case f.URL == "final":
 				return nil, &failure{kind: "http_404", final: true, err: errors.New("gone")}
-			case f.ProductURL == "gone", f.ProductURL == "flaky" && f.tries < 2:
+			case f.URL == "gone", f.URL == "flaky" && f.Tries < 2:
 				return nil, errors.New("no luck")
 			}
 			return nil, nil
@@ -291,7 +291,7 @@ func TestRetryThenDeadLetter(t *testing.T) {
 		}
 		assert.Equal(t, []deadLetter{{product("final", 1), "http_404", true}, {product("panics", 1), "panic", true}, {product("gone", 3), "failed", false}}, deadLetters)
 		assert.Equal(t, []entry{product("final", 1), product("panics", 1), product("gone", 3)}, m.buried)
-		assert.Equal(t, CrawlingStats{FailedTasks: 4, Failed: map[string]int64{"failed_product_detail_fetcher": 3, "failed_list_page_parser": 1}, Sites: map[string]int64{}}, e.state.Stats.Snapshot())
+		assert.Equal(t, CrawlingStats{FailedTasks: 4, Counts: map[string]int64{"failed_tasks": 4, "failed_product_detail_fetcher": 3, "failed_list_page_parser": 1}}, e.state.Stats.Snapshot())
 	})
 }
 
@@ -356,10 +356,9 @@ func TestPauseBeginsNothing(t *testing.T) {
 
 // FetchImage is the task of a stage that is added as a user would: in one file,
 // and in the plan.
-type FetchImage struct{ URL string }
+type FetchImage struct{ entry }
 
-func (FetchImage) Kind() Kind     { return "FetchImage" }
-func (t FetchImage) entry() entry { return entry{Kind: "FetchImage", URL: t.URL} }
+func (FetchImage) Kind() Kind { return "FetchImage" }
 
 // withImages lets the stage that reads a product lead to its image too.
 func withImages(s *stage) *stage {
@@ -368,7 +367,7 @@ func withImages(s *stage) *stage {
 		found, err := work(ctx, t)
 		for _, f := range found {
 			if p, ok := f.(SaveProduct); ok {
-				found = append(found, FetchImage{URL: p.from.ProductURL + ".jpg"})
+				found = append(found, FetchImage{entry{Kind: "FetchImage", URL: p.URL + ".jpg"}})
 			}
 		}
 		return found, err

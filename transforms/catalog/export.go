@@ -93,8 +93,12 @@ func Products(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[ProductRow,
 
 // Changes yields the changes of products' values by site, product and time.
 func Changes(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[ChangeRow, error] {
+	return changesBy(ctx, d, f, "site, product_key, changed_at, field")
+}
+
+func changesBy(ctx context.Context, d *db.DB, f out.Filter, order string) iter.Seq2[ChangeRow, error] {
 	return out.Select[ChangeRow](ctx, d, f, "site", "changed_at >= $3", `SELECT site, product_key, changed_at, field, was, became, run_id FROM catalog_changes
-		WHERE %s ORDER BY site, product_key, changed_at, field`)
+		WHERE %s ORDER BY `+order)
 }
 
 // ProductImages yields the images of products by site, product and position.

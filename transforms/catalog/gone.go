@@ -43,10 +43,8 @@ const (
 // markPartial records that the crawl does not read all of the list, so that products
 // which it does not find may still exist.
 func (j *rows) markPartial(ctx context.Context, how int) error {
-	return j.db.Tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = $2 WHERE site = $1 AND partial <> 1`, j.site, how)
-		return err
-	})
+	_, err := j.db.ExecContext(ctx, `UPDATE catalog_crawls SET partial = $2 WHERE site = $1 AND partial <> 1`, j.site, how)
+	return err
 }
 
 // The outcomes of a product's page, which the journal has as the number of its page.
@@ -171,24 +169,16 @@ func (j *rows) askMissing(ctx context.Context, r *reader, believed bool, seeds [
 			c.how == listLimited || c.notThere == c.listed {
 			return err
 		}
-		got, err := tx.QueryContext(ctx, `SELECT product_key, url, detail`+unlisted+` AND NOT EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage')`, j.site, j.number)
-		if err != nil {
-			return err
-		}
-		var tasks []entry
-		for got.Next() {
+		tasks, err := db.All(ctx, tx, func(got *sql.Rows) (entry, error) {
 			e := entry{Kind: KindFetchProductDetailPage}
 			var detail string
 			err := got.Scan(&e.Asked, &e.URL, &detail)
 			if err == nil {
 				e.Row, err = r.storedRow(e.Asked, detail)
 			}
-			if err != nil {
-				return joinClose(err, got)
-			}
-			tasks = append(tasks, e)
-		}
-		if err := joinClose(got.Err(), got); err != nil {
+			return e, err
+		}, `SELECT product_key, url, detail`+unlisted+` AND NOT EXISTS (SELECT 1`+task+`)`, j.site, j.number)
+		if err != nil {
 			return err
 		}
 		n = len(tasks)
@@ -363,24 +353,22 @@ func (j *rows) displace(ctx context.Context, tx *sql.Tx, shown []product) error 
 	for i, p := range shown {
 		on[p.url], urls[i] = p.key, p.url
 	}
-	got, err := tx.QueryContext(ctx, `SELECT product_key, url FROM catalog_products WHERE site = $1 AND url `+j.db.AnyOf(2)+` AND state <> 'gone' AND seen_in < $3`, j.site, j.db.List(urls), j.number)
-	if err != nil {
-		return err
-	}
 	var at []string
-	for got.Next() {
-		var key, url string
-		if err := got.Scan(&key, &url); err != nil {
-			return joinClose(err, got)
+	for p, err := range db.Select(ctx, tx, func(r *sql.Rows) (p product, err error) {
+		err = r.Scan(&p.key, &p.url)
+		return p, err
+	}, `SELECT product_key, url FROM catalog_products WHERE site = $1 AND url `+j.db.AnyOf(2)+` AND state <> 'gone' AND seen_in < $3`, j.site, j.db.List(urls), j.number) {
+		if err != nil {
+			return err
 		}
-		if key != on[url] && j.mayDisplace(on[url]) {
-			at = append(at, url)
+		if p.key != on[p.url] && j.mayDisplace(on[p.url]) {
+			at = append(at, p.url)
 		}
 	}
-	if err := joinClose(got.Err(), got); err != nil || len(at) == 0 {
-		return err
+	if len(at) == 0 {
+		return nil
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE catalog_tasks SET page = $1 WHERE site = $2 AND kind = $3 AND url `+j.db.AnyOf(4), otherProduct, j.site, KindFetchProductDetailPage, j.db.List(at))
+	_, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET page = $1 WHERE site = $2 AND kind = $3 AND url `+j.db.AnyOf(4), otherProduct, j.site, KindFetchProductDetailPage, j.db.List(at))
 	return err
 }
 

@@ -67,7 +67,7 @@ type imaging struct{ flights singleflight.Group }
 // images fetches the images of a product, and writes which it names. Its error is
 // errStopped.
 func (v *visit) images(ctx context.Context, task SaveProduct) error {
-	p, err := v.reader.asProduct(task.ProductDetail, task.entry())
+	p, err := v.reader.asProduct(task.ProductDetail, task.entry)
 	if err != nil {
 		return nil // the saver says why
 	}
@@ -79,7 +79,7 @@ func (v *visit) images(ctx context.Context, task SaveProduct) error {
 	left := int64(maxImageBytes)
 	for i, at := range named.urls {
 		if i == maxImages || left <= 0 {
-			v.state.Stats.imagesLeftOut.Add(int64(len(named.urls) - i))
+			v.state.Stats.add("images_left_out", int64(len(named.urls)-i))
 			v.log.Warn("images_left_out", "url", p.url, "count", len(named.urls)-i, "reason", fmt.Sprintf("a product has at most %d images of together %d MiB", maxImages, maxImageBytes>>20))
 			break
 		}
@@ -115,7 +115,7 @@ func (v *visit) image(ctx context.Context, at, page string) (bytes int64, err er
 	next.askedIn, next.askedAt, next.againAt, next.failure = v.journal.number, db.Micros(now), db.Micros(now.Add(imageAge)), ""
 	resp, err := v.requestImage(ctx, at, had)
 	if err == nil && resp.Status == http.StatusNotModified {
-		v.state.Stats.imagesUnchanged.Add(1)
+		v.state.Stats.add("images_unchanged", 1)
 		return next.bytes, v.journal.keepImage(ctx, at, next)
 	}
 	var seen picture.Info
@@ -129,7 +129,7 @@ func (v *visit) image(ctx context.Context, at, page string) (bytes int64, err er
 			next.againAt = 0 // the next crawl asks again
 		}
 		next.failure = untrusted.Line(ledger.Redact(failed.kind+": "+failed.Error()), maxImageFailure)
-		v.state.Stats.imagesFailed.Add(1)
+		v.state.Stats.add("images_failed", 1)
 		v.log.Warn("image_failed", "url", at, "page", page, "kind", failed.kind, "error", ledger.Redact(failed.Error()))
 		return next.bytes, v.journal.keepImage(ctx, at, next)
 	case err != nil:
@@ -142,7 +142,7 @@ func (v *visit) image(ctx context.Context, at, page string) (bytes int64, err er
 	if err := v.keepBytes(ctx, next, resp.Body); err != nil {
 		return 0, err
 	}
-	v.state.Stats.imagesFetched.Add(1)
+	v.state.Stats.add("images_fetched", 1)
 	return next.bytes, v.journal.keepImage(ctx, at, next)
 }
 
@@ -179,28 +179,14 @@ func (v *visit) requestImage(ctx context.Context, at string, had image) (*web.Re
 	if had.hash != "" && had.modified != "" {
 		r.Header.Set("If-Modified-Since", had.modified)
 	}
-	resp, err := v.client.Get(ctx, r)
-	var abandoned *polite.AbandonedError
-	var disallowed *polite.DisallowedError
-	var unread *polite.RobotsError
-	var below *web.Error
+	resp, err := v.get(ctx, r)
 	switch {
-	case errors.As(err, &abandoned) && abandoned.Site == web.Site(v.reader.base):
-		return nil, v.stopSite(v.abandoned(abandoned))
-	case errors.As(err, &abandoned):
-		return nil, &failure{kind: "retry_after", err: abandoned}
-	case errors.As(err, &unread):
-		return nil, &failure{kind: "robots_unreachable", final: unread.Err != nil && unread.Err.Kind == web.KindBlocked, err: unread}
-	case errors.As(err, &below):
-		return nil, &failure{kind: string(below.Kind), final: below.Kind == web.KindBlocked || below.Kind == web.KindRedirect, err: below}
-	case errors.As(err, &disallowed):
-		return nil, &failure{kind: "robots_disallowed", final: true, err: fmt.Errorf("robots.txt, line %d, disallows it: %s", disallowed.Line, disallowed.Rule)}
 	case err != nil:
 		return nil, err
 	case resp.Status == http.StatusNotModified && had.hash != "", resp.Status/100 == 2:
 		return resp, nil
 	}
-	return nil, &failure{kind: fmt.Sprintf("http_%d", resp.Status), final: !mayPass(resp.Status), err: fmt.Errorf("%s answers with status %d", resp.FinalURL, resp.Status)}
+	return nil, badStatus(resp.FinalURL, resp)
 }
 
 // retryImage tries an image again. A page is tried again by the journal.
@@ -330,15 +316,11 @@ type image struct {
 
 // image reads an image; one that was never asked for is zero.
 func (j *rows) image(ctx context.Context, at string) (i image, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `SELECT hash, type, bytes, width, height, etag, last_modified, fetched_at, asked_at, asked_in, again_at, failure FROM catalog_images WHERE site = $1 AND url = $2`, j.site, at).
-			Scan(&i.hash, &i.kind, &i.bytes, &i.width, &i.height, &i.etag, &i.modified, &i.fetchedAt, &i.askedAt, &i.askedIn, &i.againAt, &i.failure)
-		if errors.Is(err, sql.ErrNoRows) {
-			i = image{askedIn: -1}
-			return nil
-		}
-		return err
-	})
+	err = j.db.QueryRowContext(ctx, `SELECT hash, type, bytes, width, height, etag, last_modified, fetched_at, asked_at, asked_in, again_at, failure FROM catalog_images WHERE site = $1 AND url = $2`, j.site, at).
+		Scan(&i.hash, &i.kind, &i.bytes, &i.width, &i.height, &i.etag, &i.modified, &i.fetchedAt, &i.askedAt, &i.askedIn, &i.againAt, &i.failure)
+	if errors.Is(err, sql.ErrNoRows) {
+		return image{askedIn: -1}, nil
+	}
 	return i, err
 }
 
@@ -354,9 +336,8 @@ func (j *rows) keepImage(ctx context.Context, at string, i image) error {
 // hasOtherPage reports whether this crawl has saved the product from another page, whose
 // images then count.
 func (j *rows) hasOtherPage(ctx context.Context, p product) (other bool, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, `SELECT count(*) > 0 FROM catalog_products WHERE site = $1 AND product_key = $2 AND seen_in = $3 AND url <> $4`, j.site, p.key, j.number, p.url).Scan(&other)
-	})
+	err = j.db.QueryRowContext(ctx, `SELECT count(*) > 0 FROM catalog_products WHERE site = $1 AND product_key = $2 AND seen_in = $3 AND url <> $4`,
+		j.site, p.key, j.number, p.url).Scan(&other)
 	return other, err
 }
 

@@ -128,42 +128,26 @@ func (j *rows) leave(ctx context.Context, first string, whole bool, now time.Tim
 
 // some returns up to n stored products as tasks.
 func (j *rows) some(ctx context.Context, n int) (tasks []entry, err error) {
-	got, err := j.db.QueryContext(ctx, `SELECT product_key, url FROM catalog_products
-		WHERE site = $1 AND state <> 'gone' ORDER BY last_seen DESC, product_key LIMIT $2`, j.site, n)
-	if err != nil {
-		return nil, err
-	}
-	for got.Next() {
+	return db.All(ctx, j.db, func(r *sql.Rows) (entry, error) {
 		e := entry{Kind: KindFetchProductDetailPage}
-		if err := got.Scan(&e.Asked, &e.URL); err != nil {
-			return nil, joinClose(err, got)
-		}
-		tasks = append(tasks, e)
-	}
-	return tasks, joinClose(got.Err(), got)
+		err := r.Scan(&e.Asked, &e.URL)
+		return e, err
+	}, `SELECT product_key, url FROM catalog_products WHERE site = $1 AND state <> 'gone' ORDER BY last_seen DESC, product_key LIMIT $2`, j.site, n)
 }
 
 // due implements journal.
 func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, next time.Time, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		tasks, next = nil, time.Time{}
+		next = time.Time{}
 		// Products come before list pages, and list pages in their order, so that work in progress is completed first.
-		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, list_row, not_before, asked,
+		tasks, err = db.All(ctx, tx, func(r *sql.Rows) (e entry, err error) {
+			err = r.Scan(&e.Kind, &e.URL, &e.Page, &e.Tries, &e.Fetched, &e.Row, &e.Asked, &e.Known)
+			return e, err
+		}, `SELECT kind, url, page, tries, fetched, list_row, asked,
 			EXISTS (SELECT 1 FROM catalog_products p WHERE p.site = catalog_tasks.site AND p.url = catalog_tasks.url AND p.state <> 'gone')
 			FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
 			ORDER BY kind DESC, page, url LIMIT $3`, j.site, db.Micros(now), n)
 		if err != nil {
-			return err
-		}
-		for got.Next() {
-			var e entry
-			var at int64
-			if err := got.Scan(&e.Kind, &e.URL, &e.Page, &e.Tries, &e.Fetched, &e.Row, &at, &e.Asked, &e.Known); err != nil {
-				return joinClose(err, got)
-			}
-			tasks = append(tasks, e)
-		}
-		if err := joinClose(got.Err(), got); err != nil {
 			return err
 		}
 		if len(tasks) == 0 {
@@ -181,20 +165,11 @@ func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, ne
 	return tasks, next, err
 }
 
-func joinClose(err error, r *sql.Rows) error {
-	if cerr := r.Close(); err == nil {
-		return cerr
-	}
-	return err
-}
-
 // retry implements journal.
 func (j *rows) retry(ctx context.Context, e entry, at time.Time) error {
-	return j.db.Tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, tries = $2, fetched = $3, not_before = $4 WHERE site = $5 AND kind = $6 AND url = $7`,
-			waiting, e.Tries, e.Fetched, db.Micros(at), j.site, e.Kind, e.URL)
-		return err
-	})
+	_, err := j.db.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, tries = $2, fetched = $3, not_before = $4 WHERE site = $5 AND kind = $6 AND url = $7`,
+		waiting, e.Tries, e.Fetched, db.Micros(at), j.site, e.Kind, e.URL)
+	return err
 }
 
 // end implements journal.
@@ -261,20 +236,15 @@ func (j *rows) tellApart(ctx context.Context, tx *sql.Tx, pages []listResult) er
 	if len(found) == 0 {
 		return nil
 	}
-	got, err := tx.QueryContext(ctx, `SELECT url, list_row FROM catalog_tasks WHERE site = $1 AND kind = $2 AND url `+j.db.AnyOf(3), j.site, KindFetchProductDetailPage, j.db.List(urls))
-	if err != nil {
-		return err
-	}
 	keys := map[string]string{}
-	for got.Next() {
-		var url, row string
-		if err := got.Scan(&url, &row); err != nil {
-			return joinClose(err, got)
+	for e, err := range db.Select(ctx, tx, func(r *sql.Rows) (e entry, err error) {
+		err = r.Scan(&e.URL, &e.Row)
+		return e, err
+	}, `SELECT url, list_row FROM catalog_tasks WHERE site = $1 AND kind = $2 AND url `+j.db.AnyOf(3), j.site, KindFetchProductDetailPage, j.db.List(urls)) {
+		if err != nil {
+			return err
 		}
-		keys[url] = keyOfRow(row)
-	}
-	if err := joinClose(got.Err(), got); err != nil {
-		return err
+		keys[e.URL] = keyOfRow(e.Row)
 	}
 	for _, e := range found {
 		key := keyOfRow(e.Row)
@@ -321,22 +291,22 @@ func (j *rows) known(ctx context.Context, tx *sql.Tx, found []entry, skips func(
 	if skips != nil {
 		detail = "detail"
 	}
-	got, err := tx.QueryContext(ctx, `SELECT url, `+detail+`, state <> 'gone' AND missing_in = 0 FROM catalog_products
-		WHERE site = $1 AND url `+j.db.AnyOf(2), j.site, j.db.List(urlsOf(found)))
-	if err != nil {
-		return nil, err
-	}
 	all := map[string]bool{}
-	for got.Next() {
-		var url, detail string
-		var sure bool
-		if err := got.Scan(&url, &detail, &sure); err != nil {
-			return nil, joinClose(err, got)
-		}
-		skipped, two := all[url] // then one of the products may be anywhere
-		all[url] = skips != nil && sure && (skipped || !two) && skips(detail)
+	type stored struct {
+		url, detail string
+		sure        bool
 	}
-	return all, joinClose(got.Err(), got)
+	for s, err := range db.Select(ctx, tx, func(r *sql.Rows) (s stored, err error) {
+		err = r.Scan(&s.url, &s.detail, &s.sure)
+		return s, err
+	}, `SELECT url, `+detail+`, state <> 'gone' AND missing_in = 0 FROM catalog_products WHERE site = $1 AND url `+j.db.AnyOf(2), j.site, j.db.List(urlsOf(found))) {
+		if err != nil {
+			return nil, err
+		}
+		skipped, two := all[s.url] // then one of the products may be anywhere
+		all[s.url] = skips != nil && s.sure && (skipped || !two) && skips(s.detail)
+	}
+	return all, nil
 }
 
 func urlsOf(tasks []entry) []string {

@@ -75,12 +75,12 @@ func (v *visit) answered(ctx context.Context, e entry, a judging.Answer) {
 // askSeed requests the first list page once more, only to judge the site.
 func (v *visit) askSeed(ctx context.Context) {
 	e := v.seeds()[0]
-	got, err := v.fetchList(ctx, e.task().(FetchListPage))
+	got, err := v.fetchList(ctx, e)
 	var f *failure
 	switch {
 	case err == nil:
 		a := judging.Answer{Status: http.StatusOK}
-		if p, err := v.reader.readList(redirected(e.URL, got.at), got.text); err != nil || len(p.products)+len(p.children) == 0 {
+		if p, err := v.reader.readList(redirected(e.URL, got.at), got.HTMLContent); err != nil || len(p.products)+len(p.children) == 0 {
 			a.Verdict = got.verdict()
 		}
 		v.answered(ctx, e, a)

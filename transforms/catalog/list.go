@@ -21,26 +21,26 @@ func (v *visit) listPageFetcher() *stage {
 			if v.known.past(t.Page) || v.ended.past(t.Page) {
 				return nil, nil
 			}
-			got, err := v.fetchList(ctx, t)
+			got, err := v.fetchList(ctx, t.entry)
 			if err != nil && v.reader.site.List.UntilEmpty && t.Page > v.reader.firstPage() && removed(err) {
 				return nil, nil // where other sites show a page without products
 			}
 			if err != nil {
 				return nil, err
 			}
-			if !t.fetched {
-				v.state.Stats.listPagesFetched.Add(1)
+			if !t.Fetched {
+				v.state.Stats.add("list_pages_fetched", 1)
 			}
-			return []Task{ParseListPageHtml{Page: t.Page, HTMLContent: got.text, at: got.at, verdict: got.verdict, from: t}}, nil
+			return []Task{ParseListPageHtml{t.asFetched(), got}}, nil
 		}}
 }
 
 // fetchList fetches a list page.
-func (v *visit) fetchList(ctx context.Context, t FetchListPage) (fetched, error) {
-	at, body := v.reader.listRequest(t.URL, t.Page)
+func (v *visit) fetchList(ctx context.Context, e entry) (fetched, error) {
+	at, body := v.reader.listRequest(e.URL, e.Page)
 	got, err := v.fetch(ctx, at, body, v.reader.site.List.Format)
 	if err == nil && v.reader.site.List.Rendering {
-		got.text, err = v.render(ctx, got.at, got.text)
+		got.HTMLContent, err = v.render(ctx, got.at, got.HTMLContent)
 	}
 	return got, err
 }
@@ -50,7 +50,7 @@ func (v *visit) fetchList(ctx context.Context, t FetchListPage) (fetched, error)
 func (v *visit) commitSkipped(ctx context.Context, results []result) error {
 	for _, r := range results {
 		if r.err == nil && len(r.found) == 0 {
-			return v.journal.end(ctx, r.task.entry())
+			return v.journal.end(ctx, r.task.stored())
 		}
 	}
 	return nil
@@ -74,25 +74,25 @@ func (v *visit) listPageParser() *stage {
 			if err != nil {
 				return nil, err
 			}
-			v.answered(ctx, t.entry(), judging.Answer{Status: http.StatusOK})
+			v.answered(ctx, t.stored(), judging.Answer{Status: http.StatusOK})
 			if p.foreign > 0 {
-				v.log.Warn("links_left_out", "url", t.from.URL, "count", p.foreign, "reason", "of another host, or not http")
+				v.log.Warn("links_left_out", "url", t.URL, "count", p.foreign, "reason", "of another host, or not http")
 			}
 			if t.Page != v.reader.firstPage() && len(p.children) > 0 {
-				v.log.Warn("links_left_out", "url", t.from.URL, "count", len(p.children), "reason", "sitemaps of an index to which an index leads")
+				v.log.Warn("links_left_out", "url", t.URL, "count", len(p.children), "reason", "sitemaps of an index to which an index leads")
 			}
 			v.stated(p)
-			if err := v.observeRows(t.from.URL, p); err != nil {
+			if err := v.observeRows(t.URL, p); err != nil {
 				return nil, err
 			}
 			var found []Task
 			for _, link := range p.products {
-				found = append(found, FetchProductDetailPage{ProductURL: link, row: p.rows[link]})
+				found = append(found, entry{Kind: KindFetchProductDetailPage, URL: link, Row: p.rows[link]}.task())
 			}
 			v.passOver(t.Page, &p)
 			if len(found) == 0 && len(p.children) == 0 && p.left == "" {
 				// A list page without products is the end of the list, or it is no longer a list page.
-				v.log.Warn("list_page_without_products", "url", t.from.URL)
+				v.log.Warn("list_page_without_products", "url", t.URL)
 				if t.Page == v.reader.firstPage() {
 					return nil, &failure{kind: "no_products", final: true, err: v.reader.noProducts(p)}
 				}
@@ -105,7 +105,7 @@ func (v *visit) listPageParser() *stage {
 				v.partial.Store(true)
 			}
 			if v.leavesOut(t.Page, p) {
-				v.log.Warn("list_page_short", "url", t.from.URL, "page_size", v.reader.site.List.PageSize, "reason", "the first page of the list has fewer products, and is not the last, so products between the pages are left out")
+				v.log.Warn("list_page_short", "url", t.URL, "page_size", v.reader.site.List.PageSize, "reason", "the first page of the list has fewer products, and is not the last, so products between the pages are left out")
 				v.warn(pageShort, "", 1)
 				v.partial.Store(true)
 			}
@@ -259,11 +259,11 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			continue
 		}
 		chain := v.reader.next != nil || v.reader.cursor != nil
-		l := listResult{from: r.task.entry(), result: r, inOrder: chain || v.reader.site.List.UntilEmpty}
+		l := listResult{from: r.task.stored(), result: r, inOrder: chain || v.reader.site.List.UntilEmpty}
 		l.numbered = v.reader.numbered && !v.reader.site.List.UntilEmpty && !v.passedOver(l.from.Page)
 		l.rowsOnly = v.reader.site.Detail.Format == formatNone
 		for _, t := range r.found {
-			l.found = append(l.found, t.entry())
+			l.found = append(l.found, t.stored())
 		}
 		l.stale = v.hadAll(l.found)
 		if l.inOrder {
@@ -307,7 +307,7 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			if fresh[e.URL] && !skip {
 				delete(fresh, e.URL) // two pages of this batch may have it
 				kept = append(kept, e.task())
-				v.state.Stats.productURLsFound.Add(1)
+				v.state.Stats.add("product_urls_found", 1)
 			}
 		}
 		p.result.found = kept

@@ -119,9 +119,9 @@ func unlessStopped(ctx context.Context, err error) error {
 
 // fetched is a page that was fetched.
 type fetched struct {
-	text    string
-	at      string                // after redirects, which is what its links are relative to
-	verdict func() answer.Verdict // counts only if the page has none of what it should have
+	HTMLContent string
+	at          string                // after redirects, which is what its links are relative to
+	verdict     func() answer.Verdict // counts only if the page has none of what it should have
 }
 
 // fetch returns a page of a format. A request with a body is a POST.
@@ -181,13 +181,36 @@ func (v *visit) request(ctx context.Context, at string, body []byte, format stri
 			r.Header["Content-Type"] = []string{v.reader.site.List.contentType()}
 		}
 	}
+	resp, err := v.get(ctx, r)
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.Status/100 != 2:
+		f := badStatus("the site", resp)
+		f.answer = &judging.Answer{Status: resp.Status, Verdict: answer.Classify(answer.Response{Status: resp.Status, Header: resp.Header, URL: at, Final: resp.FinalURL, Body: resp.Body})}
+		return nil, f
+	case resp.Truncated:
+		return nil, &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", r.MaxBytes>>20)}
+	}
+	return resp, nil
+}
+
+// get sends a request. Its error is a failure, errStopped, or one of the database. It stops the site if the site abandons the run.
+func (v *visit) get(ctx context.Context, r polite.Request) (*web.Response, error) {
 	resp, err := v.client.Get(ctx, r)
 	var abandoned *polite.AbandonedError
 	var disallowed *polite.DisallowedError
+	var unread *polite.RobotsError
 	var below *web.Error
 	switch {
-	case errors.As(err, &abandoned):
+	case err == nil:
+		return resp, nil
+	case errors.As(err, &abandoned) && abandoned.Site == web.Site(v.reader.base):
 		return nil, v.stopSite(v.abandoned(abandoned))
+	case errors.As(err, &abandoned): // the host of an image
+		return nil, &failure{kind: "retry_after", err: abandoned}
+	case errors.As(err, &unread):
+		return nil, &failure{kind: "robots_unreachable", final: unread.Err != nil && unread.Err.Kind == web.KindBlocked, err: unread}
 	case errors.As(err, &below):
 		f := &failure{kind: string(below.Kind), final: below.Kind == web.KindBlocked || below.Kind == web.KindRedirect, err: below,
 			answer: &judging.Answer{Failure: string(below.Kind)}}
@@ -198,17 +221,13 @@ func (v *visit) request(ctx context.Context, at string, body []byte, format stri
 		return nil, f
 	case errors.As(err, &disallowed):
 		return nil, &failure{kind: "robots_disallowed", final: true, err: fmt.Errorf("robots.txt, line %d, disallows it: %s", disallowed.Line, disallowed.Rule)}
-	case err != nil:
-		return nil, unlessStopped(ctx, err)
 	}
-	if s := resp.Status; s < 200 || s >= 300 {
-		return nil, &failure{kind: fmt.Sprintf("http_%d", s), final: !mayPass(s), err: fmt.Errorf("the site answers with status %d", s),
-			answer: &judging.Answer{Status: s, Verdict: answer.Classify(answer.Response{Status: s, Header: resp.Header, URL: at, Final: resp.FinalURL, Body: resp.Body})}}
-	}
-	if resp.Truncated {
-		return nil, &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", r.MaxBytes>>20)}
-	}
-	return resp, nil
+	return nil, unlessStopped(ctx, err)
+}
+
+// badStatus returns the failure of an answer without what was requested.
+func badStatus(what string, resp *web.Response) *failure {
+	return &failure{kind: fmt.Sprintf("http_%d", resp.Status), final: !mayPass(resp.Status), err: fmt.Errorf("%s answers with status %d", what, resp.Status)}
 }
 
 // scope refuses redirects to other hosts, and to addresses where others could read the

@@ -124,25 +124,24 @@ func (j *rows) stored(ctx context.Context, tx *sql.Tx, products []product) (map[
 	for i, p := range products {
 		keys[i] = p.key
 	}
-	got, err := tx.QueryContext(ctx, `SELECT product_key, url, content_hash, first_seen, last_seen, changed_at, seen_in, state, detail, kept FROM catalog_products
-		WHERE site = $1 AND product_key `+j.db.AnyOf(2), j.site, j.db.List(keys))
-	if err != nil {
-		return nil, err
-	}
 	out := make(map[string]storedProduct, len(products))
-	for got.Next() {
-		var s storedProduct
-		var key, kept string
-		err := got.Scan(&key, &s.url, &s.hash, &s.first, &s.last, &s.changed, &s.crawl, &s.state, &s.detail, &kept)
-		if err == nil {
+	for s, err := range db.Select(ctx, tx, func(r *sql.Rows) (s storedProduct, err error) {
+		var kept string
+		if err = r.Scan(&s.key, &s.url, &s.hash, &s.first, &s.last, &s.changed, &s.crawl, &s.state, &s.detail, &kept); err == nil {
 			err = errors.Join(json.Unmarshal([]byte(s.detail), &s.fields), json.Unmarshal([]byte(kept), &s.kept))
 		}
 		if err != nil {
-			return nil, joinClose(fmt.Errorf("reading product %s: %w", key, err), got)
+			err = fmt.Errorf("reading product %s: %w", s.key, err)
 		}
-		out[key] = s
+		return s, err
+	}, `SELECT product_key, url, content_hash, first_seen, last_seen, changed_at, seen_in, state, detail, kept FROM catalog_products
+		WHERE site = $1 AND product_key `+j.db.AnyOf(2), j.site, j.db.List(keys)) {
+		if err != nil {
+			return nil, err
+		}
+		out[s.key] = s
 	}
-	return out, joinClose(got.Err(), got)
+	return out, nil
 }
 
 // upsert writes products. It sorts them by key: two writers then lock rows in the same

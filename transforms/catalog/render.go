@@ -7,7 +7,6 @@ import (
 	"net/url"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/browser"
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
@@ -70,23 +69,18 @@ func (v *visit) pagePart(ctx context.Context, page, u *url.URL) (answer browser.
 	if u.Scheme != page.Scheme || !sameHost(u, v.reader.base) {
 		return browser.Asset{}, true, nil
 	}
-	resp, err := v.client.Get(ctx, polite.Request{URL: u.String(), Accept: "*/*", Header: v.header, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Once: true, Scope: v.scope})
-	var abandoned *polite.AbandonedError
-	var disallowed *polite.DisallowedError
-	var below *web.Error
+	resp, err := v.get(ctx, polite.Request{URL: u.String(), Accept: "*/*", Header: v.header, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Once: true, Scope: v.scope})
+	if err == nil && resp.Status/100 != 2 {
+		err = badStatus("it", resp)
+	}
+	var f *failure
 	switch {
-	case errors.As(err, &abandoned):
-		return answer, true, v.stopSite(v.abandoned(abandoned))
-	case errors.As(err, &below) && below.Kind != web.KindBlocked && below.Kind != web.KindRedirect:
-		return answer, true, &failure{kind: string(below.Kind), err: fmt.Errorf("its scripts need %s: %w", ledger.Redact(u.String()), below)}
-	case errors.As(err, &below), errors.As(err, &disallowed):
+	case errors.As(err, &f) && !f.final:
+		return answer, true, &failure{kind: f.kind, err: fmt.Errorf("its scripts need %s: %w", ledger.Redact(u.String()), f.err)}
+	case f == nil && err != nil:
+		return answer, true, err
+	case err != nil, resp.Truncated:
 		return answer, true, nil // the page works without it, as in a reader's browser
-	case err != nil:
-		return answer, true, unlessStopped(ctx, err)
-	case mayPass(resp.Status):
-		return answer, true, &failure{kind: fmt.Sprintf("http_%d", resp.Status), err: fmt.Errorf("its scripts need %s, which answers with status %d", ledger.Redact(u.String()), resp.Status)}
-	case resp.Status/100 != 2, resp.Truncated:
-		return answer, true, nil
 	}
 	return browser.Asset{Status: resp.Status, Kind: resp.Header.Get("Content-Type"), Body: resp.Body}, false, nil
 }

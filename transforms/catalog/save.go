@@ -54,7 +54,7 @@ func (v *visit) commitProducts(ctx context.Context, results []result) error {
 	at := map[string]int{} // by the address of the page
 	for i := range results {
 		t := results[i].task.(SaveProduct)
-		p, err := v.reader.asProduct(t.ProductDetail, t.entry())
+		p, err := v.reader.asProduct(t.ProductDetail, t.entry)
 		if err != nil {
 			results[i].err = &failure{kind: "save_failed", final: true, err: err}
 			continue
@@ -179,7 +179,7 @@ func (r *reader) asProduct(p ProductDetail, from entry) (product, error) {
 
 // storedProduct is a product in the database.
 type storedProduct struct {
-	url, hash                   string
+	key, url, hash              string
 	detail                      string // JSON of fields
 	fields                      map[string]json.RawMessage
 	state                       string
@@ -207,7 +207,7 @@ type change struct {
 // merge returns what is stored of a product after its page was read: the values of the
 // page, and the old values of fields that the page lacks.
 func (p product) merge(old storedProduct, had bool, now, crawl int64) (row storedProduct, changes []change, state string) {
-	row = storedProduct{url: p.url, fields: maps.Clone(p.fields), kept: map[string]int64{}, first: now, last: now, changed: now, crawl: crawl}
+	row = storedProduct{key: p.key, url: p.url, fields: maps.Clone(p.fields), kept: map[string]int64{}, first: now, last: now, changed: now, crawl: crawl}
 	for _, l := range p.lacks {
 		v, was := old.fields[l.field]
 		if !was || p.volatile[l.field] && l.why == "" && !l.unseen {

@@ -134,7 +134,7 @@ func changed(first, again []string, doubtful map[string]bool) map[string]bool {
 // readList reads a list page. Where its links have parameters that look like a visit, the first page that is read is
 // requested once more: a parameter with another value then is dropped from all products' links.
 func (v *visit) readList(ctx context.Context, t ParseListPageHtml) (listPage, error) {
-	at := redirected(t.from.URL, t.at)
+	at := redirected(t.URL, t.at)
 	known := v.reader.visits.Load() != nil
 	p, err := v.reader.readList(at, t.HTMLContent)
 	if err != nil || known || len(p.products) == 0 || v.reader.site.Detail.Format == formatNone {
@@ -145,11 +145,11 @@ func (v *visit) readList(ctx context.Context, t ParseListPageHtml) (listPage, er
 	if v.reader.visits.Load() == nil {
 		visits := map[string]bool{}
 		if names := doubtful(p.products); names != nil {
-			got, err := v.fetchList(ctx, t.from)
+			got, err := v.fetchList(ctx, t.entry)
 			if err != nil {
 				return p, err
 			}
-			again, err := v.reader.readList(redirected(t.from.URL, got.at), got.text)
+			again, err := v.reader.readList(redirected(t.URL, got.at), got.HTMLContent)
 			if err != nil {
 				return p, err
 			}

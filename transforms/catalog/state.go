@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"sync"
-	"sync/atomic"
 )
 
 // SharedState is what all workers of a crawl share. Requests in flight are limited by the
@@ -58,81 +57,51 @@ type CrawlingStats struct {
 	DetailPagesFetched int64
 	ProductsSaved      int64
 	FailedTasks        int64
-
-	ProductsNew, ProductsChanged, ProductsUnchanged int64
-	ProductsGone, ProductsAgain                     int64
-	ProductsBack, ProductsMissing                   int64
-	ProductsTagged, ProductsUntagged                int64
-	ImagesFetched, ImagesUnchanged                  int64
-	ImagesFailed, ImagesLeftOut                     int64
-	Failed                                          map[string]int64 // failed tasks, by the counts of their stages
-	Sites                                           map[string]int64 // crawled sites, by their names as counts
+	// Counts are all counters that are not 0, by their names in the report.
+	Counts map[string]int64
 }
 
-// Stats has the counters of a running crawl. At the end of a crawl that was not stopped
-// ProductURLsFound = DetailPagesFetched + removed pages + those that failed at ProductDetailFetcher, and
-// DetailPagesFetched = ProductsSaved + ProductsAgain + those that failed at ProductDetailParser and DbSaver.
-// ProductsGone are the removed pages and the products that the list no longer names;
-// ProductsMissing are removed pages, and products whose pages show others, for which the
+// Stats has the counters of a running crawl by their names in the report. At the end of a crawl
+// that was not stopped product_urls_found = detail_pages_fetched + removed pages + failed_product_detail_fetcher, and
+// detail_pages_fetched = products_saved + products_again + failed_product_detail_parser + failed_db_saver.
+// products_gone are the removed pages and the products that the list no longer names;
+// products_missing are removed pages, and products whose pages show others, for which the
 // next crawl looks once more.
 type Stats struct {
-	listPagesFetched, productURLsFound, detailPagesFetched, productsSaved, failedTasks atomic.Int64
-	productsNew, productsChanged, productsUnchanged, productsGone, productsAgain       atomic.Int64
-	productsTagged, productsUntagged                                                   atomic.Int64
-	imagesFetched, imagesUnchanged, imagesFailed, imagesLeftOut                        atomic.Int64
-	productsBack, productsMissing                                                      atomic.Int64
-
 	mu     sync.Mutex
-	failed map[string]int64
-	sites  map[string]int64
+	counts map[string]int64
 }
 
-// Snapshot reads the counters.
-func (s *Stats) Snapshot() CrawlingStats {
-	c := CrawlingStats{
-		ListPagesFetched: s.listPagesFetched.Load(), ProductURLsFound: s.productURLsFound.Load(), DetailPagesFetched: s.detailPagesFetched.Load(),
-		ProductsSaved: s.productsSaved.Load(), FailedTasks: s.failedTasks.Load(),
-		ProductsNew: s.productsNew.Load(), ProductsChanged: s.productsChanged.Load(),
-		ProductsUnchanged: s.productsUnchanged.Load(), ProductsGone: s.productsGone.Load(), ProductsAgain: s.productsAgain.Load(),
-		ProductsBack: s.productsBack.Load(), ProductsMissing: s.productsMissing.Load(), ProductsTagged: s.productsTagged.Load(), ProductsUntagged: s.productsUntagged.Load(),
-		ImagesFetched: s.imagesFetched.Load(), ImagesUnchanged: s.imagesUnchanged.Load(), ImagesFailed: s.imagesFailed.Load(), ImagesLeftOut: s.imagesLeftOut.Load(), Failed: map[string]int64{}, Sites: map[string]int64{},
-	}
+func (s *Stats) add(name string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.Copy(c.Failed, s.failed)
-	maps.Copy(c.Sites, s.sites)
-	return c
-}
-
-// saved counts saved products.
-func (s *Stats) saved(o outcome) {
-	s.productsSaved.Add(int64(o.saved))
-	s.productsNew.Add(int64(o.added))
-	s.productsChanged.Add(int64(o.changed))
-	s.productsUnchanged.Add(int64(o.unchanged))
-	s.productsAgain.Add(int64(o.again))
-	s.productsBack.Add(int64(o.back))
-}
-
-// site counts this site under one of the counts of sites.
-func (s *Stats) site(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sites == nil {
-		s.sites = map[string]int64{}
+	if s.counts == nil {
+		s.counts = map[string]int64{}
 	}
-	s.sites[name]++
+	s.counts[name] += n
 }
 
 // fail counts a failed task, in total and under the count of its stage.
 func (s *Stats) fail(count string) {
-	s.failedTasks.Add(1)
+	s.add("failed_tasks", 1)
+	s.add(count, 1)
+}
+
+// Snapshot reads the counters.
+func (s *Stats) Snapshot() CrawlingStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failed == nil {
-		s.failed = map[string]int64{}
+	c := maps.Clone(s.counts)
+	maps.DeleteFunc(c, func(_ string, n int64) bool { return n == 0 })
+	return CrawlingStats{c["list_pages_fetched"], c["product_urls_found"], c["detail_pages_fetched"], c["products_saved"], c["failed_tasks"], c}
+}
+
+// saved counts saved products.
+func (s *Stats) saved(o outcome) {
+	for name, n := range map[string]int{"products_saved": o.saved, "products_new": o.added, "products_changed": o.changed,
+		"products_unchanged": o.unchanged, "products_again": o.again, "products_back": o.back} {
+		s.add(name, int64(n))
 	}
-	s.failed[count]++
 }
 
 // Kinds of warnings; their source is the site. The first two are of one field.
@@ -173,22 +142,3 @@ const (
 	SitesFailed  = "sites_failed" // sites that were not crawled to their end
 	SitesHeld    = "sites_held"   // of them, those whose pages can no longer be read as their files say
 )
-
-// counts returns the counts under the report's names.
-func (c CrawlingStats) counts() map[string]int64 {
-	m := map[string]int64{
-		"list_pages_fetched": c.ListPagesFetched, "product_urls_found": c.ProductURLsFound, "detail_pages_fetched": c.DetailPagesFetched,
-		"products_saved": c.ProductsSaved, "failed_tasks": c.FailedTasks, "products_new": c.ProductsNew, "products_changed": c.ProductsChanged,
-		"products_unchanged": c.ProductsUnchanged, "products_gone": c.ProductsGone,
-	}
-	for name, n := range map[string]int64{"products_again": c.ProductsAgain, "products_back": c.ProductsBack, "products_missing": c.ProductsMissing,
-		"products_tagged": c.ProductsTagged, "products_untagged": c.ProductsUntagged,
-		"images_fetched": c.ImagesFetched, "images_unchanged": c.ImagesUnchanged, "images_failed": c.ImagesFailed, "images_left_out": c.ImagesLeftOut} {
-		if n > 0 {
-			m[name] = n
-		}
-	}
-	maps.Copy(m, c.Failed)
-	maps.Copy(m, c.Sites)
-	return m
-}

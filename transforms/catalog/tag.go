@@ -52,9 +52,9 @@ func (v *visit) productTagger() []*stage {
 			case err != nil && ctx.Err() != nil:
 				return nil, errStopped
 			case errors.Is(err, errTaggingEnded):
-				v.state.Stats.productsUntagged.Add(1)
+				v.state.Stats.add("products_untagged", 1)
 			case err != nil:
-				v.state.Stats.productsUntagged.Add(1)
+				v.state.Stats.add("products_untagged", 1)
 				v.log.Warn("tagging_failed", "url", p.ProductDetail.URL, "error", ledger.Redact(err.Error()))
 				if v.tagFailures.Add(1) == maxTagFailures {
 					v.log.Warn("tagging_ended", "reason", fmt.Sprintf("%d failures in a row; the next crawl tries again", maxTagFailures))
@@ -86,7 +86,7 @@ var errTaggingEnded = errors.New("the model is asked no more in this run")
 
 // tag asks for the tags of a product, unless the model was asked the same before.
 func (v *visit) tag(ctx context.Context, task SaveProduct) error {
-	p, err := v.reader.asProduct(task.ProductDetail, task.entry())
+	p, err := v.reader.asProduct(task.ProductDetail, task.entry)
 	if err != nil {
 		return nil // the saver says why
 	}
@@ -108,7 +108,7 @@ func (v *visit) tag(ctx context.Context, task SaveProduct) error {
 		return err
 	}
 	v.tagFailures.Store(0)
-	v.state.Stats.productsTagged.Add(1)
+	v.state.Stats.add("products_tagged", 1)
 	return nil
 }
 
@@ -188,13 +188,10 @@ func readTags(answer json.RawMessage, list []string) ([]string, error) {
 
 // tagged returns what the model was asked about a product, "" for nothing.
 func (j *rows) tagged(ctx context.Context, key string) (asked string, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `SELECT asked FROM catalog_tags WHERE site = $1 AND product_key = $2`, j.site, key).Scan(&asked)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		return err
-	})
+	err = j.db.QueryRowContext(ctx, `SELECT asked FROM catalog_tags WHERE site = $1 AND product_key = $2`, j.site, key).Scan(&asked)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
 	return asked, err
 }
 
@@ -203,12 +200,10 @@ func (j *rows) keepTags(ctx context.Context, key, asked, model string, tags []st
 	if err != nil {
 		return err
 	}
-	return j.db.Tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO catalog_tags (site, product_key, asked, model, tags, tagged_at) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (site, product_key) DO UPDATE SET asked = excluded.asked, model = excluded.model, tags = excluded.tags, tagged_at = excluded.tagged_at`,
-			j.site, key, asked, model, string(b), at)
-		return err
-	})
+	_, err = j.db.ExecContext(ctx, `INSERT INTO catalog_tags (site, product_key, asked, model, tags, tagged_at) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (site, product_key) DO UPDATE SET asked = excluded.asked, model = excluded.model, tags = excluded.tags, tagged_at = excluded.tagged_at`,
+		j.site, key, asked, model, string(b), at)
+	return err
 }
 
 // tagging is a visit's part of productTagger.

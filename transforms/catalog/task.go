@@ -1,7 +1,5 @@
 package catalog
 
-import "github.com/newsfork/seed-engine/transforms/parse/answer"
-
 // Kind names a kind of task.
 type Kind string
 
@@ -17,9 +15,9 @@ const (
 // Task is one action of the crawler, which one worker does.
 type Task interface {
 	Kind() Kind
-	// entry returns the task as the journal stores it, for another try after a failure:
+	// stored returns the task as the journal stores it, for another try after a failure:
 	// the page to fetch, never its text.
-	entry() entry
+	stored() entry
 }
 
 // entry is a task as the journal stores it.
@@ -35,54 +33,44 @@ type entry struct {
 	Skip    bool   // its page is not fetched, see Config.Details
 }
 
+func (e entry) stored() entry { return e }
+
 // task returns the task of an entry.
 func (e entry) task() Task {
 	if e.Kind == KindFetchListPage {
-		return FetchListPage{Page: e.Page, URL: e.URL, tries: e.Tries, fetched: e.Fetched}
+		return FetchListPage{e}
 	}
-	return FetchProductDetailPage{ProductURL: e.URL, tries: e.Tries, fetched: e.Fetched, row: e.Row, asked: e.Asked, known: e.Known}
+	return FetchProductDetailPage{e}
+}
+
+// asFetched returns the entry of the tasks that follow from its page.
+func (e entry) asFetched() entry {
+	e.Fetched = true
+	return e
 }
 
 // FetchListPage fetches one page of the product list.
-type FetchListPage struct {
-	Page    int
-	URL     string // of that page
-	tries   int
-	fetched bool
-}
+type FetchListPage struct{ entry }
 
 // ParseListPageHtml finds the product URLs on a list page.
 type ParseListPageHtml struct {
-	Page        int
-	HTMLContent string
-	at          string // where the page was found, after redirects
-	verdict     func() answer.Verdict
-	from        FetchListPage
+	entry
+	fetched
 }
 
 // FetchProductDetailPage fetches the page of one product.
-type FetchProductDetailPage struct {
-	ProductURL string
-	tries      int
-	fetched    bool
-	row        string
-	asked      string // key of the product that should be there, if the list does not name the page
-	known      bool   // a stored product has this address
-}
+type FetchProductDetailPage struct{ entry }
 
 // ParseProductDetailHtml makes a product of its page.
 type ParseProductDetailHtml struct {
-	ProductURL  string
-	HTMLContent string
-	at          string // where the page was found, after redirects
-	verdict     func() answer.Verdict
-	from        FetchProductDetailPage
+	entry
+	fetched
 }
 
 // SaveProduct writes a product to the database.
 type SaveProduct struct {
+	entry
 	ProductDetail ProductDetail
-	from          FetchProductDetailPage
 }
 
 // ProductDetail is what was read from a product's page.
@@ -98,22 +86,3 @@ func (ParseListPageHtml) Kind() Kind      { return KindParseListPageHtml }
 func (FetchProductDetailPage) Kind() Kind { return KindFetchProductDetailPage }
 func (ParseProductDetailHtml) Kind() Kind { return KindParseProductDetailHtml }
 func (SaveProduct) Kind() Kind            { return KindSaveProduct }
-
-func (t FetchListPage) entry() entry {
-	return entry{Kind: KindFetchListPage, URL: t.URL, Page: t.Page, Tries: t.tries, Fetched: t.fetched}
-}
-
-func (t ParseListPageHtml) entry() entry { return asFetched(t.from.entry()) }
-
-func (t FetchProductDetailPage) entry() entry {
-	return entry{Kind: KindFetchProductDetailPage, URL: t.ProductURL, Tries: t.tries, Fetched: t.fetched, Row: t.row, Asked: t.asked, Known: t.known}
-}
-
-func (t ParseProductDetailHtml) entry() entry { return asFetched(t.from.entry()) }
-
-func (t SaveProduct) entry() entry { return asFetched(t.from.entry()) }
-
-func asFetched(e entry) entry {
-	e.Fetched = true
-	return e
-}

@@ -105,12 +105,12 @@ func Try(ctx context.Context, cfg Config, s Site, address string) (t Trial, err 
 	defer endBrowser()
 	got, err := v.fetch(within, at, body, format)
 	if err == nil && rendering {
-		got.text, err = v.render(within, got.at, got.text)
+		got.HTMLContent, err = v.render(within, got.at, got.HTMLContent)
 	}
 	if err != nil {
 		return t, fmt.Errorf("fetching %s: %w", address, err)
 	}
-	if t, err = v.reader.try(address, got.at, got.text); err != nil {
+	if t, err = v.reader.try(address, got.at, got.HTMLContent); err != nil {
 		return t, err
 	}
 	err = v.tryTags(within, &t)

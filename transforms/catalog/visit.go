@@ -128,7 +128,7 @@ func (v *visit) run(ctx context.Context) error {
 			return err
 		}
 	}
-	v.state.Stats.productURLsFound.Add(pending)
+	v.state.Stats.add("product_urls_found", pending)
 	v.log.Info("crawl_start", "resumed", resumed, "products_taken_over", pending)
 	complete, err := v.work(ctx)
 	if err == nil && complete {
@@ -140,8 +140,8 @@ func (v *visit) run(ctx context.Context) error {
 	if complete || errors.Is(v.control.cause(), errNotOpen) {
 		err = v.conclude(ctx, complete)
 	}
-	v.warn(untagged, "", int(v.state.Stats.productsUntagged.Load()))
-	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.Snapshot().counts())
+	v.warn(untagged, "", int(v.state.Stats.Snapshot().Counts["products_untagged"]))
+	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.Snapshot().Counts)
 	if cause := v.control.cause(); !errors.Is(cause, errNotOpen) {
 		err = errors.Join(err, cause)
 	}
@@ -171,7 +171,7 @@ func (v *visit) askMissing(ctx context.Context, seeds []entry) (complete bool, e
 		return err == nil, err
 	case n > 0:
 		v.log.Info("missing_products_requested", "count", n)
-		v.state.Stats.productURLsFound.Add(int64(n))
+		v.state.Stats.add("product_urls_found", int64(n))
 		return v.work(ctx)
 	}
 	v.log.Info("list_read_again")
@@ -195,8 +195,8 @@ func (v *visit) close(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.state.Stats.productsGone.Add(c.gone)
-	v.state.Stats.productsMissing.Add(c.missing)
+	v.state.Stats.add("products_gone", c.gone)
+	v.state.Stats.add("products_missing", c.missing)
 	if c.shrunk {
 		v.log.Warn("list_shrunk", "reason", "the list has lost all pages but one; none was marked as gone")
 		v.warn(listShrunk, "", 1)

@@ -112,6 +112,10 @@ func (s structs) fields(of *ast.StructType) (out []field) {
 		text, err := strconv.Unquote(f.Tag.Value)
 		require.NoError(s.t, err)
 		tag := reflect.StructTag(text)
+		if len(f.Names) == 0 { // yaml:",inline"
+			out = append(out, s.kind(f.Type).fields...)
+			continue
+		}
 		name, options, _ := strings.Cut(tag.Get(s.tag), ",")
 		one := field{key: name, doc: strings.TrimSpace(f.Doc.Text()), of: s.kind(f.Type), rules: rules{words: map[string]string{}, pattern: tag.Get("pattern")}}
 		for rule := range strings.SplitSeq(tag.Get("jsonschema"), ",") {

@@ -4,16 +4,10 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,8 +149,7 @@ func BenchmarkSite(b *testing.B) {
 				s := site(b, "matter")
 				if scheme == "http" {
 					s = inHTTP(s)
-					var asked atomic.Int64
-					j.web.Handle(catalogsim.MatterHost, plainly(catalogsim.NewMatter(catalogsim.Pages, catalogsim.PerPage), &asked))
+					j.web.Handle(catalogsim.MatterHost, plainly(catalogsim.NewMatter(catalogsim.Pages, catalogsim.PerPage)))
 				}
 				cfg := j.config()
 				_, w := j.visit(cfg, "matter")
@@ -188,53 +181,9 @@ func inHTTP(s Site) Site {
 	return s
 }
 
-// BenchmarkBesideScrapy crawls the same site at 0 ms with this job and with
-// Scrapy, over plain HTTP, one after the other; "x-scrapy" is the ratio of pages
-// a second. SCRAPY names its program; without it the benchmark is skipped.
-func BenchmarkBesideScrapy(b *testing.B) {
-	scrapy := os.Getenv("SCRAPY")
-	if scrapy == "" {
-		b.Skip("set SCRAPY to the scrapy program: python3 -m venv v && v/bin/pip install scrapy")
-	}
-	if err := exec.Command(scrapy, "version").Run(); err != nil {
-		b.Fatal(err)
-	}
-	var ours, theirs float64 // pages a second
-	for range b.N {
-		j := newJob(b, "", webtest.Options{LogLimit: -1}, "matter")
-		plain := inHTTP(site(b, "matter"))
-		sim := catalogsim.NewMatter(catalogsim.Pages, catalogsim.PerPage)
-		var asked atomic.Int64
-		j.web.Handle(catalogsim.MatterHost, plainly(sim, &asked))
-		cfg := j.config()
-		_, w := j.visit(cfg, "matter")
-		v, err := newVisit(cfg, w, j.db, plain, &Stats{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		begin := time.Now()
-		if err := v.run(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		ours += float64(asked.Swap(0)) / time.Since(begin).Seconds()
-		if s := v.state.Stats.Snapshot(); s.ProductsSaved != 600 {
-			b.Fatalf("%+v", s)
-		}
-		pages, seconds := runScrapy(b, scrapy, j.web.Addr(), plain)
-		if n := asked.Load(); n < 650 {
-			b.Fatalf("Scrapy asked for %d pages", n)
-		}
-		theirs += pages / seconds
-	}
-	b.ReportMetric(ours/float64(b.N), "pages/s")
-	b.ReportMetric(theirs/float64(b.N), "scrapy-pages/s")
-	b.ReportMetric(ours/theirs, "x-scrapy")
-}
-
 // plainly answers with links in plain HTTP.
-func plainly(h http.Handler, asked *atomic.Int64) http.Handler {
+func plainly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
 		rec := &buffered{header: w.Header(), status: http.StatusOK}
 		h.ServeHTTP(rec, r)
 		body := bytes.ReplaceAll(rec.body.Bytes(), []byte("https://"), []byte("http://"))
@@ -253,83 +202,3 @@ type buffered struct {
 func (b *buffered) Header() http.Header         { return b.header }
 func (b *buffered) WriteHeader(s int)           { b.status = s }
 func (b *buffered) Write(p []byte) (int, error) { return b.body.Write(p) }
-
-// spider does in Scrapy what the job does: the same pages, fields and SQLite
-// upserts, eight requests at a time, robots.txt obeyed.
-const spider = `
-import json, sqlite3, time, scrapy
-SITE = json.load(open("site.json"))
-class Spider(scrapy.Spider):
-    name = "matter"
-    custom_settings = dict(CONCURRENT_REQUESTS=10, CONCURRENT_REQUESTS_PER_DOMAIN=10, DOWNLOAD_DELAY=0, ROBOTSTXT_OBEY=True, LOG_LEVEL="ERROR",
-        TELNETCONSOLE_ENABLED=False, ITEM_PIPELINES={"__main__.Save" if __name__ == "__main__" else __name__ + ".Save": 1})
-    async def start(self):
-        self.begin = time.time()
-        yield self.page(1)
-    def page(self, n):
-        return scrapy.Request(SITE["list"].replace("{page}", str(n)), self.parse, meta={"proxy": SITE["proxy"]}, cb_kwargs={"n": n})
-    def parse(self, response, n):
-        if n == 1:
-            last = max(int(t) for t in response.css(SITE["last"]).xpath("string()").re(r"^\s*(\d+)\s*$"))
-            for p in range(2, last + 1):
-                yield self.page(p)
-        for href in response.css(SITE["link"]).xpath("@href").getall():
-            yield scrapy.Request(response.urljoin(href), self.detail, meta={"proxy": SITE["proxy"]})
-    def detail(self, response):
-        item = {}
-        for name, selector in SITE["fields"].items():
-            found = response.css(selector).xpath("string()").get()
-            if found:
-                item[name] = " ".join(found.split())
-        yield {"key": item["certificate_id"], "url": response.url, "detail": json.dumps(item)}
-    def closed(self, reason):
-        stats = self.crawler.stats.get_stats()
-        json.dump({"pages": stats.get("response_received_count", 0), "items": stats.get("item_scraped_count", 0), "seconds": time.time() - self.begin}, open("result.json", "w"))
-class Save:
-    def open_spider(self, spider):
-        self.db = sqlite3.connect("scrapy.db")
-        self.db.execute("CREATE TABLE p (k TEXT PRIMARY KEY, url TEXT, detail TEXT, seen REAL)")
-    def process_item(self, item, spider):
-        self.db.execute("INSERT INTO p VALUES (?,?,?,?) ON CONFLICT (k) DO UPDATE SET url=excluded.url, detail=excluded.detail, seen=excluded.seen", (item["key"], item["url"], item["detail"], time.time()))
-        return item
-    def close_spider(self, spider):
-        self.db.commit()
-`
-
-// runScrapy gives the pages and the seconds between the first request and the
-// end, as Scrapy itself counts them: starting Python is not held against it.
-func runScrapy(b *testing.B, scrapy, addr string, s Site) (pages, seconds float64) {
-	b.Helper()
-	dir := b.TempDir()
-	fields := map[string]string{}
-	for name, f := range s.Fields {
-		fields[name] = f.Selector
-	}
-	conf, err := json.Marshal(map[string]any{"list": s.List.URL, "link": s.List.ProductLink.Selector, "last": s.List.LastPage.Selector, "fields": fields, "proxy": "http://" + addr})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for name, text := range map[string]string{"site.json": string(conf), "spider.py": spider} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			b.Fatal(err)
-		}
-	}
-	cmd := exec.CommandContext(b.Context(), scrapy, "runspider", "spider.py")
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		b.Fatalf("scrapy: %v\n%s", err, out)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "result.json"))
-	if err != nil {
-		b.Fatalf("scrapy: %v\n%s", err, out)
-	}
-	var r struct{ Pages, Items, Seconds float64 }
-	if err := json.Unmarshal(text, &r); err != nil {
-		b.Fatal(err)
-	}
-	if r.Items != 600 {
-		b.Fatal(fmt.Errorf("scrapy saved %v products of 600\n%s", r.Items, out))
-	}
-	return r.Pages, r.Seconds
-}

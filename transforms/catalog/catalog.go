@@ -204,7 +204,7 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 		if fn.Worker.Stopped() {
 			return nil
 		}
-		stats.add(SitesCrawled, 1)
+		stats.Count(SitesCrawled, 1)
 		if err := fn.Worker.Resolve(ctx, d); err != nil {
 			fn.Worker.Log.Warn("dead_letter_stays", "site", s.Name, "error", ledger.Redact(err.Error()))
 		}
@@ -217,12 +217,12 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 	if !errors.As(err, &f) && !errors.As(err, &panicked) {
 		return fmt.Errorf("crawling %s: %w; what was done is kept, and the same command resumes from there", s.Name, err)
 	}
-	stats.add(SitesCrawled, 1)
-	stats.add(SitesFailed, 1)
+	stats.Count(SitesCrawled, 1)
+	stats.Count(SitesFailed, 1)
 	if f != nil {
 		d.Kind, d.Retryable = f.kind, !f.final
 		if f.kind == "layout_break" || f.kind == "key_collisions" {
-			stats.add(SitesHeld, 1)
+			stats.Count(SitesHeld, 1)
 		}
 	}
 	stats.fail("failed_orchestrator")

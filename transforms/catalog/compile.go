@@ -37,13 +37,14 @@ type reader struct {
 	inRows   bool // a field is in the rows of the list
 }
 
+// fieldReader reads a field, or a part of a group, of which Field has only what belongs to its Select and Many.
 type fieldReader struct {
 	name     string
 	required bool
 	Field
 	finder
 	kind
-	parts []partReader // of a group
+	parts []fieldReader // of a group
 }
 
 // The formats of pages.
@@ -304,7 +305,7 @@ func (r *reader) compileField(name string, f Field) (fieldReader, error) {
 	case f.From == fromStructured:
 		format = formatJSON
 	}
-	chosen := Select{f.Selector, f.Attribute, f.Path, f.Regexp}
+	chosen := f.Select
 	if f.Label != nil {
 		chosen.Selector = cmp.Or(f.Selector, "*")
 	}

@@ -45,7 +45,7 @@ func (v *visit) productDetailFetcher() *stage {
 				return nil, err
 			}
 			if !t.Fetched {
-				v.state.Stats.add("detail_pages_fetched", 1)
+				v.state.Stats.Count("detail_pages_fetched", 1)
 			}
 			return []Task{ParseProductDetailHtml{t.asFetched(), got}}, nil
 		}}

@@ -14,15 +14,11 @@ import (
 
 // crawlEnd has the figures of a crawl at its end.
 type crawlEnd struct {
-	named   int64 // products in its lists, by key, with pages that do not exist
-	whole   bool  // all of the list was read
-	listed  int64 // product pages in its lists
-	gone    int64 // products that are gone since this crawl
-	missing int64 // products that were not found for the first time
-	kept    int64 // products that the list does not name, and that are not gone because not all of it was read
-	shrunk  bool  // all pages but one are missing, so the list seems incomplete, and none was marked as gone
-	shorter bool  // more than a tenth of the products are missing
-	absent  bool  // none of the listed pages exists, so nothing was concluded
+	comparison
+	gone     int64 // products that are gone since this crawl
+	notFound int64 // products that were not found for the first time
+	kept     int64 // products that the list does not name, and that are not gone because not all of it was read
+	shorter  bool  // more than a tenth of the products are missing
 }
 
 const (
@@ -90,17 +86,17 @@ type comparison struct {
 	notThere     int64 // of them, those that do not exist
 	asked        int64 // products whose pages were requested because the list does not name them
 	pages        int   // of the list
-	named        int64 // products in the list by key
+	named        int64 // products in the list by key, with pages that do not exist
 	before, left int64 // stored products that the list before named; those that this one names
 	how          int   // listWhole …
 	thin         bool  // it names so much less that the site may not be what it was
-	shrunk       bool  // only one of its pages is left
+	shrunk       bool  // only one of its pages is left, so it seems incomplete, and no product is marked as gone
 }
 
 // compare compares the list that was read with what is stored.
 func (j *rows) compare(ctx context.Context, tx *sql.Tx, believed bool) (c comparison, err error) {
 	var before, gap int
-	var lost int64
+	var lost, unnamed int64
 	if err := errors.Join(
 		tx.QueryRowContext(ctx, `SELECT partial, list_pages FROM catalog_crawls WHERE site = $1`, j.site).Scan(&c.how, &before),
 		tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchListPage).Scan(&c.pages),
@@ -115,7 +111,7 @@ func (j *rows) compare(ctx context.Context, tx *sql.Tx, believed bool) (c compar
 		tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks t
 			WHERE t.site = $1 AND t.kind = 'FetchProductDetailPage' AND t.asked = '' AND t.page IN (-2, -3) AND NOT EXISTS (SELECT 1 FROM catalog_products p WHERE p.site = t.site AND p.url = t.url AND p.state <> 'gone')`, j.site).Scan(&lost),
 		tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN `+j.db.Never("unlisted_at")+` THEN 1 ELSE 0 END), 0)`+unlisted,
-			j.site, j.number).Scan(&c.missing, &c.left),
+			j.site, j.number).Scan(&c.missing, &unnamed),
 		tx.QueryRowContext(ctx, `SELECT count(*)`+gaps, j.site).Scan(&gap)); err != nil {
 		return c, err
 	}
@@ -123,7 +119,7 @@ func (j *rows) compare(ctx context.Context, tx *sql.Tx, believed bool) (c compar
 		c.how = listFaulty
 	}
 	c.named += lost
-	c.left = c.before - c.left
+	c.left = c.before - unnamed
 	c.thin = !believed && c.how == listWhole && j.thin(c)
 	c.shrunk = !believed && c.how != listLimited && c.missing > 0 && c.pages == 1 && before > 1
 	return c, nil
@@ -216,22 +212,20 @@ func (r *reader) storedRow(key, detail string) (string, error) {
 // close ends a complete crawl, and marks as gone what the list and the products' own pages
 // say is gone. believed means that the list is complete, however many are missing.
 func (j *rows) close(ctx context.Context, r *reader, now time.Time, runID string, believed bool) (c crawlEnd, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		said, err := j.compare(ctx, tx, believed)
-		if err != nil {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) (err error) {
+		c = crawlEnd{}
+		if c.comparison, err = j.compare(ctx, tx, believed); err != nil {
 			return err
 		}
-		c = crawlEnd{listed: said.listed, named: said.named, whole: said.how == listWhole, shrunk: said.shrunk, absent: said.allAbsent()}
-		missing := max(said.missing, said.asked)
-		c.shorter = !believed && !said.shrunk && said.how == listWhole && missing > maxGone && 10*missing > said.all
-		if c.listed > 0 && !c.absent {
-			whole := said.how == listWhole && !said.shrunk
+		whole, missing := c.how == listWhole && !c.shrunk, max(c.missing, c.asked)
+		c.shorter = !believed && whole && missing > maxGone && 10*missing > c.all
+		if c.listed > 0 && !c.allAbsent() {
 			for _, s := range j.conclusions(whole, whole && believed, r.site.Detail.Format == formatNone) {
 				if err := j.conclude(ctx, tx, s, now, runID, &c); err != nil {
 					return err
 				}
 			}
-			if said.how != listWhole {
+			if c.how != listWhole {
 				if err := tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&c.kept); err != nil {
 					return err
 				}
@@ -240,7 +234,7 @@ func (j *rows) close(ctx context.Context, r *reader, now time.Time, runID string
 		if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1`, j.site); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE catalog_crawls SET finished_at = $1, list_pages = $3 WHERE site = $2`, db.Micros(now), j.site, said.pages)
+		_, err = tx.ExecContext(ctx, `UPDATE catalog_crawls SET finished_at = $1, list_pages = $3 WHERE site = $2`, db.Micros(now), j.site, c.pages)
 		return err
 	})
 	if err != nil {
@@ -305,7 +299,7 @@ func (j *rows) conclude(ctx context.Context, tx *sql.Tx, s conclusion, now time.
 		return err
 	}
 	n, err := r.RowsAffected()
-	c.missing += n
+	c.notFound += n
 	return err
 }
 

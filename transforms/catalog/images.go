@@ -79,7 +79,7 @@ func (v *visit) images(ctx context.Context, task SaveProduct) error {
 	left := int64(maxImageBytes)
 	for i, at := range named.urls {
 		if i == maxImages || left <= 0 {
-			v.state.Stats.add("images_left_out", int64(len(named.urls)-i))
+			v.state.Stats.Count("images_left_out", int64(len(named.urls)-i))
 			v.log.Warn("images_left_out", "url", p.url, "count", len(named.urls)-i, "reason", fmt.Sprintf("a product has at most %d images of together %d MiB", maxImages, maxImageBytes>>20))
 			break
 		}
@@ -115,7 +115,7 @@ func (v *visit) image(ctx context.Context, at, page string) (bytes int64, err er
 	next.askedIn, next.askedAt, next.againAt, next.failure = v.journal.number, db.Micros(now), db.Micros(now.Add(imageAge)), ""
 	resp, err := v.requestImage(ctx, at, had)
 	if err == nil && resp.Status == http.StatusNotModified {
-		v.state.Stats.add("images_unchanged", 1)
+		v.state.Stats.Count("images_unchanged", 1)
 		return next.bytes, v.journal.keepImage(ctx, at, next)
 	}
 	var seen picture.Info
@@ -129,7 +129,7 @@ func (v *visit) image(ctx context.Context, at, page string) (bytes int64, err er
 			next.againAt = 0 // the next crawl asks again
 		}
 		next.failure = untrusted.Line(ledger.Redact(failed.kind+": "+failed.Error()), maxImageFailure)
-		v.state.Stats.add("images_failed", 1)
+		v.state.Stats.Count("images_failed", 1)
 		v.log.Warn("image_failed", "url", at, "page", page, "kind", failed.kind, "error", ledger.Redact(failed.Error()))
 		return next.bytes, v.journal.keepImage(ctx, at, next)
 	case err != nil:
@@ -142,7 +142,7 @@ func (v *visit) image(ctx context.Context, at, page string) (bytes int64, err er
 	if err := v.keepBytes(ctx, next, resp.Body); err != nil {
 		return 0, err
 	}
-	v.state.Stats.add("images_fetched", 1)
+	v.state.Stats.Count("images_fetched", 1)
 	return next.bytes, v.journal.keepImage(ctx, at, next)
 }
 

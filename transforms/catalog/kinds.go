@@ -31,14 +31,6 @@ func (k kind) hasDigits() bool {
 	return slices.Contains([]string{"integer", "number", "quantity", "money", "date", "time"}, k.name)
 }
 
-// partReader reads one part of a group.
-type partReader struct {
-	name string
-	finder
-	kind
-	many bool
-}
-
 // programs is how JSON writes numbers.
 var programs, _ = value.ParseLocale("en")
 
@@ -47,15 +39,10 @@ func (f fieldReader) read(p *page, base *url.URL) (any, error) {
 	if f.Type == "group" {
 		return f.readGroups(p, base)
 	}
-	return f.kind.read(f.finder, f.Many, p, base)
-}
-
-// read returns the value that a finder finds, or with many all of them.
-func (k kind) read(f finder, many bool, p *page, base *url.URL) (any, error) {
-	if under := f.under(p); under != nil && !many && k.name != "list" {
-		return k.same(under, base)
+	if under := f.under(p); under != nil && !f.Many && f.kind.name != "list" {
+		return f.same(under, base)
 	}
-	if k.name == "list" {
+	if f.kind.name == "list" {
 		if all := f.all(p); len(all) > 0 {
 			return all, nil
 		}
@@ -63,14 +50,14 @@ func (k kind) read(f finder, many bool, p *page, base *url.URL) (any, error) {
 	}
 	var all []any
 	for s := range f.values(p) {
-		if k.name == typeImage && inline(s.text) {
+		if f.kind.name == typeImage && inline(s.text) {
 			continue
 		}
-		v, err := k.typed(s, base)
-		if err != nil || !many {
-			if err != nil {
-				return nil, err
-			}
+		v, err := f.typed(s, base)
+		switch {
+		case err != nil:
+			return nil, err
+		case !f.Many:
 			return v, nil
 		}
 		if len(all) == maxMany {
@@ -91,7 +78,7 @@ func (f fieldReader) readGroups(p *page, base *url.URL) (any, error) {
 	for _, within := range f.pages(p) {
 		object := map[string]any{}
 		for _, part := range f.parts {
-			v, err := part.read(part.finder, part.many, within, base)
+			v, err := part.read(within, base)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", part.name, err)
 			}
@@ -182,7 +169,7 @@ func address(s string, base *url.URL) (any, error) {
 }
 
 // compileParts compiles the parts of a group.
-func (r *reader) compileParts(where string, f Field, format string) (parts []partReader, err error) {
+func (r *reader) compileParts(where string, f Field, format string) (parts []fieldReader, err error) {
 	if f.Type != "group" {
 		if len(f.Fields) > 0 {
 			return nil, wrong(where+".fields", "%s.fields: only a field with type: group has fields", where)
@@ -195,7 +182,7 @@ func (r *reader) compileParts(where string, f Field, format string) (parts []par
 	if f.Attribute != "" || f.Regexp != "" || f.Label != nil {
 		return nil, wrong(where, "%s: attribute, regexp and label do not belong to a group; attribute and regexp belong to its fields", where)
 	}
-	format = Select{Selector: f.Selector, Path: f.Path}.inside(format)
+	format = f.inside(format)
 	for _, name := range sortedNames(f.Fields) {
 		g, at := f.Fields[name], where+".fields."+name
 		if !fieldName.MatchString(name) {
@@ -208,14 +195,13 @@ func (r *reader) compileParts(where string, f Field, format string) (parts []par
 		if g.Type == "group" {
 			return nil, wrong(at+".type", "%s.type: a group has no groups in it; use selectors or paths that lead further", at)
 		}
-		s := Select{g.Selector, g.Attribute, g.Path, g.Regexp}
-		s.Attribute = defaultAttribute(s, g.Type, format)
-		found, err := s.compile(at, format)
+		g.Attribute = defaultAttribute(g.Select, g.Type, format)
+		found, err := g.compile(at, format)
 		if err != nil {
 			return nil, err
 		}
 		found.apart = k.hasDigits()
-		parts = append(parts, partReader{name, found, k, g.Many})
+		parts = append(parts, fieldReader{name: name, Field: Field{Select: g.Select, Many: g.Many}, finder: found, kind: k})
 	}
 	return parts, nil
 }

@@ -63,7 +63,7 @@ func (r *reader) compileLabels(where string, f Field, s Select, format string) (
 
 // String returns what a person looks for in the page.
 func (f Field) String() string {
-	s := Select{Selector: f.Selector, Path: f.Path}.String()
+	s := f.Select.String()
 	if f.Label == nil {
 		return s
 	}

@@ -29,7 +29,7 @@ func (v *visit) listPageFetcher() *stage {
 				return nil, err
 			}
 			if !t.Fetched {
-				v.state.Stats.add("list_pages_fetched", 1)
+				v.state.Stats.Count("list_pages_fetched", 1)
 			}
 			return []Task{ParseListPageHtml{t.asFetched(), got}}, nil
 		}}
@@ -307,7 +307,7 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			if fresh[e.URL] && !skip {
 				delete(fresh, e.URL) // two pages of this batch may have it
 				kept = append(kept, e.task())
-				v.state.Stats.add("product_urls_found", 1)
+				v.state.Stats.Count("product_urls_found", 1)
 			}
 		}
 		p.result.found = kept

@@ -65,7 +65,7 @@ func (s Select) String() string {
 
 // looksFor says for what a field looks, for a person who corrects the site's file.
 func (f fieldReader) looksFor() string {
-	s := Select{Selector: f.Selector, Path: f.Path}
+	s := f.Select
 	switch {
 	case f.From == fromStructured:
 		return "path " + s.Path + " in the structured data"

@@ -113,9 +113,11 @@ type Detail struct {
 
 // Select finds a text in a page.
 type Select struct {
-	// CSS, and also :contains("text") and :matches(regexp), of an HTML page.
+	// CSS, and also :contains("text") and :matches(regexp), of an HTML page. Of a field the first
+	// element that matches and has a text counts; with the type list, all of them.
 	Selector string `yaml:"selector"`
-	// An attribute whose value is used instead of the element's text.
+	// An attribute whose value is used instead of the element's text. With the type url
+	// it is href unless it is named, with the type image src.
 	Attribute string `yaml:"attribute"`
 	// A JMESPath expression: where the text is in JSON. With a selector, the JSON is
 	// the text of that element (such as a script), or the value of its attribute; where
@@ -134,19 +136,8 @@ type Field struct {
 	// The field stands in the line of detail.lines that has one of these labels, whatever
 	// their case and a colon after them. Different values under them are an error. A page
 	// without such a line is read by selector, if the field has one.
-	Label []string `yaml:"label"`
-	// CSS, and also :contains("text") and :matches(regexp), of an HTML page. The first
-	// element that matches and has a text counts; with the type list, all of them.
-	Selector string `yaml:"selector"`
-	// An attribute whose value is used instead of the element's text. With the type url
-	// it is href unless it is named, with the type image src.
-	Attribute string `yaml:"attribute"`
-	// A JMESPath expression: where the text is in JSON. With a selector, the JSON is
-	// the text of that element (such as a script), or the value of its attribute; where
-	// the page is JSON, path finds HTML, and selector and attribute are of it.
-	Path string `yaml:"path"`
-	// Matches the part of the text that is used: its first group, or all of it.
-	Regexp string `yaml:"regexp"`
+	Label  []string `yaml:"label"`
+	Select `yaml:",inline"`
 	// How the text is read.
 	Type string `yaml:"type" jsonschema:"enum=text,enum=integer,enum=number,enum=quantity,enum=money,enum=date,enum=time,enum=boolean,enum=url,enum=image,enum=list,enum=group,default=text"`
 	// All values that are found, in an array, and not the first one alone.
@@ -172,14 +163,7 @@ type Field struct {
 
 // Part is one part of a field of the type group.
 type Part struct {
-	// As of a field.
-	Selector string `yaml:"selector"`
-	// As of a field.
-	Attribute string `yaml:"attribute"`
-	// As of a field.
-	Path string `yaml:"path"`
-	// As of a field.
-	Regexp string `yaml:"regexp"`
+	Select `yaml:",inline"`
 	// As of a field.
 	Type string `yaml:"type" jsonschema:"enum=text,enum=integer,enum=number,enum=quantity,enum=money,enum=date,enum=time,enum=boolean,enum=url,enum=image,enum=list,default=text"`
 	// As of a field.

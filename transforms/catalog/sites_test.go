@@ -63,7 +63,7 @@ func TestMatterList(t *testing.T) {
 func TestMatterLabels(t *testing.T) {
 	t.Parallel()
 	s := site(t, "matter")
-	s.Key, s.Fields["number"] = "number", Field{Selector: "#number"}
+	s.Key, s.Fields["number"] = "number", Field{Select: Select{Selector: "#number"}}
 	r, err := s.compile()
 	require.NoError(t, err)
 	shapes := map[string]string{

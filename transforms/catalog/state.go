@@ -72,7 +72,8 @@ type Stats struct {
 	counts map[string]int64
 }
 
-func (s *Stats) add(name string, n int64) {
+// Count adds to a counter.
+func (s *Stats) Count(name string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.counts == nil {
@@ -83,8 +84,8 @@ func (s *Stats) add(name string, n int64) {
 
 // fail counts a failed task, in total and under the count of its stage.
 func (s *Stats) fail(count string) {
-	s.add("failed_tasks", 1)
-	s.add(count, 1)
+	s.Count("failed_tasks", 1)
+	s.Count(count, 1)
 }
 
 // Snapshot reads the counters.
@@ -98,10 +99,12 @@ func (s *Stats) Snapshot() CrawlingStats {
 
 // saved counts saved products.
 func (s *Stats) saved(o outcome) {
-	for name, n := range map[string]int{"products_saved": o.saved, "products_new": o.added, "products_changed": o.changed,
-		"products_unchanged": o.unchanged, "products_again": o.again, "products_back": o.back} {
-		s.add(name, int64(n))
-	}
+	s.Count("products_saved", int64(o.saved))
+	s.Count("products_new", int64(o.added))
+	s.Count("products_changed", int64(o.changed))
+	s.Count("products_unchanged", int64(o.unchanged))
+	s.Count("products_again", int64(o.again))
+	s.Count("products_back", int64(o.back))
 }
 
 // Kinds of warnings; their source is the site. The first two are of one field.

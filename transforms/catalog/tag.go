@@ -52,9 +52,9 @@ func (v *visit) productTagger() []*stage {
 			case err != nil && ctx.Err() != nil:
 				return nil, errStopped
 			case errors.Is(err, errTaggingEnded):
-				v.state.Stats.add("products_untagged", 1)
+				v.state.Stats.Count("products_untagged", 1)
 			case err != nil:
-				v.state.Stats.add("products_untagged", 1)
+				v.state.Stats.Count("products_untagged", 1)
 				v.log.Warn("tagging_failed", "url", p.ProductDetail.URL, "error", ledger.Redact(err.Error()))
 				if v.tagFailures.Add(1) == maxTagFailures {
 					v.log.Warn("tagging_ended", "reason", fmt.Sprintf("%d failures in a row; the next crawl tries again", maxTagFailures))
@@ -108,7 +108,7 @@ func (v *visit) tag(ctx context.Context, task SaveProduct) error {
 		return err
 	}
 	v.tagFailures.Store(0)
-	v.state.Stats.add("products_tagged", 1)
+	v.state.Stats.Count("products_tagged", 1)
 	return nil
 }
 

@@ -211,14 +211,13 @@ func (r *reader) tryFields(t *Trial, from string, p *page, base *url.URL) {
 		if f.From != from {
 			continue
 		}
-		s := Select{f.Selector, f.Attribute, f.Path, f.Regexp}
 		part := TrialPart{Name: f.name, Selector: f.String(), Required: f.required, Elements: f.count(p)}
 		v, err := f.read(p, base)
 		switch {
 		case err != nil:
 			part.Why = err.Error()
 		case v == nil:
-			part.Why, part.Near = f.missing(s, p)
+			part.Why, part.Near = f.missing(f.Select, p)
 		default:
 			part.Value = v
 			if f.name == r.site.Key {

@@ -128,7 +128,7 @@ func (v *visit) run(ctx context.Context) error {
 			return err
 		}
 	}
-	v.state.Stats.add("product_urls_found", pending)
+	v.state.Stats.Count("product_urls_found", pending)
 	v.log.Info("crawl_start", "resumed", resumed, "products_taken_over", pending)
 	complete, err := v.work(ctx)
 	if err == nil && complete {
@@ -171,7 +171,7 @@ func (v *visit) askMissing(ctx context.Context, seeds []entry) (complete bool, e
 		return err == nil, err
 	case n > 0:
 		v.log.Info("missing_products_requested", "count", n)
-		v.state.Stats.add("product_urls_found", int64(n))
+		v.state.Stats.Count("product_urls_found", int64(n))
 		return v.work(ctx)
 	}
 	v.log.Info("list_read_again")
@@ -195,8 +195,8 @@ func (v *visit) close(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.state.Stats.add("products_gone", c.gone)
-	v.state.Stats.add("products_missing", c.missing)
+	v.state.Stats.Count("products_gone", c.gone)
+	v.state.Stats.Count("products_missing", c.notFound)
 	if c.shrunk {
 		v.log.Warn("list_shrunk", "reason", "the list has lost all pages but one; none was marked as gone")
 		v.warn(listShrunk, "", 1)
@@ -205,7 +205,7 @@ func (v *visit) close(ctx context.Context) error {
 		v.log.Warn("list_shorter", "reason", "the list has lost more than a tenth of the products")
 		v.warn(listShorter, "", 1)
 	}
-	if c.whole {
+	if c.how == listWhole {
 		v.checkTotal(int(c.named))
 	}
 	if c.kept > 0 {
@@ -219,7 +219,7 @@ func (v *visit) close(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
-	case c.absent:
+	case c.allAbsent():
 		return &failure{kind: "layout_break", final: true, err: fmt.Errorf("none of the %d product pages to which its list leads exists; %s", c.listed, whereMoved)}
 	case v.noList != nil:
 		return &failure{kind: "no_list", err: fmt.Errorf("its first list page cannot be read: %w", v.noList)}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +26,6 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/publishers"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
-	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // News is the news job's graph: publishers' newest articles go into a database.
@@ -167,7 +165,7 @@ func (n *newsOptions) load(demo bool) error {
 	}
 	n.texts, n.one, n.world = nil, nil, nil
 	for _, files := range from {
-		texts, err := publisherTexts(files)
+		_, texts, err := provider.ReadDeclarations(files)
 		if err != nil {
 			return usage.Errorf("--publishers: %w", err)
 		}
@@ -180,31 +178,28 @@ func (n *newsOptions) load(demo bool) error {
 	if err != nil {
 		return usage.Errorf("--publishers: %w", err)
 	}
-	var ids []string
-	for _, p := range all {
-		ids = append(ids, p.ID())
-	}
 	if !demo {
-		if err := n.loadWorld(ids); err != nil {
+		if err := n.loadWorld(provider.IDs(all)); err != nil {
 			return err
 		}
 	}
-	for _, p := range n.world {
-		all, ids = append(all, p), append(ids, p.ID())
-	}
+	all = append(all, n.world...)
 	var text []byte
 	if n.Settings != "" {
 		if text, err = os.ReadFile(n.Settings); err != nil {
 			return usage.Errorf("--news-config: %w", err)
 		}
 	}
-	if n.loaded, err = provider.ReadConfig(text, os.Environ(), ids); err != nil {
+	if n.loaded, err = provider.ReadConfig(text, os.Environ(), provider.IDs(all)); err != nil {
 		return usage.Errorf("--news-config: %w", err)
 	}
 	if n.Publishers != "" {
-		n.loaded = n.loaded.Without(news.Registered())
+		n.loaded = n.loaded.Switch(false, false, provider.IDs(news.Registered())...)
 	}
-	n.loaded = n.loaded.With(strings.FieldsFunc(n.Publisher, func(c rune) bool { return c == ',' || c == ' ' }), n.world).Without(n.world)
+	named := strings.FieldsFunc(n.Publisher, func(c rune) bool { return c == ',' || c == ' ' })
+	for _, id := range provider.IDs(n.world) {
+		n.loaded = n.loaded.Switch(slices.Contains(named, id), false, id)
+	}
 	if err := n.choose(all); err != nil {
 		return err
 	}
@@ -219,55 +214,28 @@ func (n *newsOptions) load(demo bool) error {
 // loadWorld reads the publishers of the world that ship with the program, except those
 // with the id of another one.
 func (n *newsOptions) loadWorld(ids []string) error {
-	texts, err := publisherTexts(publishers.World())
+	all, texts, err := provider.ReadDeclarations(publishers.World())
 	if err != nil {
 		return err
 	}
 	n.worldTexts = map[string]string{}
-	for _, text := range texts {
-		p, err := provider.Declared([]byte(text))
-		if err != nil {
-			return err
-		}
+	for i, p := range all {
 		if !slices.Contains(ids, p.ID()) {
-			n.world, n.worldTexts[p.ID()] = append(n.world, p), text
+			n.world, n.worldTexts[p.ID()] = append(n.world, p), texts[i]
 		}
 	}
 	return nil
 }
 
-// publisherTexts returns the texts of the publishers' files.
-func publisherTexts(files fs.FS) (texts []string, err error) {
-	names, err := yamltext.Files(files)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		text, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := provider.Declared(text); err != nil {
-			return nil, fmt.Errorf("%s: %w", path.Base(name), err)
-		}
-		texts = append(texts, string(text))
-	}
-	return texts, nil
-}
-
 // choose disables the publishers that --publisher does not name.
 func (n *newsOptions) choose(all []provider.Provider) error {
-	var enabled []string
-	for _, p := range all {
-		if n.loaded.Enabled(p.ID()) {
-			enabled = append(enabled, p.ID())
-		}
-	}
+	enabled := slices.DeleteFunc(provider.IDs(all), func(id string) bool { return !n.loaded.Enabled(id) })
 	only, err := choose("publisher", n.Publisher, "enabled publisher", enabled)
 	if err != nil || only == nil {
 		return err
 	}
-	n.loaded = n.loaded.Only(only, all)
+	others := slices.DeleteFunc(enabled, func(id string) bool { return slices.Contains(only, id) })
+	n.loaded = n.loaded.Switch(false, true, others...)
 	return nil
 }
 

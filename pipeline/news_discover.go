@@ -124,7 +124,7 @@ func (n *snapshot) take(stdout io.Writer) error {
 	}
 	all := news.Registered()
 	if n.publishers != "" {
-		declared, err := provider.ReadDeclarations(os.DirFS(n.publishers))
+		declared, _, err := provider.ReadDeclarations(os.DirFS(n.publishers))
 		if err != nil {
 			return usage.Errorf("--publishers: %w", err)
 		}
@@ -132,11 +132,7 @@ func (n *snapshot) take(stdout io.Writer) error {
 	}
 	i := slices.IndexFunc(all, func(p provider.Provider) bool { return p.ID() == n.id })
 	if i < 0 {
-		var ids []string
-		for _, p := range all {
-			ids = append(ids, p.ID())
-		}
-		return unknown("provider", n.id, "provider", ids)
+		return unknown("provider", n.id, "provider", provider.IDs(all))
 	}
 	body, err := os.ReadFile(n.page)
 	if err != nil {

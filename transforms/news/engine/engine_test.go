@@ -156,7 +156,7 @@ func (w *world) count(where string) (n int) {
 
 func all(t testing.TB) map[string]provider.Provider {
 	t.Helper()
-	declared, err := provider.ReadDeclarations(publishers.Files)
+	declared, _, err := provider.ReadDeclarations(publishers.Files)
 	require.NoError(t, err)
 	out := map[string]provider.Provider{}
 	for _, p := range append(declared, mk.Provider{}, hankyung.Provider{}) {

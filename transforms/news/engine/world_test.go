@@ -78,7 +78,7 @@ func TestWorld(t *testing.T) {
 	files, err := fs.Glob(publishers.World(), "*.yaml")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 30)
-	all, err := provider.ReadDeclarations(publishers.World())
+	all, _, err := provider.ReadDeclarations(publishers.World())
 	require.NoError(t, err, "one id each")
 	require.Len(t, all, len(shapes))
 	w := once(t)

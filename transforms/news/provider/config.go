@@ -53,54 +53,20 @@ func (c Config) Enabled(id string) bool {
 	return t.Enabled == nil || *t.Enabled
 }
 
-// Without returns the configuration with these providers disabled, except those
-// whose enabled it sets itself.
-func (c Config) Without(providers []Provider) Config {
-	off, all := false, maps.Clone(c.Providers)
-	for _, p := range providers {
-		if t := all[p.ID()]; t.Enabled == nil {
-			if all == nil {
-				all = map[string]Toggles{}
-			}
-			t.Enabled = &off
-			all[p.ID()] = t
-		}
+// Switch returns the configuration with providers on or off. Those whose enabled it sets itself stay
+// as they are, unless always is set.
+func (c Config) Switch(on, always bool, ids ...string) Config {
+	all := maps.Clone(c.Providers)
+	if all == nil {
+		all = map[string]Toggles{}
 	}
-	c.Providers = all
-	return c
-}
-
-// With returns the configuration with those of these providers enabled that ids name,
-// except those whose enabled it sets itself.
-func (c Config) With(ids []string, providers []Provider) Config {
-	on, all := true, maps.Clone(c.Providers)
-	for _, p := range providers {
-		if t := all[p.ID()]; t.Enabled == nil && slices.Contains(ids, p.ID()) {
-			if all == nil {
-				all = map[string]Toggles{}
-			}
+	for _, id := range ids {
+		if t := all[id]; always || t.Enabled == nil {
 			t.Enabled = &on
-			all[p.ID()] = t
+			all[id] = t
 		}
 	}
 	c.Providers = all
-	return c
-}
-
-// Only returns the configuration with all providers disabled that are not in ids.
-func (c Config) Only(ids []string, all []Provider) Config {
-	off := false
-	c.Providers = maps.Clone(c.Providers)
-	if c.Providers == nil {
-		c.Providers = map[string]Toggles{}
-	}
-	for _, p := range all {
-		if !slices.Contains(ids, p.ID()) {
-			t := c.Providers[p.ID()]
-			t.Enabled = &off
-			c.Providers[p.ID()] = t
-		}
-	}
 	return c
 }
 

@@ -73,26 +73,25 @@ type Declaration struct {
 	Drop []string `yaml:"drop"`
 }
 
-// ReadDeclarations reads every YAML file of files, sorted by name. An error names
+// ReadDeclarations reads every YAML file of files, sorted by name, and returns the texts too. An error names
 // the file, the key and what is wrong with it. Unknown keys are refused.
-func ReadDeclarations(files fs.FS) ([]Provider, error) {
+func ReadDeclarations(files fs.FS) (all []Provider, texts []string, err error) {
 	names, err := yamltext.Files(files)
 	if err != nil {
-		return nil, fmt.Errorf("listing publishers: %w", err)
+		return nil, nil, fmt.Errorf("listing publishers: %w", err)
 	}
-	var out []Provider
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
-			return nil, fmt.Errorf("reading a publisher: %w", err)
+			return nil, nil, fmt.Errorf("reading a publisher: %w", err)
 		}
 		p, err := Declared(text)
 		if err != nil {
-			return nil, fmt.Errorf("reading publisher %s: %w", path.Base(name), err)
+			return nil, nil, fmt.Errorf("reading publisher %s: %w", path.Base(name), err)
 		}
-		out = append(out, p)
+		all, texts = append(all, p), append(texts, string(text))
 	}
-	return out, Check(out)
+	return all, texts, Check(all)
 }
 
 // Declared makes a provider from one YAML file.

@@ -186,6 +186,14 @@ func Check(all []Provider) error {
 	return nil
 }
 
+// IDs returns the ids of providers, in their order.
+func IDs(all []Provider) (ids []string) {
+	for _, p := range all {
+		ids = append(ids, p.ID())
+	}
+	return ids
+}
+
 func absolute(s string) error {
 	u, err := url.Parse(s)
 	switch {

@@ -20,7 +20,7 @@ import (
 // their files.
 func TestShippedPublishers(t *testing.T) {
 	t.Parallel()
-	all, err := provider.ReadDeclarations(publishers.World())
+	all, _, err := provider.ReadDeclarations(publishers.World())
 	require.NoError(t, err)
 	shipped := map[string]provider.Provider{}
 	for _, p := range append(all, mk.Provider{}, hankyung.Provider{}) {

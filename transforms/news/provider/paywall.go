@@ -2,7 +2,6 @@ package provider
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -82,10 +81,6 @@ func (a *Article) access(p *article.Page, paid parts) {
 var wallClasses = []string{"paywall", "pay-wall", "piano-offer", "article-wall", "premium-wall", "subscriber-only", "subscribers-only", "subscription-wall",
 	"subscribe-wall", "regwall", "metered-wall", "locked-content", "content-locked", "premium-content-lock", "offer-wall"}
 
-// wallTexts are what publishers write there besides the phrases of package answer, and not in menus and footers.
-var wallTexts = []string{"subscribe to read the full", "to continue reading, subscribe", "to continue reading this article, subscribe",
-	"유료 회원만 볼 수 있", "유료회원 전용 기사", "구독 후 이용하실 수", "la suite est réservée aux abonnés", "este contenido es exclusivo para suscriptores", "contenuto riservato agli abbonati", "conteúdo exclusivo para assinantes", "有料会員になると続き"}
-
 var wallElements = cascadia.MustCompile("[class], [id]")
 
 // walled reports whether a page shows a wall: an element with a wall's name, or a
@@ -104,8 +99,7 @@ func walled(root *html.Node) bool {
 			return true
 		}
 	}
-	text := strings.ToLower(article.Text(root))
-	return answer.HasPhrase(text, answer.Paywall) || slices.ContainsFunc(wallTexts, func(s string) bool { return strings.Contains(text, s) })
+	return answer.OffersSubscription(strings.ToLower(article.Text(root)))
 }
 
 // named reports whether one of the words of a class or id is a wall's.

@@ -39,12 +39,5 @@ func Again(ctx context.Context, d *db.DB, source string) ([]string, error) {
 
 // Requested removes an address that Reopen has recorded.
 func Requested(ctx context.Context, d *db.DB, source, address string) error {
-	err := d.Tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM news_again WHERE source = $1 AND url = $2`, source, address)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("recording what was requested again: %w", err)
-	}
-	return nil
+	return write(ctx, d, "recording what was requested again", `DELETE FROM news_again WHERE source = $1 AND url = $2`, source, address)
 }

@@ -229,6 +229,14 @@ func micros(t time.Time) int64 {
 	return db.Micros(t)
 }
 
+// timeOf returns a time of the tables; zero for none.
+func timeOf(micros int64) time.Time {
+	if micros == 0 {
+		return time.Time{}
+	}
+	return db.Time(micros)
+}
+
 func newID() string { return strings.ToLower(rand.Text()) }
 
 func remember(ctx context.Context, tx *sql.Tx, r Row, state string) error {
@@ -239,22 +247,35 @@ func remember(ctx context.Context, tx *sql.Tx, r Row, state string) error {
 	return err
 }
 
-// Stored is an article that is stored already.
+// Stored is an article that is stored already; its ID is "" if there is none.
 type Stored struct {
 	ID, URL, Title string
+	Published      time.Time // zero: unknown
 	text           string
 	simhash        uint64
 }
 
-// Under returns a publisher's article with a canonical address; its ID is "" if there is none.
-func Under(ctx context.Context, d *db.DB, source, canonical string) (s Stored, err error) {
-	var hash int64
-	err = d.QueryRowContext(ctx, `SELECT id, url, title, raw_text, simhash FROM news_articles WHERE source = $1 AND canonical_url = $2 ORDER BY collected_at, id LIMIT 1`, source, canonical).
-		Scan(&s.ID, &s.URL, &s.Title, &s.text, &hash)
+// Under returns a publisher's article with a canonical address.
+func Under(ctx context.Context, d *db.DB, source, canonical string) (Stored, error) {
+	return first(ctx, d, "looking for the article at an address", `source = $1 AND canonical_url = $2`, source, canonical)
+}
+
+// SameText returns a stored article with an article's title and text at another address than
+// these, and with another external id.
+func SameText(ctx context.Context, d *db.DB, source string, a provider.Article, textMaxLength int, canonical, asked string) (Stored, error) {
+	return first(ctx, d, "looking for a text at another address", `source = $1 AND title_hash = $2 AND raw_text = $3 AND canonical_url NOT IN ($4, $5)
+		AND (external_id = '' OR external_id <> $6)`, source, titleHash(a.Title), Cut(a.Body, textMaxLength), canonical, asked, a.ExternalID)
+}
+
+// first returns the oldest article that fulfils a condition.
+func first(ctx context.Context, d *db.DB, doing, where string, args ...any) (s Stored, err error) {
+	var hash, at int64
+	err = d.QueryRowContext(ctx, `SELECT id, url, title, raw_text, simhash, published_at FROM news_articles WHERE `+where+` ORDER BY collected_at, id LIMIT 1`, args...).
+		Scan(&s.ID, &s.URL, &s.Title, &s.text, &hash, &at)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return Stored{}, fmt.Errorf("looking for the article at an address: %w", err)
+		return Stored{}, fmt.Errorf("%s: %w", doing, err)
 	}
-	s.simhash = uint64(hash)
+	s.simhash, s.Published = uint64(hash), timeOf(at)
 	return s, nil
 }
 
@@ -265,13 +286,18 @@ func (s Stored) Like(a provider.Article, l Limits) bool {
 
 // Readdress gives a stored article another canonical address, unless another article has it.
 func Readdress(ctx context.Context, d *db.DB, id, canonical string) error {
+	return write(ctx, d, "changing the address of an article", `UPDATE news_articles SET canonical_url = $2 WHERE id = $1
+		AND NOT EXISTS (SELECT 1 FROM news_articles AS other WHERE other.source = news_articles.source AND other.canonical_url = $2)`, id, canonical)
+}
+
+// write executes one statement in a transaction of its own. doing says for its error what it does.
+func write(ctx context.Context, d *db.DB, doing, statement string, args ...any) error {
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE news_articles SET canonical_url = $2 WHERE id = $1
-			AND NOT EXISTS (SELECT 1 FROM news_articles AS other WHERE other.source = news_articles.source AND other.canonical_url = $2)`, id, canonical)
+		_, err := tx.ExecContext(ctx, statement, args...)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("changing the address of an article: %w", err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return nil
 }
@@ -284,18 +310,10 @@ func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time, counts bool) er
 	if counts {
 		more = 1
 	}
-	err := d.Tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at, refusals) VALUES ($1, $2, 'refused', $3, $4, 1)
-			ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + CASE WHEN news_urls.refusals = 0 THEN 1 ELSE CAST($5 AS INTEGER) END,
-				sitemap_at = CASE WHEN CAST($5 AS INTEGER) = 1 AND (excluded.sitemap_at > news_urls.sitemap_at OR `+d.Never("news_urls.sitemap_at")+`) THEN excluded.sitemap_at ELSE news_urls.sitemap_at END
-			WHERE news_urls.state <> 'purged'`,
-			r.Source, Hash(r.Canonical), at, db.Micros(now), more)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("recording a refusal: %w", err)
-	}
-	return nil
+	return write(ctx, d, "recording a refusal", `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at, refusals) VALUES ($1, $2, 'refused', $3, $4, 1)
+		ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + CASE WHEN news_urls.refusals = 0 THEN 1 ELSE CAST($5 AS INTEGER) END,
+			sitemap_at = CASE WHEN CAST($5 AS INTEGER) = 1 AND (excluded.sitemap_at > news_urls.sitemap_at OR `+d.Never("news_urls.sitemap_at")+`) THEN excluded.sitemap_at ELSE news_urls.sitemap_at END
+		WHERE news_urls.state <> 'purged'`, r.Source, Hash(r.Canonical), at, db.Micros(now), more)
 }
 
 // Known is what is recorded about an address.
@@ -334,10 +352,7 @@ func Lookup(ctx context.Context, d *db.DB, source, canonical string) (Known, err
 	if err != nil {
 		return Known{}, fmt.Errorf("looking an address up: %w", err)
 	}
-	k.FetchedAt = db.Time(fetched)
-	if at > 0 {
-		k.SitemapAt = db.Time(at)
-	}
+	k.FetchedAt, k.SitemapAt = db.Time(fetched), timeOf(at)
 	return k, nil
 }
 

@@ -47,9 +47,7 @@ func NoteYield(
 		if inserted > 0 {
 			y.Stale, newAt = 0, db.Micros(now)
 		}
-		if newAt > 0 {
-			y.NewAt = db.Time(newAt)
-		}
+		y.NewAt = timeOf(newAt)
 		_, err = tx.ExecContext(ctx, `INSERT INTO news_yield (source, run_id, barren, stale, new_at, sources) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (source) DO UPDATE SET run_id = excluded.run_id, barren = excluded.barren, stale = excluded.stale, new_at = excluded.new_at,
 				sources = excluded.sources`,
@@ -90,8 +88,5 @@ func Newest(ctx context.Context, d *db.DB, source string, until time.Time) (time
 	if err := d.QueryRowContext(ctx, `SELECT COALESCE(MAX(published_at), $3) FROM news_articles WHERE source = $1 AND published_at <= $2`, source, db.Micros(until), at).Scan(&at); err != nil {
 		return time.Time{}, fmt.Errorf("looking for the newest article of %s: %w", source, err)
 	}
-	if at == 0 {
-		return time.Time{}, nil
-	}
-	return db.Time(at), nil
+	return timeOf(at), nil
 }

@@ -18,6 +18,7 @@
 package answer
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
@@ -81,14 +82,12 @@ type Verdict struct {
 
 const maxEvidence = 200
 
-// HasPhrase reports whether a text in lower case has a phrase by which short pages of a kind are known.
-func HasPhrase(text string, k Kind) bool {
-	for _, s := range says {
-		if s.kind == k && !s.unseen && strings.Contains(text, s.text) {
-			return true
-		}
-	}
-	return false
+// OffersSubscription reports whether the text of an article, in lower case, has a publisher's words for what
+// stands in place of the rest.
+func OffersSubscription(text string) bool {
+	return slices.ContainsFunc(slices.Concat(signs()["text"], signs()["article"]), func(s sign) bool {
+		return s.kind == Paywall && strings.Contains(text, s.text)
+	})
 }
 
 // Classify tells what r is. It reads at most the first MiB of the body.

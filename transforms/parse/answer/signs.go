@@ -1,10 +1,12 @@
 package answer
 
 import (
-	"cmp"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -18,22 +20,81 @@ const (
 	longWall  = 3000 // where markup or the address shows a vendor: consent pages explain much
 )
 
-// sign is how one vendor's wall is known by markup that has no other use.
+//go:embed walls.txt
+var walls string
+
+// sign is how a wall is known in one place of an answer.
 type sign struct {
 	kind   Kind
 	vendor string
-	text   string // in lower case
 	most   int    // the most prose of such a page
+	text   string // in lower case, or an expression
 }
 
-// phrase is how a wall is known by what it says to people. pattern is of one whole part of a title or heading, where parts
-// are what stands between dashes, bars and colons.
+// signs are those of walls.txt, by place.
+var signs = sync.OnceValue(func() map[string][]sign {
+	all := map[string][]sign{}
+	place, s := "", sign{}
+	for line := range strings.SplitSeq(walls, "\n") {
+		head, isHead := strings.CutPrefix(line, "[")
+		switch {
+		case line == "" || line[0] == '#':
+		case isHead:
+			col := append(strings.SplitN(strings.TrimSuffix(head, "]"), " ", 4), "")
+			most, err := strconv.Atoi(col[2])
+			if err != nil {
+				panic(err) // a mistake in the file, which any test finds
+			}
+			place, s = col[0], sign{kind: Kind(col[1]), most: most, vendor: col[3]}
+		default:
+			s.text = line
+			all[place] = append(all[place], s)
+		}
+	}
+	return all
+})
+
+// phrase is the expression of the signs of one head.
 type phrase struct {
-	kind    Kind
-	vendor  string
-	pattern string
-	most    int
+	sign
+	re *regexp.Regexp
 }
+
+// phrases compiles the expressions of a place, when the first page needs them.
+func phrases(place, before, after string) func() []phrase {
+	return sync.OnceValue(func() (all []phrase) {
+		texts := ""
+		list := signs()[place]
+		for i, s := range list {
+			texts += "|" + s.text
+			s.text = ""
+			if next := i + 1; next < len(list) {
+				if n := list[next]; n.kind == s.kind && n.vendor == s.vendor && n.most == s.most {
+					continue
+				}
+			}
+			all = append(all, phrase{s, regexp.MustCompile(before + texts[1:] + after)})
+			texts = ""
+		}
+		return all
+	})
+}
+
+var (
+	titles  = phrases("title", `^(?:`, `)$`)
+	missing = phrases("missing", ``, ``)
+	logins  = phrases("login", `^(?:`, `)$`)
+	consent = phrases("consent", `^(?:`, `)$`)
+	accepts = phrases("accept", ``, ``)
+)
+
+// says reports whether one of the expressions matches.
+func says(of []phrase, text string) bool {
+	return slices.ContainsFunc(of, func(p phrase) bool { return p.re.MatchString(text) })
+}
+
+// maxSentence is the most characters of a title or heading that says that a page is missing.
+const maxSentence = 70
 
 // byHeader tells what only the header shows.
 func byHeader(r Response) Verdict {
@@ -73,7 +134,7 @@ func (r Response) html(body []byte) Verdict {
 	if v := r.byAddress(p); v.Kind != "" {
 		return v
 	}
-	for _, s := range marks {
+	for _, s := range signs()["markup"] {
 		if p.prose <= s.most && strings.Contains(p.markup, s.text) {
 			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: "markup " + s.text}
 		}
@@ -94,7 +155,7 @@ func (r Response) byAddress(p page) Verdict {
 	}
 	from, fromPath := host(r.URL)
 	to, path := host(r.Final)
-	for _, s := range hosts {
+	for _, s := range signs()["host"] {
 		same := to == s.text || strings.HasSuffix(to, "."+s.text) || strings.HasSuffix(s.text, ".") && strings.HasPrefix(to, s.text)
 		if same && to != from && p.prose <= s.most {
 			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: "redirected to " + to}
@@ -102,12 +163,11 @@ func (r Response) byAddress(p page) Verdict {
 	}
 	for part := range strings.SplitSeq(path, "/") {
 		name, _, _ := strings.Cut(part, ".")
-		kind := paths[name]
-		if kind == "" || strings.Contains(fromPath, name) || kind == Login && !p.password && p.prose > fewWords ||
-			kind != Consent && p.prose > someWords {
-			continue
+		for _, s := range signs()["path"] {
+			if s.text == name && p.prose <= s.most && !strings.Contains(fromPath, name) && (s.kind != Login || p.password || p.prose <= fewWords) {
+				return Verdict{Kind: s.kind, Evidence: "redirected to " + to + path}
+			}
 		}
-		return Verdict{Kind: kind, Evidence: "redirected to " + to + path}
 	}
 	return Verdict{}
 }
@@ -144,19 +204,17 @@ func (p page) byPhrase() Verdict {
 			}
 		}
 	}
-	for _, s := range says {
-		text := p.shown
-		if s.unseen {
-			text = p.unseen
-		}
-		if p.total <= cmp.Or(s.most, fewWords) && strings.Contains(text, s.text) {
-			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("text %q", s.text)}
+	for _, at := range []place{{"text", p.shown}, {"noscript", p.unseen}} {
+		for _, s := range signs()[at.name] {
+			if p.total <= s.most && strings.Contains(at.text, s.text) {
+				return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("text %q", s.text)}
+			}
 		}
 	}
 	if p.password && p.prose <= someWords {
 		return Verdict{Kind: Login, Evidence: "a field for a password and few words"}
 	}
-	for _, s := range captchas {
+	for _, s := range signs()["test"] {
 		if p.prose <= s.most && p.bare() && strings.Contains(p.markup, s.text) {
 			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: "nothing but a test, markup " + s.text}
 		}
@@ -167,19 +225,19 @@ func (p page) byPhrase() Verdict {
 // said tells what one part of a title, heading or short text shows.
 func (p page) said(at place, part string) Verdict {
 	v := Verdict{Evidence: fmt.Sprintf("%s %q", at.name, at.text)}
-	for _, s := range phrases() {
+	for _, s := range titles() {
 		if p.prose <= s.most && s.re.MatchString(part) {
 			v.Kind, v.Vendor = s.kind, s.vendor
 			return v
 		}
 	}
 	switch {
-	case p.prose <= fewWords && utf8.RuneCountInString(part) <= maxSentence && missing().MatchString(part):
+	case p.prose <= fewWords && utf8.RuneCountInString(part) <= maxSentence && says(missing(), part):
 		v.Kind = Soft404
 	case at.name == "text":
-	case !p.inline && p.prose <= maxLogin && strings.HasPrefix(clean(at.text), part) && loginTitle().MatchString(part):
+	case !p.inline && p.prose <= maxLogin && strings.HasPrefix(clean(at.text), part) && says(logins(), part):
 		v.Kind = Login
-	case p.buttons > 0 && p.links <= 12 && p.prose <= 2*someWords && aboutConsent().MatchString(part) && accepts().MatchString(p.shown):
+	case p.buttons > 0 && p.links <= 12 && p.prose <= 2*someWords && says(consent(), part) && says(accepts(), p.shown):
 		v.Kind = Consent
 		v.Evidence += " and a button to accept"
 	}
@@ -195,7 +253,7 @@ func (r Response) text(body []byte) Verdict {
 	if weigh([]byte(text)) > maxSmall {
 		return Verdict{}
 	}
-	for _, s := range bodies {
+	for _, s := range signs()["body"] {
 		if strings.Contains(text, s.text) {
 			return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("text %q", text)}
 		}
@@ -204,12 +262,12 @@ func (r Response) text(body []byte) Verdict {
 		return Verdict{Kind: ErrorPage, Evidence: fmt.Sprintf("text %q", text)}
 	}
 	for _, part := range parts(first(text)) {
-		for _, s := range phrases() {
+		for _, s := range titles() {
 			if s.re.MatchString(part) {
 				return Verdict{Kind: s.kind, Vendor: s.vendor, Evidence: fmt.Sprintf("text %q", text)}
 			}
 		}
-		if missing().MatchString(part) {
+		if says(missing(), part) {
 			return Verdict{Kind: Soft404, Evidence: fmt.Sprintf("text %q", text)}
 		}
 	}
@@ -265,24 +323,11 @@ func parts(title string) (found []string) {
 	return found
 }
 
-type compiled struct {
-	phrase
-	re *regexp.Regexp
-}
-
-// phrases compiles the patterns when the first page needs them.
-var phrases = sync.OnceValue(func() []compiled {
-	var all []compiled
-	for _, p := range wallPhrases {
-		all = append(all, compiled{p, regexp.MustCompile(`^(?:` + p.pattern + `)$`)})
-	}
-	return all
-})
-
 // things finds the statement of a page that it is about a thing: no wall makes it.
 var things = sync.OnceValue(func() *regexp.Regexp {
 	const kinds = `(?:product|productgroup|[a-z]*article|blogposting|recipe|event|jobposting|itemlist)\b`
 	return regexp.MustCompile(`"@type"\s*:\s*\[?\s*"` + kinds + `|itemtype=https?://schema\.org/` + kinds)
 })
 
-var loginTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + loginPattern + `)$`) })
+// bare reports whether a page has nothing to read or to fill in besides a few words.
+func (p page) bare() bool { return p.links <= 3 && p.fields == 0 && p.media <= 3 }

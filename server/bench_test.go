@@ -183,7 +183,9 @@ func watchedRun(b *testing.B, program string, watchers int) (rate, share float64
 	used, begin := processorTime(b, server.Process.Pid), time.Now()
 	resp, err := http.Post(at+"/api/v1/seeds/orchestrate", "", nil)
 	require.NoError(b, err)
-	var started startResponse
+	var started struct {
+		RunID string `json:"run_id"`
+	}
 	require.NoError(b, errors.Join(json.NewDecoder(resp.Body).Decode(&started), resp.Body.Close()))
 	looking, away := context.WithCancel(b.Context())
 	var looks atomic.Int64

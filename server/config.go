@@ -1,9 +1,12 @@
 package server
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +64,26 @@ func (r Retention) before(now time.Time) (time.Time, bool) {
 		days = *r.Days
 	}
 	return now.AddDate(0, 0, -days), days > 0
+}
+
+// ReadConfig reads the YAML file at path; "" means the defaults.
+func ReadConfig(path string, known []option.Job) (Config, error) {
+	if path == "" {
+		return ParseConfig(nil, known)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("reading --config: %w", err)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return Config{}, fmt.Errorf("reading --config: %w", err)
+	}
+	c, err := ParseConfig(b, known)
+	if err != nil {
+		return c, fmt.Errorf("--config=%s: %w", path, err)
+	}
+	return c, nil
 }
 
 // ParseConfig reads and checks the text of a configuration file; an empty one means

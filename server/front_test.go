@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,9 +13,10 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/server/known"
-	"github.com/newsfork/seed-engine/server/runs"
 	"github.com/newsfork/seed-engine/server/schedule"
 )
+
+const onPage = 50 // runs or dead letters
 
 // frontWorld has runs of two weeks before Wednesday, 4 March 2026.
 func frontWorld(t *testing.T) *world {
@@ -93,23 +93,6 @@ func TestFrontGrid(t *testing.T) {
 	assert.NotContains(t, got, "20260220")
 }
 
-// A day that the board does not go back to is not shown as a day without runs.
-func TestFrontGridKnowsItsLimit(t *testing.T) {
-	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	var all []*runs.Entry
-	for i := range runs.MaxEntries {
-		at := now.Add(-time.Duration(i) * 3 * time.Minute) // back to 2 March, 10:00
-		all = append(all, &runs.Entry{Run: ledger.Run{RunID: ledger.NewRunID(at), Job: "seed", State: ledger.Done, StartedAt: at}})
-	}
-	var f frontPage
-	f.grid(known.JobsOf(testJobs()).Started(), all, now.Truncate(24*time.Hour))
-	var got []string
-	for _, c := range f.Rows[0].Cells[:4] {
-		got = append(got, fmt.Sprint(c.Parts, c.Unknown))
-	}
-	assert.Equal(t, []string{"[{done ✓ 241}] false", "[{done ✓ 480}] false", "[{done ✓ 279}] true", "[] true"}, got)
-}
-
 func TestRunFilter(t *testing.T) {
 	w := frontWorld(t)
 	for query, want := range map[string][]string{
@@ -141,34 +124,6 @@ func TestRunFilter(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/runs?"+name+"=", "").code, "a program leaves out what it does not mean: %s", name)
 	}
 	assert.Equal(t, http.StatusOK, w.do("GET", "/runs?job=&state=&from=&to=&text=", "").code, "a form sends its empty fields")
-}
-
-// The link to older runs keeps the filter.
-func TestOlderRunsKeepTheFilter(t *testing.T) {
-	var all []*runs.Entry
-	at := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	for i := range 3 * perPage {
-		job := []string{"seed", "docs"}[i%2]
-		all = append(all, &runs.Entry{Run: ledger.Run{RunID: fmt.Sprintf("r%03d", 999-i), Job: job, State: ledger.Failed, StartedAt: at, Error: "a & b"}})
-	}
-	w := newWorld(t, "done")
-	w.board.Shown.Store(&all)
-	f, err := runs.ReadFilter(url.Values{"job": {"docs"}, "text": {"A & B"}, "from": {"2026-03-04"}, "state": {"failed"}}, known.JobsOf(testJobs()).Started())
-	require.NoError(t, err)
-	v := w.pages.runsPage(f)
-	seen := len(v.Runs)
-	for v.Older != "" {
-		u, err := url.Parse(v.Older)
-		require.NoError(t, err)
-		f, err := runs.ReadFilter(u.Query(), known.JobsOf(testJobs()).Started())
-		require.NoError(t, err)
-		v = w.pages.runsPage(f)
-		for _, e := range v.Runs {
-			assert.Equal(t, "docs", e.Run.Job)
-		}
-		seen += len(v.Runs)
-	}
-	assert.Equal(t, 3*perPage/2, seen)
 }
 
 func TestStartPage(t *testing.T) {
@@ -212,7 +167,7 @@ func TestCancelAsks(t *testing.T) {
 func TestDeadLetterFilter(t *testing.T) {
 	w := newWorld(t, "done")
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
-	for i := range perPage + 5 {
+	for i := range onPage + 5 {
 		kind := []string{"bad_file", "store_failed"}[i%2]
 		require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "seed", RunID: "r1", Kind: kind, LastAt: at, Input: ledger.Input{DomainID: fmt.Sprintf("d%d.sg", i)}, Error: "no"}))
 	}
@@ -222,11 +177,11 @@ func TestDeadLetterFilter(t *testing.T) {
 	_, err := ledger.Dismiss(t.Context(), w.store, "news", shut.ID(), &ledger.Dismissal{At: at, By: "kim", Note: "known"})
 	require.NoError(t, err)
 	for query, want := range map[string]int{
-		"state=dismissed": 1, "state=all&job=news": 2, "job=news": 1, "kind=not_html": 1, "kind=store_failed": 27, "run=r1": perPage + 5, "run=r2": 1, "from=2026-03-03": 1, "to=2026-03-02": perPage + 5, "text=picture": 1, "text=none+has+this": 0,
+		"state=dismissed": 1, "state=all&job=news": 2, "job=news": 1, "kind=not_html": 1, "kind=store_failed": 27, "run=r1": onPage + 5, "run=r2": 1, "from=2026-03-03": 1, "to=2026-03-02": onPage + 5, "text=picture": 1, "text=none+has+this": 0,
 	} {
 		assert.Len(t, w.do("GET", "/api/v1/dead-letters?"+query, "").json(t)["dead_letters"], want, query)
 		page := w.do("GET", "/dead-letters?"+query, "").body
-		assert.Equal(t, min(want, perPage), strings.Count(page, `<td class="n">1</td>`), query)
+		assert.Equal(t, min(want, onPage), strings.Count(page, `<td class="n">1</td>`), query)
 	}
 	page := w.do("GET", "/dead-letters?run=r1", "").body
 	link := regexp.MustCompile(`href="(/dead-letters\?[^"]*after=[^"]*)"`).FindStringSubmatch(page)

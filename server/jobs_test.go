@@ -31,6 +31,8 @@ func testJobs() []option.Job {
 	return all
 }
 
+const docsJob = "docs"
+
 // testJob is the one of that name.
 func testJob(name string) ledger.Job {
 	j, _ := known.JobsOf(testJobs()).Named(name)

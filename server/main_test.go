@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -57,64 +54,6 @@ func TestBadUsage(t *testing.T) {
 	assert.ErrorIs(t, err, refused)
 }
 
-// TestBusy sends more requests than are handled at a time: one more waits until a
-// slot is free, or is answered with 503.
-func TestBusy(t *testing.T) {
-	w := newWorld(t, "done")
-	synctest.Test(t, func(t *testing.T) {
-		leave := make(chan struct{})
-		h := w.limit(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { <-leave }))
-		ask := func() chan *httptest.ResponseRecorder {
-			answered := make(chan *httptest.ResponseRecorder, 1)
-			go func() {
-				rec := httptest.NewRecorder()
-				h.ServeHTTP(rec, httptest.NewRequest("GET", "http://127.0.0.1/", nil))
-				answered <- rec
-			}()
-			return answered
-		}
-		for range maxConcurrent {
-			ask()
-		}
-		synctest.Wait()
-		late, gone := ask(), make(chan struct{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "http://127.0.0.1/", nil))
-			close(gone)
-		}()
-		time.Sleep(maxWait / 2)
-		cancel()
-		<-gone // a cancelled request no longer waits
-		begin := time.Now()
-		rec := <-late
-		assert.Equal(t, maxWait/2, time.Since(begin))
-		assert.Equal(t, http.StatusServiceUnavailable, rec.Code)
-		assert.Equal(t, "5", rec.Header().Get("Retry-After"))
-		lucky := ask()
-		time.Sleep(maxWait / 2)
-		leave <- struct{}{}
-		synctest.Wait() // it has the slot now
-		leave <- struct{}{}
-		close(leave)
-		assert.Equal(t, http.StatusOK, (<-lucky).Code)
-	})
-}
-
-// TestTooManyStreams refuses an event stream over the limit, and accepts one after
-// another has ended.
-func TestTooManyStreams(t *testing.T) {
-	w := newWorld(t, "done")
-	w.streams.Store(maxStreams)
-	a := w.do("GET", "/events", "")
-	assert.Equal(t, http.StatusServiceUnavailable, a.code)
-	assert.Equal(t, "30", a.header.Get("Retry-After"))
-	w.streams.Store(maxStreams - 1)
-	close(w.closing)
-	assert.Equal(t, http.StatusOK, w.do("GET", "/events", "").code)
-	assert.EqualValues(t, maxStreams-1, w.streams.Load())
-}
-
 // What is counted is at 0 before the first time: else Prometheus sees no increase in it, and
 // the first tick that fails raises no alert there.
 func TestCountersBeginAtZero(t *testing.T) {
@@ -157,8 +96,11 @@ func TestDocumentNamesAll(t *testing.T) {
 	for _, name := range append([]string{"--listen", "--config", DefaultListen}, known.SecretVariables...) {
 		names[name] = true
 	}
-	for _, r := range w.api() {
-		_, path, _ := strings.Cut(r.pattern, " ")
+	for _, r := range w.routes() {
+		_, path, _ := strings.Cut(r.Pattern, " ")
+		if !isAPI(path) {
+			continue
+		}
 		names[regexp.MustCompile(`^/api/v1/(runs/\{id\})?`).ReplaceAllString(path, "/")] = path != "/api/v1/runs/{id}"
 	}
 	for name, wanted := range names {

@@ -25,17 +25,17 @@ func TestReader(t *testing.T) {
 	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
 	require.NoError(t, w.board.Refresh(t.Context(), time.Now()))
 	bearer := []string{"Authorization", "Bearer " + readToken}
-	for _, r := range append(w.api(), w.pages.routes()...) {
-		method, path, _ := strings.Cut(r.pattern, " ")
+	for _, r := range w.routes() {
+		method, path, _ := strings.Cut(r.Pattern, " ")
 		path = strings.NewReplacer("{$}", "", "{id}", "20260302-100000-000-aaaaaaaa", "{name}", "hourly").Replace(path)
 		if path == "/events" || path == "/login" || path == "/logout" {
 			continue
 		}
 		code := w.do(method, path, "", bearer...).code
 		if method == http.MethodGet {
-			assert.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, code, r.pattern)
+			assert.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, code, r.Pattern)
 		} else {
-			assert.Equal(t, http.StatusForbidden, code, r.pattern)
+			assert.Equal(t, http.StatusForbidden, code, r.Pattern)
 		}
 	}
 	got := w.do("POST", "/api/v1/seeds/orchestrate", "{}", bearer...)
@@ -180,7 +180,7 @@ func TestActionsAreAudited(t *testing.T) {
 	}
 	require.Equal(t, http.StatusSeeOther, w.do("POST", "/runs/"+id+"/cancel", "", "Content-Type", "application/x-www-form-urlencoded", "Cookie", cookie).code)
 	w.do("POST", "/api/v1/seeds/orchestrate", `{"country":"SG"}`, bearer...)
-	lines, err := w.audit.Newest(t.Context(), 10)
+	lines, err := w.guard.Audit.Newest(t.Context(), 10)
 	require.NoError(t, err)
 	var got []string
 	for _, l := range lines {

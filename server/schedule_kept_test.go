@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/schedule"
 )
 
@@ -350,23 +348,6 @@ func TestSchedulesOnThePage(t *testing.T) {
 	got := w.do("POST", "/schedules/hourly/run", "", form...)
 	require.Equal(t, http.StatusSeeOther, got.code)
 	assert.Regexp(t, "^/runs/", got.header.Get("Location"))
-}
-
-// TestAudit keeps the newest lines only, newest first.
-func TestAudit(t *testing.T) {
-	w := newWorld(t, "done")
-	first := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
-	for i := range known.MaxAudit + 3 {
-		require.NoError(t, w.audit.Write(t.Context(), known.AuditLine{At: first.Add(time.Duration(i) * time.Second), Who: "local", Action: "schedule_pause", Target: fmt.Sprint(i)}))
-	}
-	require.NoError(t, w.audit.Sweep(t.Context()))
-	keys, err := w.audit.Keys(t.Context())
-	require.NoError(t, err)
-	assert.Len(t, keys, known.MaxAudit)
-	lines, err := w.audit.Newest(t.Context(), 2)
-	require.NoError(t, err)
-	assert.Equal(t, []string{fmt.Sprint(known.MaxAudit + 2), fmt.Sprint(known.MaxAudit + 1)}, []string{lines[0].Target, lines[1].Target})
-	assert.True(t, slices.IsSortedFunc(lines, func(a, b known.AuditLine) int { return b.At.Compare(a.At) }))
 }
 
 // The page and the API show how a schedule's last run ended, and each run knows the schedule that started it.

@@ -30,6 +30,13 @@ import (
 	"github.com/newsfork/seed-engine/server/known"
 )
 
+// Limits of server/people.
+const (
+	maxBody, maxConcurrent, maxAnonymous = 64 << 10, 64, 8
+	sessionAge, sessionIdle              = 7 * 24 * time.Hour, 24 * time.Hour
+	sessionCookie                        = "seed_session"
+)
+
 const token = "a-token-of-32-random-characters!"
 
 func beyond(s *Settings) {
@@ -361,7 +368,7 @@ func TestErrorsTellNothing(t *testing.T) {
 	assert.Equal(t, 503, w.do("GET", "/readyz", "").code)
 	assert.NotContains(t, w.log.String(), "user:pass", "not even the log has the password")
 
-	w.handler = w.protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(errInside) }))
+	w.handler = w.guard.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(errInside) }))
 	a := w.do("GET", "/", "")
 	assert.Equal(t, 500, a.code)
 	assert.NotContains(t, a.body, "secret")
@@ -373,7 +380,7 @@ func TestNoProgram(t *testing.T) {
 	w := newWorld(t, "done", func(s *Settings) { s.Program = []string{t.TempDir() + "/none"} })
 	a := w.do("POST", "/api/v1/seeds/orchestrate", "{}")
 	assert.Equal(t, http.StatusInternalServerError, a.code, a.body)
-	assert.Contains(t, a.body, internalErrorText)
+	assert.Contains(t, a.body, known.ErrInternal.Message)
 	assert.Contains(t, w.log.String(), "starting a run's process")
 	assert.Equal(t, http.StatusNotFound, w.do("GET", "/api/v1/runs/none", "").code)
 	id, err := w.runner.Active(t.Context(), "seed")
@@ -424,7 +431,7 @@ func TestSlowBodies(t *testing.T) {
 	for range maxConcurrent {
 		slow = append(slow, slowly(t, address, "POST /api/v1/seeds/orchestrate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token))
 	}
-	client := &http.Client{Timeout: anonymousBodyTimeout - time.Second}
+	client := &http.Client{Timeout: strangersBody - time.Second}
 	for _, path := range []string{"/healthz", "/style.css", "/login", "/api/v1/runs", "/"} {
 		req, err := http.NewRequest("GET", "http://"+address+path, nil)
 		require.NoError(t, err)
@@ -446,13 +453,13 @@ func TestSlowBodies(t *testing.T) {
 	stop()
 
 	strict := newWorld(t, "done", beyond)
-	strict.anonymousBodyTimeout = time.Millisecond
+	strict.guard.StrangersBody = time.Millisecond
 	address, stop = serving(t, strict)
 	answer, err := http.ReadResponse(bufio.NewReader(slowly(t, address, "POST /login HTTP/1.1\r\nHost: x")), nil)
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusRequestTimeout, answer.StatusCode)
 	stranger := slowly(t, address, "POST /api/v1/seeds/orchestrate HTTP/1.1\r\nHost: x")
-	require.NoError(t, stranger.SetReadDeadline(time.Now().Add(anonymousBodyTimeout)))
+	require.NoError(t, stranger.SetReadDeadline(time.Now().Add(strangersBody)))
 	answer, err = http.ReadResponse(bufio.NewReader(stranger), nil)
 	require.NoError(t, err, "a client without a token is not waited for")
 	assert.Equal(t, http.StatusUnauthorized, answer.StatusCode)
@@ -484,14 +491,14 @@ func TestClientFaults(t *testing.T) {
 	cancel()
 	rec := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(gone, "GET", "/api/v1/runs/20260302-100000-000-aaaaaaaa/log", nil)
-	w.fail(rec, r, gone.Err())
+	w.face.Fail(rec, r, gone.Err())
 	assert.NotContains(t, w.log.String(), "level=ERROR")
 }
 
 // TestWrongTokens are answered slowly, use no slots, and are counted.
 func TestWrongTokens(t *testing.T) {
 	w := newWorld(t, "done", beyond)
-	w.wrongTokenDelay = wrongTokenDelay
+	w.guard.WrongDelay = wrongTokenDelay
 	synctest.Test(t, func(t *testing.T) {
 		w.now = time.Now
 		ask := func(auth string) *httptest.ResponseRecorder {
@@ -561,31 +568,4 @@ func TestSessionsEnd(t *testing.T) {
 	now = now.Add(sessionAge)
 	assert.Equal(t, 401, code(w, c), "and so does time")
 	assert.Equal(t, 401, w.do("POST", "/logout", "", form...).code, "who is not signed in signs nobody out")
-}
-
-// A server whose clock is ahead signs everybody out: who signs in after that is in, on each server, and the next
-// time ends those sessions too.
-func TestEndAllAhead(t *testing.T) {
-	w := newWorld(t, "done", beyond)
-	now := time.Date(2026, 3, 2, 10, 0, 0, 400_500, time.UTC)
-	ctx, other := t.Context(), worldAt(t, w.dir, "done", beyond)
-	valid := func(on *world, cookie string) bool { _, _, ok := on.sessions.read(cookie, now); return ok }
-	before := w.sessions.begin(operator, now)
-	require.NoError(t, w.sessions.endAll(ctx, now.Add(time.Hour)))
-	after := w.sessions.begin(operator, now)
-	require.NoError(t, other.sessions.tick(ctx, now))
-	for _, on := range []*world{w, other} {
-		assert.Equal(t, []bool{false, true}, []bool{valid(on, before), valid(on, after)})
-	}
-	fresh := worldAt(t, w.dir, "done", beyond) // it has not read yet who was signed out
-	require.NoError(t, fresh.sessions.endAll(ctx, now.Add(time.Minute)))
-	again := fresh.sessions.begin(operator, now)
-	w.sessions.nextAt = time.Time{}
-	require.NoError(t, w.sessions.tick(ctx, now))
-	for _, on := range []*world{w, fresh} {
-		assert.Equal(t, []bool{false, false, true}, []bool{valid(on, before), valid(on, after), valid(on, again)})
-	}
-	require.NoError(t, fresh.sessions.endAll(ctx, now))
-	assert.False(t, valid(fresh, again), "within the same millisecond")
-	assert.True(t, valid(fresh, fresh.sessions.begin(operator, now)))
 }

@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -29,10 +28,13 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/alarm"
+	"github.com/newsfork/seed-engine/server/face"
 	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/people"
 	"github.com/newsfork/seed-engine/server/runs"
 	"github.com/newsfork/seed-engine/server/schedule"
 )
@@ -63,38 +65,25 @@ type Settings struct {
 // Server is a server of the dashboard, the API and the schedules.
 type Server struct {
 	jobs       known.Jobs
-	openAPI    []byte
 	store      store.Store
 	log        *slog.Logger
 	config     Config
-	token      string
-	local      bool // on loopback without a token
 	board      *runs.Board
 	runner     *runs.Runner
 	checkRun   func(ctx context.Context, job string, flags []string) error // Settings.Check
 	scheduler  *schedule.Scheduler
-	audit      *known.Audit
-	providers  *docsProviders
+	guard      *people.Guard
 	removals   removals
 	background sync.WaitGroup // work that a tick has started
 	alarm      *alarm.Alarm
 	reports    *alarm.Summaries
-	explorer   *explorer
 	metrics    *metrics
-	pages      *pages
+	face       *face.Face
 	handler    http.Handler
 	now        func() time.Time
-	streams    atomic.Int64
-
-	sessions             *sessions
-	wrongTokens          wrongTokenCounter
-	wrongTokenDelay      time.Duration
-	anonymousBodyTimeout time.Duration
 
 	leader  *lease.Lease
 	leading atomic.Bool
-	demo    atomic.Bool   // the results in the store are invented
-	demoAt  time.Time     // when to look for that again
 	purgeAt time.Time     // when to remove old runs again
 	leadAt  time.Time     // when to try to lead again
 	closing chan struct{} // closed when the server stops: streams end
@@ -110,7 +99,7 @@ func (set Settings) checkListen() (local bool, err error) {
 		return false, fmt.Errorf("--listen=%s can be reached from other machines, so a token is needed: set %s (32 random letters, as `openssl rand -hex 16` prints), or listen on %s",
 			set.Config.Listen, known.TokenVariable, DefaultListen)
 	}
-	return local, checkTokens(set.Token, set.ReadToken)
+	return local, people.CheckTokens(set.Token, set.ReadToken)
 }
 
 // New makes a server; Serve starts it.
@@ -125,15 +114,9 @@ func New(set Settings) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{jobs: set.Config.jobs, store: set.Store, log: set.Log, config: set.Config, token: set.Token, local: local && set.Token == "",
-		now: time.Now, closing: make(chan struct{}), sessions: &sessions{store: set.Store, token: set.Token, readToken: set.ReadToken}, wrongTokenDelay: wrongTokenDelay, anonymousBodyTimeout: anonymousBodyTimeout}
-	if set.Open == nil {
-		set.Open = func(context.Context, string) (explore.Source, error) { return explore.Source{Store: set.Store}, nil }
-	}
-	s.explorer = newExplorer(s.jobs, set.Open)
-	if s.openAPI, err = describe(s.jobs); err != nil {
-		return nil, err
-	}
+	s := &Server{jobs: set.Config.jobs, store: set.Store, log: set.Log, config: set.Config, checkRun: set.Check, now: time.Now,
+		closing: make(chan struct{})}
+	now := func() time.Time { return s.now() }
 	s.metrics = newMetrics(s)
 	told, err := alarm.Channels(alarm.Settings{Email: set.Config.Email, Webhook: set.Webhook, AlertURL: set.AlertURL,
 		AlertSecret: set.AlertSecret, SMTPPassword: set.SMTPPassword})
@@ -143,22 +126,36 @@ func New(set Settings) (*Server, error) {
 	for _, c := range told {
 		s.metrics.has(c.Name)
 	}
-	s.audit = known.NewAudit(set.Store)
-	s.providers = newProviders(set.Store, set.Environ, func() time.Time { return s.now() }, s.audited, s.purged)
+	s.guard = &people.Guard{Token: set.Token, ReadToken: set.ReadToken, Local: local && set.Token == "", Store: set.Store, Log: set.Log,
+		Now: now, Audit: known.NewAudit(set.Store), WrongDelay: wrongTokenDelay, StrangersBody: strangersBody,
+		Wrong: func(way string) { s.metrics.wrongTokens.WithLabelValues(way).Inc() }}
 	s.board = runs.NewBoard(set.Store, set.Log, s.jobs)
 	s.runner = &runs.Runner{Store: set.Store, Program: set.Program, Environ: set.Environ, Stderr: set.Stderr, Log: set.Log, Jobs: s.jobs,
 		OnStart: s.board.Started}
-	s.checkRun = set.Check
 	s.scheduler = schedule.New()
 	s.scheduler.Store, s.scheduler.Log, s.scheduler.Start, s.scheduler.Check = set.Store, set.Log, s.start, s.check
-	s.scheduler.File, s.scheduler.Jobs, s.scheduler.Audit = set.Config.Schedules, s.jobs.Started(), s.audit
+	s.scheduler.File, s.scheduler.Jobs, s.scheduler.Audit = set.Config.Schedules, s.jobs.Started(), s.guard.Audit
 	s.scheduler.Count = func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }
 	s.alarm = &alarm.Alarm{Store: set.Store, Log: set.Log, Jobs: s.jobs.Started(), Limits: set.Config.limits, Scheduler: s.scheduler,
 		Channels: told, Count: s.metrics.delivered}
 	s.reports = &alarm.Summaries{Store: set.Store, Zone: set.Config.Reports.zone, Post: s.alarm.Enqueue, Jobs: s.jobs.Started()}
-	s.pages = newPages(s)
-	s.handler = s.protect(s.routes())
+	if set.Open == nil {
+		set.Open = func(context.Context, string) (explore.Source, error) { return explore.Source{Store: set.Store}, nil }
+	}
+	s.face, err = face.New(face.Parts{Jobs: s.jobs, Store: set.Store, Log: set.Log, Now: now, Board: s.board, Runner: s.runner,
+		Scheduler: s.scheduler, Alarm: s.alarm, Reports: s.reports, Guard: s.guard, Bot: set.Config.Bot, Open: set.Open,
+		Start: s.startNow, RunFlags: set.Config.runFlags, Closing: s.closing})
+	if err != nil {
+		return nil, err
+	}
+	s.guard.Fail, s.guard.SignInPage, s.guard.Public = s.face.Fail, s.face.SignInPage, s.face.Public
+	s.handler = s.metrics.measure(s.guard.Protect(s.face.Handler(s.routes())))
 	return s, nil
+}
+
+// routes are all routes.
+func (s *Server) routes() []face.Route {
+	return append(s.face.Routes(), face.Route{Pattern: "GET /metrics", Handle: s.metrics.ServeHTTP})
 }
 
 // start starts a run and counts it.
@@ -191,14 +188,13 @@ func (s *Server) check(ctx context.Context, job string, flags []string) error {
 	return nil
 }
 
-// startNow starts a run with a new id and returns the id. It does not end with the request.
+// startNow starts a run with a new id and returns the id.
 func (s *Server) startNow(ctx context.Context, job string, flags []string, by string) (string, error) {
-	ctx = context.WithoutCancel(ctx)
 	if err := s.check(ctx, job, flags); err != nil {
 		return "", err
 	}
 	run := ledger.Run{RunID: ledger.NewRunID(s.now()), Job: job, StartedAt: s.now()}
-	if err := s.audited(ctx, "run_start", job, strings.Join(append([]string{"by " + by + ", run " + run.RunID}, flags...), " ")); err != nil {
+	if err := s.guard.Note(ctx, "run_start", job, strings.Join(append([]string{"by " + by + ", run " + run.RunID}, flags...), " ")); err != nil {
 		return run.RunID, err
 	}
 	return run.RunID, s.start(ctx, run, flags, by)
@@ -208,10 +204,12 @@ const (
 	maxHeader      = 16 << 10 // net/http reads 4 KiB more than it is told
 	maxConnections = 4096
 	headerTimeout  = 5 * time.Second
-	bodyTimeout    = 15 * time.Second
 	answerTimeout  = 3 * time.Minute // a replay of many dead letters takes time
 	tickInterval   = time.Second
 	leaderTTL      = 30 * time.Second
+
+	wrongTokenDelay = time.Second     // of the answer to a wrong token
+	strangersBody   = 5 * time.Second // for the body of a request without a token
 )
 
 // Serve listens and works until ctx ends. Runs continue after that: they are
@@ -225,9 +223,9 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 func (s *Server) serve(ctx context.Context, l net.Listener) error {
-	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout, IdleTimeout: time.Minute,
+	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: people.BodyTimeout, WriteTimeout: answerTimeout, IdleTimeout: time.Minute,
 		MaxHeaderBytes: maxHeader - 4<<10} // its ErrorLog is package log, which writes to our log
-	s.log.Info("server_listens", "address", "http://"+l.Addr().String(), "token", s.token != "")
+	s.log.Info("server_listens", "address", "http://"+l.Addr().String(), "token", s.guard.Token != "")
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	worked := make(chan struct{})
 	go func() { defer close(worked); s.work(working) }()
@@ -255,7 +253,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	s.runner.Close(last)
-	err = errors.Join(err, s.explorer.close())
+	err = errors.Join(err, s.face.Close())
 	if live := s.runner.Live(); len(live) > 0 {
 		s.log.Warn("runs_go_on", "run_ids", live, "todo", "start the server again to see them, or `pipeline runs cancel ID`")
 	}
@@ -286,8 +284,8 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 		}
 	}
 	s.runner.RecordEnds(ctx) // before a leader finds these runs dead
-	report("board", errors.Join(s.board.Refresh(ctx, now), s.lookForDemo(ctx, now)))
-	report("sessions", s.sessions.tick(ctx, now))
+	report("board", s.board.Refresh(ctx, now))
+	report("sessions", s.guard.Tick(ctx, now))
 	changed, err := s.scheduler.Tick(ctx, now)
 	report("schedules", err)
 	for _, p := range s.scheduler.All() {
@@ -312,22 +310,6 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 	}
 }
 
-// demoInterval is how often a server looks whether a run has marked the store as a demo's.
-const demoInterval = 10 * time.Second
-
-func (s *Server) lookForDemo(ctx context.Context, now time.Time) error {
-	if s.demo.Load() || now.Before(s.demoAt) {
-		return nil
-	}
-	s.demoAt = now.Add(demoInterval)
-	is, err := ledger.IsDemo(ctx, s.store)
-	if is {
-		s.demo.Store(true)
-		s.board.Change()
-	}
-	return err
-}
-
 const (
 	purgeEvery = 6 * time.Hour
 	// maxPurge limits one pass, because the server's other work waits for it.
@@ -345,7 +327,7 @@ func (s *Server) purge(ctx context.Context, now time.Time) error {
 	within, cancel := context.WithTimeout(ctx, maxPurge)
 	defer cancel()
 	before, on := s.config.Retention.before(now)
-	if err := errors.Join(s.audit.Sweep(within), alert.SweepSilences(within, s.store, now)); err != nil || !on {
+	if err := errors.Join(s.guard.Audit.Sweep(within), alert.SweepSilences(within, s.store, now)); err != nil || !on {
 		return err
 	}
 	p, err := ledger.Purge(within, s.store, "", before)
@@ -435,22 +417,42 @@ func (s *Server) closeDeadRuns(ctx context.Context) {
 	}
 }
 
-// ReadConfig reads the YAML file at path; "" means the defaults.
-func ReadConfig(path string, known []option.Job) (Config, error) {
-	if path == "" {
-		return ParseConfig(nil, known)
+const (
+	// removalInterval is how often the leader looks for requests to remove a source.
+	removalInterval = time.Minute
+	// removalRetry is how long it waits before it tries again what could not be done.
+	removalRetry = 10 * time.Minute
+)
+
+// removals lets the pipeline program do open requests to remove what was kept of a
+// source.
+type removals struct {
+	lookAt  time.Time
+	retryAt time.Time
+	working atomic.Bool
+}
+
+// tickRemovals starts the program for open requests, and raises an alert for one that is
+// not done a day before it must be. Only the leader calls it.
+func (s *Server) tickRemovals(ctx context.Context, now time.Time) (changed bool, err error) {
+	r := &s.removals
+	if now.Before(r.lookAt) {
+		return false, nil
 	}
-	f, err := os.Open(path)
+	r.lookAt = now.Add(removalInterval)
+	all, err := removal.All(ctx, s.store)
 	if err != nil {
-		return Config{}, fmt.Errorf("reading --config: %w", err)
+		return false, err
 	}
-	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return Config{}, fmt.Errorf("reading --config: %w", err)
+	open := slices.ContainsFunc(all, removal.Entry.Open)
+	if open && !now.Before(r.retryAt) && r.working.CompareAndSwap(false, true) {
+		r.retryAt = now.Add(removalRetry)
+		s.background.Go(func() {
+			defer r.working.Store(false)
+			if err := runs.RunCommand(ctx, s.runner.Command("removals", "do")); err != nil && ctx.Err() == nil {
+				s.log.Error("removal_not_done", "error", ledger.Redact(err.Error()), "todo", "run `pipeline removals do`, which says why")
+			}
+		})
 	}
-	c, err := ParseConfig(b, known)
-	if err != nil {
-		return c, fmt.Errorf("--config=%s: %w", path, err)
-	}
-	return c, nil
+	return s.alarm.JudgeRemovals(all, now), nil
 }

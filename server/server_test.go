@@ -223,7 +223,7 @@ func worldAt(t *testing.T, dir, mode string, change ...func(*Settings)) *world {
 	}
 	server, err := New(set)
 	require.NoError(t, err)
-	server.wrongTokenDelay = 0
+	server.guard.WrongDelay = 0
 	w := &world{server, t, dir, log}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -801,7 +801,7 @@ func TestDemoBanner(t *testing.T) {
 	w.tick(t.Context(), now)
 	pages(false)
 	require.NoError(t, ledger.MarkDemo(t.Context(), w.store))
-	w.tick(t.Context(), now.Add(demoInterval))
+	w.tick(t.Context(), now.Add(10*time.Second))
 	pages(true)
 	require.NoError(t, ledger.MarkDemo(t.Context(), w.store), "again")
 }
@@ -839,12 +839,13 @@ func TestDeadLetters(t *testing.T) {
 // Dead letters of several runs are replayed by a filter. A dismissed one is left out, by
 // every way, until it is reopened; who dismissed it, when and why stays with it.
 func TestDismissAndReplayFound(t *testing.T) {
+	const perCommand = 1000 // ids
 	w := newWorld(t, "done", withTokens)
 	now := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
 	bearer := []string{"Authorization", "Bearer " + token}
 	form := append([]string{"Content-Type", "application/x-www-form-urlencoded"}, bearer...)
 	var ids []string
-	for i := range replayArgs + 2 {
+	for i := range perCommand + 2 {
 		d := ledger.DeadLetter{Job: "seed", RunID: fmt.Sprint("r", i), Kind: "store_failed", LastAt: now, Input: ledger.Input{DomainID: fmt.Sprintf("d%d.sg", i), Key: "results/"}, Error: "it would not"}
 		require.NoError(t, ledger.Put(t.Context(), w.store, d))
 		ids = append(ids, d.ID())
@@ -881,7 +882,7 @@ func TestDismissAndReplayFound(t *testing.T) {
 	for _, line := range strings.Split(strings.TrimSpace(w.read("replays.txt")), "\n") {
 		words := strings.Fields(line)
 		assert.Equal(t, []string{"dead-letters", "replay", "--job=seed"}, words[:3])
-		assert.LessOrEqual(t, len(words), 3+replayArgs)
+		assert.LessOrEqual(t, len(words), 3+perCommand)
 		replayed = append(replayed, words[3:]...)
 	}
 	slices.Sort(replayed)
@@ -1022,22 +1023,6 @@ func TestManyWatchOneRun(t *testing.T) {
 		require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "seed", RunID: id, Kind: "store_failed", Input: ledger.Input{DomainID: "a.sg"}, Error: "it would not"}))
 		w.board.Change()
 	}
-}
-
-// TestProvidersTable shows the rows of a job's report.
-func TestProvidersTable(t *testing.T) {
-	r := ledger.Report{Providers: []map[string]any{
-		{"provider": "mk", "state": "done", "articles": 12345.0, "alerts": []string{"x"}, "parse_failure_rate": 0.125},
-		{"provider": "other", "state": "stopped", "reason": "403"},
-	}}
-	assert.Equal(t, table{
-		Head: []string{"provider", "state", "reason", "articles", "parse_failure_rate"},
-		Rows: [][]cell{
-			{{"mk", false}, {"done", false}, {"–", false}, {"12,345", true}, {"0.12", true}},
-			{{"other", false}, {"stopped", false}, {"403", false}, {"–", false}, {"–", false}},
-		},
-	}, providers(r))
-	assert.Empty(t, providers(ledger.Report{}).Rows)
 }
 
 // TestChart draws what a run did between two samples.

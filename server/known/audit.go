@@ -14,8 +14,8 @@ import (
 const (
 	// auditPrefix has an object for each audit line.
 	auditPrefix = "audit/"
-	// MaxAudit is how many lines are kept; the leader removes older ones.
-	MaxAudit = 1000
+	// maxAudit is how many lines are kept; the leader removes older ones.
+	maxAudit = 1000
 	// AuditShown is how many of the newest lines are shown.
 	AuditShown  = 200
 	auditLayout = "20060102T150405.000000000Z"
@@ -49,14 +49,9 @@ func (a *Audit) Write(ctx context.Context, l AuditLine) error {
 	return store.CreateJSON(ctx, a.store, auditPrefix+l.At.Format(auditLayout)+"-"+rand.Text()[:8]+".json", l)
 }
 
-// Keys are the keys of the lines, oldest first.
-func (a *Audit) Keys(ctx context.Context) ([]string, error) {
-	return store.Keys(ctx, a.store, auditPrefix)
-}
-
 // Newest are the newest lines, newest first.
 func (a *Audit) Newest(ctx context.Context, n int) ([]AuditLine, error) {
-	keys, err := a.Keys(ctx)
+	keys, err := store.Keys(ctx, a.store, auditPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +78,9 @@ func (a *Audit) Newest(ctx context.Context, n int) ([]AuditLine, error) {
 
 // Sweep removes the oldest lines over maxAudit.
 func (a *Audit) Sweep(ctx context.Context) error {
-	keys, err := a.Keys(ctx)
+	keys, err := store.Keys(ctx, a.store, auditPrefix)
 	if err != nil {
 		return err
 	}
-	return store.Remove(ctx, a.store, keys[:max(0, len(keys)-MaxAudit)]...)
+	return store.Remove(ctx, a.store, keys[:max(0, len(keys)-maxAudit)]...)
 }

@@ -1,7 +1,6 @@
 package known
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,27 +10,39 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
-// BadRequest is the reason for refusing a request, as its sender sees it.
-type BadRequest struct{ Message string }
-
-func (e *BadRequest) Error() string { return e.Message }
-
-// Told returns what the sender of a request may be told of an error, and the status. Others
-// go to the log.
-func Told(err error) (message string, code int, ok bool) {
-	var bad *BadRequest
-	var known *AnswerError
-	switch {
-	case errors.As(err, &known):
-		return Safe(known.Message), known.Code, true
-	case errors.As(err, &bad):
-		return Safe(bad.Message), http.StatusBadRequest, true
-	}
-	return "", 0, false
+// AnswerError is the reason for refusing a request, with the status of its answer, written for the sender.
+type AnswerError struct {
+	Code    int
+	Message string
+	RunID   string // of the run that the refusal is about; "" for none
 }
 
+func (e *AnswerError) Error() string { return e.Message }
+
+// Answer returns an error with the status and the message of the answer.
+func Answer(code int, message string) *AnswerError { return &AnswerError{Code: code, Message: message} }
+
 // Refuse returns an error whose message the sender of a request gets, with status 400.
-func Refuse(format string, args ...any) error { return &BadRequest{fmt.Sprintf(format, args...)} }
+func Refuse(format string, args ...any) error {
+	return Answer(http.StatusBadRequest, fmt.Sprintf(format, args...))
+}
+
+// Conflict returns an error whose message the sender of a request gets, with status 409.
+func Conflict(format string, args ...any) error {
+	return Answer(http.StatusConflict, fmt.Sprintf(format, args...))
+}
+
+var (
+	// ErrInternal stands for an error that the sender of a request is not told: it may have paths and keys.
+	ErrInternal = Answer(http.StatusInternalServerError, "the server could not do this; its log says why")
+	// ErrForm refuses a form that is none.
+	ErrForm = Refuse("that form cannot be read")
+)
+
+// WantsPage reports whether a request comes from a browser, not a program.
+func WantsPage(r *http.Request) bool {
+	return !strings.HasPrefix(r.URL.Path, "/api/") && strings.Contains(r.Header.Get("Accept"), "text/html")
+}
 
 // Clip shortens a sender's text for an error message.
 func Clip(s string) string {
@@ -39,19 +50,6 @@ func Clip(s string) string {
 		return string(r[:40]) + "…"
 	}
 	return s
-}
-
-// AnswerError is an error with the status of its answer, written for the sender.
-type AnswerError struct {
-	Code    int
-	Message string
-}
-
-func (e *AnswerError) Error() string { return e.Message }
-
-// Conflict returns an error whose message the sender of a request gets, with status 409.
-func Conflict(format string, args ...any) error {
-	return &AnswerError{http.StatusConflict, fmt.Sprintf(format, args...)}
 }
 
 // Safe removes what could be a secret from a text that the sender chose.
@@ -67,25 +65,16 @@ func FieldNames(fields []option.Option) (names []string) {
 
 // Checked refuses values that their fields do not take. A form sends its empty fields; a program that does so has made a mistake.
 func Checked(in url.Values, fields []option.Option, strict bool) error {
-	if err := refuseEmpty(in, FieldNames(fields)...); strict && err != nil {
-		return err
+	for _, f := range fields {
+		if strict && in.Has(f.Field()) && in.Get(f.Field()) == "" {
+			return Refuse("%s: it is empty; leave it out", f.Field())
+		}
 	}
 	for _, f := range fields {
 		if v := in.Get(f.Field()); v != "" {
 			if err := f.Check(v); err != nil {
 				return Refuse("%s: %s", f.Field(), err)
 			}
-		}
-	}
-	return nil
-}
-
-// refuseEmpty refuses parameters without a value. A form sends its empty fields; a
-// program that does so has made a mistake.
-func refuseEmpty(q url.Values, names ...string) error {
-	for _, name := range names {
-		if q.Has(name) && q.Get(name) == "" {
-			return Refuse("%s: it is empty; leave it out", name)
 		}
 	}
 	return nil

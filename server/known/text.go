@@ -1,43 +1,22 @@
 package known
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// English prints numbers with commas.
-var English = message.NewPrinter(language.English)
-
 // FormatSeconds writes seconds like 1m30s.
 func FormatSeconds(s float64) string {
-	d := time.Duration(s * float64(time.Second))
-	return d.Round(cmp.Or(map[bool]time.Duration{true: 100 * time.Millisecond}[d < time.Minute], time.Second)).String()
-}
-
-// FormatCount writes 1234567 as 1,234,567.
-func FormatCount(n int64) string { return English.Sprintf("%d", n) }
-
-// FormatBytes writes bytes in a suitable unit.
-func FormatBytes(n int64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
+	d, to := time.Duration(s*float64(time.Second)), time.Second
+	if d < time.Minute {
+		to = 100 * time.Millisecond
 	}
-	f := float64(n)
-	for _, unit := range []string{"KiB", "MiB", "GiB"} {
-		if f /= 1024; f < 1024 {
-			return fmt.Sprintf("%.1f %s", f, unit)
-		}
-	}
-	return fmt.Sprintf("%.1f TiB", f/1024)
+	return d.Round(to).String()
 }
 
 // Total is the sum of counts.

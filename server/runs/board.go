@@ -27,7 +27,7 @@ const (
 	// Reading the store takes at most one part in refreshShare of the time.
 	refreshShare   = 20
 	activeInterval = 2 * time.Second  // for runs that are not over
-	newInterval    = 10 * time.Second // for runs that others started
+	newInterval    = 10 * time.Second // for runs that others started, and for the mark of a demo
 	fullInterval   = 5 * time.Minute  // for runs that were purged
 	maxClockSkew   = 10 * time.Minute // between servers: run ids sort by the clock of their server, so a new id may sort before a known one
 	maxSamples     = 240
@@ -94,6 +94,7 @@ type Board struct {
 	Shown   atomic.Pointer[[]*Entry] // newest first
 	Version atomic.Int64
 	changed chan struct{} // closed and replaced at each change
+	demo    atomic.Bool   // the results in the store are invented
 }
 
 // NewBoard returns an empty board; Refresh fills it.
@@ -175,6 +176,9 @@ func (b *Board) Ready(now time.Time) bool {
 	return !b.answeredAt.IsZero() && now.Sub(b.answeredAt) < time.Minute
 }
 
+// Demo reports whether a run has marked the store as a demo's: its results are invented.
+func (b *Board) Demo() bool { return b.demo.Load() }
+
 // Refresh reads from the store what is due.
 func (b *Board) Refresh(ctx context.Context, now time.Time) error {
 	b.mu.Lock()
@@ -184,6 +188,13 @@ func (b *Board) Refresh(ctx context.Context, now time.Time) error {
 	var err error
 	if news {
 		err = b.refreshNew(ctx, all, now)
+		if !b.demo.Load() {
+			is, derr := ledger.IsDemo(ctx, b.store)
+			if err = errors.Join(err, derr); is {
+				b.demo.Store(true)
+				b.Change()
+			}
+		}
 	}
 	if active && err == nil {
 		err = b.refreshActive(ctx, now)
@@ -443,5 +454,5 @@ func (e *Entry) Done() string {
 	if e.Job.Done == "" {
 		return ""
 	}
-	return known.FormatCount(e.Report.Counts[e.Job.Done]) + " " + known.Words(e.Job.Done)
+	return ledger.FormatCount(e.Report.Counts[e.Job.Done]) + " " + known.Words(e.Job.Done)
 }

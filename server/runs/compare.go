@@ -59,7 +59,7 @@ func (b *Board) Compare(e *Entry, with string) Comparison {
 	c.group("Run", true, compareRow{Name: "state", Now: e.State(), Then: c.With.State()}, secondsRow("took", now.Duration, then.Duration),
 		countRow("requests", now.HTTP.Requests, then.HTTP.Requests, false), compareRow{Name: "requests a second",
 			Now: fmt.Sprintf("%.1f", e.PerSecond()), Then: fmt.Sprintf("%.1f", c.With.PerSecond())},
-		compareRow{Name: "received", Now: known.FormatBytes(now.HTTP.Bytes), Then: known.FormatBytes(then.HTTP.Bytes)},
+		compareRow{Name: "received", Now: ledger.FormatBytes(now.HTTP.Bytes), Then: ledger.FormatBytes(then.HTTP.Bytes)},
 		countRow("retries", now.HTTP.Retries, then.HTTP.Retries, true), countRow("failed", e.Failed(), c.With.Failed(), true))
 	var counts []compareRow
 	for _, n := range CountsOf(e.Job, ledger.Report{Counts: merged(now.Counts, then.Counts)}) {
@@ -127,8 +127,8 @@ func (c *Comparison) counts(name string, a, b ledger.Counts, bad func(string) bo
 }
 
 func countRow(name string, now, then int64, bad bool) compareRow {
-	return compareRow{Name: name, Now: known.FormatCount(now), Then: known.FormatCount(then),
-		Change: change(float64(now), float64(then), known.FormatCount(now-then)), Worse: bad && now > then}
+	return compareRow{Name: name, Now: ledger.FormatCount(now), Then: ledger.FormatCount(then),
+		Change: change(float64(now), float64(then), ledger.FormatCount(now-then)), Worse: bad && now > then}
 }
 
 func secondsRow(name string, now, then float64) compareRow {

@@ -3,6 +3,7 @@ package runs
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,20 +115,28 @@ func (e *Entry) text() string {
 }
 
 // Chosen reports whether the filter leaves out any run.
-func (f Filter) Chosen() bool {
-	return f.Job+f.State+f.From+f.To+f.Text != ""
-}
+func (f Filter) Chosen() bool { return len(f.given()) > 0 }
 
 // URL is the page with the filter's runs before an id; "" means the newest.
 func (f Filter) URL(before string) string {
+	q := f.given()
+	if before != "" {
+		q.Set("before", before)
+	}
+	return strings.TrimSuffix("/runs?"+q.Encode(), "?")
+}
+
+func (f Filter) given() url.Values {
+	return Given("job", f.Job, "state", f.State, "from", f.From, "to", f.To, "text", f.Text)
+}
+
+// Given are parameters of a URL, by names and values in turn, without the empty ones.
+func Given(pairs ...string) url.Values {
 	q := url.Values{}
-	for name, v := range map[string]string{"job": f.Job, "state": f.State, "from": f.From, "to": f.To, "text": f.Text, "before": before} {
-		if v != "" {
-			q.Set(name, v)
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			q.Set(pair[0], pair[1])
 		}
 	}
-	if len(q) == 0 {
-		return "/runs"
-	}
-	return "/runs?" + q.Encode()
+	return q
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -42,10 +43,13 @@ const StartLeaseTTL = 30 * time.Second
 // ActiveError says that another run of the job is active.
 type ActiveError struct{ RunID string }
 
-func (e *ActiveError) OfRun() string { return e.RunID }
-
 func (e *ActiveError) Error() string {
 	return fmt.Sprintf("run %s of this job is active; wait until it ends, or cancel it", e.RunID)
+}
+
+// Unwrap is the answer to the request that would start another one.
+func (e *ActiveError) Unwrap() error {
+	return &known.AnswerError{Code: http.StatusConflict, Message: e.Error(), RunID: e.RunID}
 }
 
 // Runner starts runs as child processes. A child has a process group of its

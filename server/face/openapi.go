@@ -1,4 +1,4 @@
-package server
+package face
 
 import (
 	_ "embed"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/people"
 	"github.com/newsfork/seed-engine/server/runs"
 )
 
@@ -34,7 +35,8 @@ func describe(list known.Jobs) ([]byte, error) {
 		return nil, fmt.Errorf("reading openapi.json: %w", err)
 	}
 	schemas := doc.Parts["schemas"]
-	for _, a := range (&Server{jobs: list, explorer: newExplorer(list, nil)}).actions() {
+	actions, _ := (&Face{Parts: Parts{Jobs: list, Guard: &people.Guard{}}, explorer: newExplorer(list, nil)}).table()
+	for _, a := range actions {
 		if a.ID == "" {
 			continue
 		}

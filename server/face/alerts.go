@@ -1,17 +1,18 @@
-package server
+package face
 
 import (
 	"context"
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/alarm"
 	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/people"
 )
 
 // firingRow is an alert that fires, in the API.
@@ -26,16 +27,19 @@ type alertList struct {
 	Channels []alarm.ChannelRow `json:"channels"`
 }
 
-// alerts are the alerts, the silences and the channels.
-func (s *Server) alerts(ctx context.Context) (alertList, error) {
-	now := s.now()
-	list := alertList{Firing: []firingRow{}, Silences: []alert.Silence{}, Channels: s.alarm.Rows()}
-	silences, err := alert.Silences(ctx, s.store, now)
+// alertRows are about alerts.
+type alertRows struct{ *Face }
+
+// all are the alerts, the silences and the channels.
+func (f alertRows) all(ctx context.Context) (alertList, error) {
+	now := f.Now()
+	list := alertList{Firing: []firingRow{}, Silences: []alert.Silence{}, Channels: f.Alarm.Rows()}
+	silences, err := alert.Silences(ctx, f.Store, now)
 	if err != nil {
 		return list, err
 	}
 	list.Silences = append(list.Silences, silences...)
-	for _, b := range s.alarm.Firing() {
+	for _, b := range f.Alarm.Firing() {
 		silenced := slices.ContainsFunc(silences, func(x alert.Silence) bool { return x.Covers(b.Job, b.Rule, b.Named(), now) })
 		b.Untold = false // the silence says it
 		list.Firing = append(list.Firing, firingRow{b, silenced})
@@ -43,88 +47,82 @@ func (s *Server) alerts(ctx context.Context) (alertList, error) {
 	return list, nil
 }
 
-// alertActions are what can be asked about alerts.
-func (s *Server) alertActions() []action {
+func (f alertRows) rows() ([]action, []view) {
 	silence := []option.Option{
-		{Name: "job", Kind: option.Text, Choices: s.jobs.Started().Names(), Usage: "All jobs if it is left out."},
+		{Name: "job", Kind: option.Text, Choices: f.Jobs.Started().Names(), Usage: "All jobs if it is left out."},
 		{Name: "rule", Kind: option.Text, Choices: alert.Names(), Usage: "All alerts if it is left out."},
 		{Name: "provider", Kind: option.Text}, {Name: "note", Kind: option.Text},
 		{Name: "for", Kind: option.Text, Usage: "How long, from 1m to 720h.",
 			Pattern: "(([1-9]|[1-9][0-9]|[1-6][0-9][0-9])h([1-5]?[0-9]m)?|[1-9][0-9]?m)"},
 	}
-	return grouped("alerts", "alerts",
+	actions := grouped("alerts", "alerts",
 		action{At: "GET /api/v1/alerts", ID: "listAlerts", About: "What fires, what is silent, and where alerts are sent",
-			Out: "200 Alerts The alerts.", Do: s.listAlerts},
+			Out: "200 Alerts The alerts.", Do: func(c *call) (any, error) { return f.all(c.Context()) }},
 		action{At: "POST /api/v1/alerts/silences", ID: "silenceAlerts", About: "Keep alerts from being sent for a while",
 			Out:  "200 Silence The silence.",
 			Body: "SilenceRequest", In: silence, Needs: []string{"for"},
 			Example: `{"job": "docs", "provider": "stripe", "for": "2h", "note": "they move their site"}`,
-			Do:      s.silence, Form: "/alerts/silences", Next: "/alerts"},
+			Do:      f.silence, Form: "/alerts/silences", Next: "/alerts"},
 		action{At: "DELETE /api/v1/alerts/silences/{id}", ID: "endSilence", About: "End a silence before its time",
 			Out:   "200 Silence The silence that was ended.",
-			Fails: "404 NoSilence", Do: s.endSilence, Form: "/alerts/silences/{id}/end", Next: "/alerts"},
+			Fails: "404 NoSilence", Do: f.endSilence, Form: "/alerts/silences/{id}/end", Next: "/alerts"},
 	)
+	return actions, []view{{At: "GET /alerts", Template: "alerts", Section: "alerts", Title: "Alerts", Data: func(c *call) (any, error) {
+		list, err := f.all(c.Context())
+		c.Alerts = nil // the page has them below
+		return alertsPage{list, f.Jobs.Started().Names(), alert.Names()}, err
+	}}}
 }
 
-func (s *Server) listAlerts(c *call) (any, error) { return s.alerts(c.Context()) }
-
 // silence silences alerts for a while.
-func (s *Server) silence(c *call) (any, error) {
+func (f alertRows) silence(c *call) (any, error) {
 	get := c.in.Get
-	sil := alert.Silence{Job: get("job"), Rule: get("rule"), Provider: get("provider"), Note: get("note"), By: s.who(c.Request)}
+	sil := alert.Silence{Job: get("job"), Rule: get("rule"), Provider: get("provider"), Note: get("note"), By: people.Who(c.Context())}
 	d, err := time.ParseDuration(get("for"))
 	if err != nil || d < alert.MinSilence || d > alert.MaxSilence {
 		return nil, known.Refuse("for: write a time from 1m to 720h, such as 2h")
 	}
-	if _, ok := s.jobs.Started().Named(sil.Job); sil.Job != "" && !ok {
-		return nil, known.Refuse("job: use %s", s.jobs.Started().Or())
+	if _, ok := f.Jobs.Started().Named(sil.Job); sil.Job != "" && !ok {
+		return nil, known.Refuse("job: use %s", f.Jobs.Started().Or())
 	}
 	if err := sil.CheckRule(); err != nil {
 		return nil, known.Refuse("rule: %s", err)
 	}
-	ctx, now := context.WithoutCancel(c.Context()), s.now()
-	line := known.AuditLine{At: now, Who: sil.By, Action: "alerts_silence", Target: sil.Text(), Detail: "for " + get("for")}
-	if sil.Note != "" {
-		line.Detail += ": " + sil.Note
-	}
-	if err := s.audit.Write(ctx, line); err != nil {
+	ctx := context.WithoutCancel(c.Context())
+	if err := f.Guard.Note(ctx, "alerts_silence", sil.Text(), strings.TrimSuffix("for "+get("for")+": "+sil.Note, ": ")); err != nil {
 		return nil, err
 	}
-	sil, err = alert.AddSilence(ctx, s.store, sil, d, now)
-	s.silencesChanged()
+	sil, err = alert.AddSilence(ctx, f.Store, sil, d, f.Now())
+	f.silencesChanged()
 	return sil, err
 }
 
 // silencesChanged shows the silences as they are now.
-func (s *Server) silencesChanged() {
-	s.alarm.RereadSilences()
-	s.board.Change()
+func (f alertRows) silencesChanged() {
+	f.Alarm.RereadSilences()
+	f.Board.Change()
 }
 
 // endSilence ends a silence before its time.
-func (s *Server) endSilence(c *call) (any, error) {
-	none := &known.AnswerError{Code: http.StatusNotFound, Message: "there is no such silence; GET /api/v1/alerts lists them"}
-	id := c.PathValue("id")
-	if !ledger.IsName(id) {
-		return nil, none
-	}
-	ctx := context.WithoutCancel(c.Context())
-	all, err := alert.Silences(ctx, s.store, s.now())
+func (f alertRows) endSilence(c *call) (any, error) {
+	none := known.Answer(http.StatusNotFound, "there is no such silence; GET /api/v1/alerts lists them")
+	ctx, id := context.WithoutCancel(c.Context()), c.PathValue("id")
+	all, err := alert.Silences(ctx, f.Store, f.Now())
 	i := slices.IndexFunc(all, func(x alert.Silence) bool { return x.ID == id })
 	if err == nil && i < 0 {
 		err = none
 	}
 	if err == nil {
-		err = s.audit.Write(ctx, known.AuditLine{At: s.now(), Who: s.who(c.Request), Action: "alerts_silence_end", Target: all[i].Text()})
+		err = f.Guard.Note(ctx, "alerts_silence_end", all[i].Text(), "")
 	}
 	if err != nil {
 		return nil, err
 	}
-	sil, err := alert.EndSilence(ctx, s.store, id)
+	sil, err := alert.EndSilence(ctx, f.Store, id)
 	if errors.Is(err, alert.ErrNoSilence) {
 		err = none
 	}
-	s.silencesChanged()
+	f.silencesChanged()
 	return sil, err
 }
 
@@ -132,12 +130,4 @@ func (s *Server) endSilence(c *call) (any, error) {
 type alertsPage struct {
 	alertList
 	Jobs, Rules []string
-}
-
-func (p *pages) alertViews() []view {
-	return []view{{At: "GET /alerts", Template: "alerts", Section: "alerts", Title: "Alerts", Data: func(c *call) (any, error) {
-		list, err := p.server.alerts(c.Context())
-		c.Alerts = nil // the page has them below
-		return alertsPage{list, p.server.jobs.Started().Names(), alert.Names()}, err
-	}}}
 }

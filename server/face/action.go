@@ -1,9 +1,12 @@
-package server
+package face
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"io"
 	"maps"
+	"mime"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -31,16 +34,18 @@ type action struct {
 	Match   bool            // the request names the version that was read, by If-Match
 	Out     string          // status, schema and meaning of the answer, such as "200 Runs The runs."
 	Fails   string          // own failures, such as "404 NoRun, 409 Over"
-	// Do does it. Its answer is the API's, unless Answer makes that.
-	Do     func(*call) (any, error)
-	Answer func(*call) (any, error)
+	Do      doing           // does it; its answer is the API's, unless Answer makes that
+	Answer  doing
 
-	Form    string                            // path of the form, which is sent by POST; "" for the API alone
-	Next    string                            // the page after the form, with {…} of the path; call.next replaces it
-	Confirm func(*call) (confirmation, error) // of the page at Form that asks before
-	tag     string                            // in the description
-	section string                            // of the navigation
+	Form    string // path of the form, which is sent by POST; "" for the API alone
+	Next    string // the page after the form, with {…} of the path; call.next replaces it
+	Confirm doing  // the confirmation of the page at Form that asks before
+	tag     string // in the description
+	section string // of the navigation
 }
+
+// doing is what is done for a request. It returns the answer, or what a page shows.
+type doing func(*call) (any, error)
 
 // call is a request for an action or a view.
 type call struct {
@@ -62,13 +67,6 @@ func grouped(tag, section string, rows ...action) []action {
 	return rows
 }
 
-// actions are all actions.
-func (s *Server) actions() []action {
-	return slices.Concat(s.runActions(), s.deadLetterActions(), s.scheduleActions(), s.alertActions(), s.providerActions(), s.removalActions(),
-		s.exploreActions(),
-		s.ownActions())
-}
-
 // take reads a request for an action.
 func (a action) take(w http.ResponseWriter, r *http.Request, form bool) (*call, error) {
 	c := &call{Request: r, head: w.Header(), form: form, in: url.Values{}}
@@ -76,7 +74,7 @@ func (a action) take(w http.ResponseWriter, r *http.Request, form bool) (*call, 
 	switch {
 	case form:
 		if err := r.ParseForm(); err != nil {
-			return c, formError(err)
+			return c, known.ErrForm
 		}
 		c.in = r.PostForm
 	case a.Body == "":
@@ -89,6 +87,25 @@ func (a action) take(w http.ResponseWriter, r *http.Request, form bool) (*call, 
 		}
 	}
 	return c, err
+}
+
+var errNotJSON = known.Answer(http.StatusUnsupportedMediaType, "send the body as JSON, with the header Content-Type: application/json")
+
+// jsonBody reads a request's body, which must be JSON or empty. A program may omit
+// Content-Type, or send the one that curl -d sends. A browser adds Origin or
+// Sec-Fetch-Site; such a request must be sent as JSON, which a form on another site
+// cannot do.
+func jsonBody(r *http.Request) ([]byte, error) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil || len(bytes.TrimSpace(b)) == 0 {
+		return nil, err
+	}
+	kind, _, err := mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"))
+	browser := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
+	if err == nil && (kind == "application/json" || kind == "application/x-www-form-urlencoded" && !browser) {
+		return b, nil
+	}
+	return nil, errNotJSON
 }
 
 // fields reads a JSON object. Its values are texts; a field without a kind takes any value.
@@ -131,7 +148,7 @@ func (a action) code() int {
 }
 
 // api answers a request of the API.
-func (a action) api(s *Server) http.HandlerFunc {
+func (a action) api(f *Face) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := a.take(w, r, false)
 		var v any
@@ -142,7 +159,7 @@ func (a action) api(s *Server) http.HandlerFunc {
 			v, err = a.Answer(c)
 		}
 		if err != nil {
-			s.fail(w, r, err)
+			f.Fail(w, r, err)
 			return
 		}
 		if text, ok := v.([]byte); ok {
@@ -150,14 +167,14 @@ func (a action) api(s *Server) http.HandlerFunc {
 			_, _ = w.Write(text)                                        // a client that is gone needs no answer
 			return
 		}
-		s.answer(w, r, a.code(), v)
+		f.answer(w, r, a.code(), v)
 	}
 }
 
 var inBraces = regexp.MustCompile(`\{\w+\}`)
 
 // sent answers a form: with the next page, or with what is wrong.
-func (a action) sent(s *Server) http.HandlerFunc {
+func (a action) sent(f *Face) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := a.take(w, r, true)
 		if err == nil {
@@ -165,7 +182,7 @@ func (a action) sent(s *Server) http.HandlerFunc {
 			_, err = a.Do(c)
 		}
 		if err != nil {
-			s.fail(w, r, err)
+			f.Fail(w, r, err)
 			return
 		}
 		http.Redirect(w, r, c.next, http.StatusSeeOther)
@@ -189,13 +206,14 @@ type confirmation struct {
 type hidden struct{ Name, Value string }
 
 // asks is the page that asks before an action.
-func asks(at, section string, confirm func(*call) (confirmation, error)) view {
+func asks(at, section string, confirm doing) view {
 	return view{At: at, Template: "confirm", Section: section, Still: true, Data: func(c *call) (any, error) {
-		f, err := confirm(c)
-		c.Title, c.Section = f.Title, cmp.Or(f.Section, section)
-		if f.Action == "" {
-			f.Action = c.URL.Path
+		v, err := confirm(c)
+		if err != nil {
+			return nil, err
 		}
-		return f, err
+		ask := v.(confirmation)
+		c.Title, c.Section, ask.Action = ask.Title, cmp.Or(ask.Section, section), cmp.Or(ask.Action, c.URL.Path)
+		return ask, nil
 	}}
 }

@@ -1,37 +1,66 @@
-package server
+// Package people decides who may ask the server for what: tokens, sessions of browsers, roles, limits of requests, and a line in the
+// audit for each thing that somebody does.
+//
+// No promise: see docs/library.md.
+package people
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
+	"os"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/server/known"
 )
 
 const (
+	// BodyTimeout is how long the body of a request may take.
+	BodyTimeout = 15 * time.Second
+
 	maxBody = 64 << 10
 	// maxConcurrent requests are handled at a time; more wait, at most maxWait.
 	maxConcurrent = 64
 	maxWait       = 20 * time.Second
-	maxStreams    = 2000
 	// Requests to the public paths that are limited (the login form) have few slots of
 	// their own and shorter timeouts, so that strangers cannot use up the others.
-	maxAnonymous         = 8
-	maxAnonymousWait     = 2 * time.Second
-	anonymousBodyTimeout = 5 * time.Second
-	// wrongTokenDelay is the delay of the answer to a wrong token.
-	wrongTokenDelay = time.Second
+	maxAnonymous     = 8
+	maxAnonymousWait = 2 * time.Second
 )
+
+// Guard stands before the handlers of a server.
+type Guard struct {
+	Token, ReadToken string // of those who may do all, and of those who may look; "" for none
+	Local            bool   // on loopback without a token
+	Store            store.Store
+	Log              *slog.Logger
+	Now              func() time.Time
+	Audit            *known.Audit
+	Public           func(path string) bool                          // paths that need no token, next to its own
+	Fail             func(http.ResponseWriter, *http.Request, error) // answers with what is wrong
+	SignInPage       func(w http.ResponseWriter, r *http.Request, code int, message string)
+	Wrong            func(way string) // counts a wrong token: header or form
+	WrongDelay       time.Duration    // of the answer to a wrong token
+	StrangersBody    time.Duration    // how long the body of a request without a token may take
+
+	wrongTokens wrongTokenCounter
+
+	mu        sync.Mutex
+	ended     map[string]bool // sessions
+	notBefore time.Time       // sessions that began until then have ended
+	nextAt    time.Time       // when to read which sessions were ended
+}
 
 // publicPaths need no token: probes have none, and the login page asks for it.
 var publicPaths = map[string]bool{"/healthz": true, "/readyz": true, "/login": true, "/style.css": true, "/live.js": true, "/favicon.svg": true}
@@ -55,27 +84,24 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// protect wraps the handlers with all checks and limits.
-func (s *Server) protect(h http.Handler) http.Handler {
+// Protect wraps the handlers with all checks and limits.
+func (g *Guard) Protect(h http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, http.StatusForbidden, "this request comes from another site; use this server's own pages, or a program that sends no Origin header")
+		g.Fail(w, r, known.Answer(http.StatusForbidden,
+			"this request comes from another site; use this server's own pages, or a program that sends no Origin header"))
 	}))
-	h = s.limit(h)
-	h = cross.Handler(h)
-	h = s.requireToken(h)
-	h = s.checkHost(h)
-	h = s.recoverPanics(h)
-	return s.metrics.measure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h = g.recoverPanics(g.checkHost(g.requireToken(cross.Handler(g.limit(h)))))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)
 		}
 		h.ServeHTTP(w, r)
-	}))
+	})
 }
 
 // recoverPanics answers with status 500 if a handler panics.
-func (s *Server) recoverPanics(h http.Handler) http.Handler {
+func (g *Guard) recoverPanics(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			p := recover()
@@ -85,8 +111,8 @@ func (s *Server) recoverPanics(h http.Handler) http.Handler {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
-			s.log.Error("handler_panicked", "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			s.refuse(w, r, http.StatusInternalServerError, internalErrorText)
+			g.Log.Error("handler_panicked", "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			g.Fail(w, r, known.ErrInternal)
 		}()
 		h.ServeHTTP(w, r)
 	})
@@ -95,16 +121,16 @@ func (s *Server) recoverPanics(h http.Handler) http.Handler {
 // checkHost refuses, on a server without a token, requests whose Host is not a
 // loopback name. Otherwise a web page whose name resolves to this machine (DNS
 // rebinding) would have the same origin as the server.
-func (s *Server) checkHost(h http.Handler) http.Handler {
+func (g *Guard) checkHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name
 		}
 		ip := net.ParseIP(strings.Trim(host, "[]"))
-		if s.local && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			s.refuse(w, r, http.StatusMisdirectedRequest,
-				"this server answers requests to 127.0.0.1 and localhost only; set "+known.TokenVariable+" to serve other names")
+		if g.Local && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			g.Fail(w, r, known.Answer(http.StatusMisdirectedRequest,
+				"this server answers requests to 127.0.0.1 and localhost only; set "+known.TokenVariable+" to serve other names"))
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -121,29 +147,25 @@ func equal(a, b string) bool {
 
 // authenticate returns the role that a request's token or session gives, "" for none,
 // and whether it has a wrong token.
-func (s *Server) authenticate(r *http.Request) (as role, wrong bool) {
+func (g *Guard) authenticate(r *http.Request) (as role, wrong bool) {
 	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		as = s.sessions.roleOf(given)
+		as = g.roleOf(given)
 		return as, as == ""
 	}
-	c, err := r.Cookie(sessionCookie)
-	if err != nil {
-		return "", false
+	if c, err := r.Cookie(sessionCookie); err == nil {
+		_, as = g.read(c.Value, g.Now())
 	}
-	if _, as, ok := s.sessions.read(c.Value, s.now()); ok {
-		return as, false
-	}
-	return "", false
+	return as, false
 }
 
 // wrongToken counts a wrong token, logs it and delays the answer. way is header or
 // form.
-func (s *Server) wrongToken(r *http.Request, way string) {
-	s.metrics.wrongTokens.WithLabelValues(way).Inc()
-	if n := s.wrongTokens.add(s.now()); n > 0 {
-		s.log.Warn("wrong_token", "way", way, "from", r.RemoteAddr, "count", n)
+func (g *Guard) wrongToken(r *http.Request, way string) {
+	g.Wrong(way)
+	if n := g.wrongTokens.add(g.Now()); n > 0 {
+		g.Log.Warn("wrong_token", "way", way, "from", r.RemoteAddr, "count", n)
 	}
-	wait := time.NewTimer(s.wrongTokenDelay)
+	wait := time.NewTimer(g.WrongDelay)
 	defer wait.Stop()
 	select {
 	case <-wait.C:
@@ -173,82 +195,83 @@ func (t *wrongTokenCounter) add(now time.Time) int {
 }
 
 // requireToken refuses requests without the token, if the server has one.
-func (s *Server) requireToken(h http.Handler) http.Handler {
+func (g *Guard) requireToken(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.token == "" || publicPaths[r.URL.Path] || s.config.Bot != nil && r.URL.Path == botPath {
+		if g.Token == "" || publicPaths[r.URL.Path] || g.Public(r.URL.Path) {
 			h.ServeHTTP(w, withSender(r, ""))
 			return
 		}
-		as, wrong := s.authenticate(r)
+		as, wrong := g.authenticate(r)
 		if wrong {
-			s.wrongToken(r, "header")
+			g.wrongToken(r, "header")
 		}
 		switch {
 		case as != "" && !permitted(r, as):
-			s.fail(w, r, mayNot)
+			g.Fail(w, r, mayNot)
 		case as != "":
-			s.renew(w, r)
+			g.renew(w, r)
 			h.ServeHTTP(w, withSender(r, as))
-		case wantsPage(r) && r.Method == http.MethodGet:
+		case known.WantsPage(r) && r.Method == http.MethodGet:
 			http.Redirect(w, r, "/login", http.StatusSeeOther)
 		default:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="seed-engine"`)
 			if r.ContentLength != 0 { // a connection that stays open is answered when its body is there, if it ever comes
 				w.Header().Set("Connection", "close")
 			}
-			s.refuse(w, r, http.StatusUnauthorized, "send the header Authorization: Bearer TOKEN, with the server's token")
+			g.Fail(w, r, known.Answer(http.StatusUnauthorized, "send the header Authorization: Bearer TOKEN, with the server's token"))
 		}
 	})
 }
 
-// signIn starts a session if the form has the token.
-func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
+// SignIn starts a session if the form has the token.
+func (g *Guard) SignIn(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
-		s.fail(w, r, formError(err))
+		g.Fail(w, r, known.ErrForm)
 		return
 	}
-	as := s.sessions.roleOf(r.PostForm.Get("token"))
+	as := g.roleOf(r.PostForm.Get("token"))
 	if as == "" {
-		if s.token != "" {
-			s.wrongToken(r, "form")
+		if g.Token != "" {
+			g.wrongToken(r, "form")
 		}
-		s.pages.write(w, r, http.StatusUnauthorized, "login", "That is not the token.")
+		g.SignInPage(w, r, http.StatusUnauthorized, "That is not the token.")
 		return
 	}
-	if err := s.audited(withSender(r, as).Context(), "sign_in", string(as), ""); err != nil {
-		s.fail(w, r, err)
+	if err := g.Note(withSender(r, as).Context(), "sign_in", string(as), ""); err != nil {
+		g.Fail(w, r, err)
 		return
 	}
-	s.setCookie(w, r, s.sessions.begin(as, s.now()), int(sessionAge.Seconds()))
+	now := g.Now()
+	g.setCookie(w, r, g.cookie(session{rand.Text(), g.after(now), now}, as), int(sessionAge.Seconds()))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
+func (g *Guard) setCookie(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
 	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https", MaxAge: maxAge})
 }
 
-// signOut ends the session of a browser, or all sessions of the server.
-func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
-	if err := r.ParseForm(); err != nil {
-		s.fail(w, r, formError(err))
-		return
-	}
-	var err error
-	if everywhere := r.PostForm.Get("everywhere") != ""; everywhere && senderIn(r.Context()).role == reader {
+// SignOut ends the session of a browser, or all sessions of the server.
+func (g *Guard) SignOut(w http.ResponseWriter, r *http.Request) {
+	err := r.ParseForm()
+	c, noCookie := r.Cookie(sessionCookie)
+	switch everywhere := r.PostForm.Get("everywhere") != ""; {
+	case err != nil:
+		err = known.ErrForm
+	case everywhere && !MayAct(r):
 		err = mayNot
-	} else if everywhere {
-		if err = s.audited(r.Context(), "sign_out_all", "all browsers", ""); err == nil {
-			err = s.sessions.endAll(r.Context(), s.now())
+	case everywhere:
+		if err = g.Note(r.Context(), "sign_out_all", "all browsers", ""); err == nil {
+			err = g.endAll(r.Context(), g.Now())
 		}
-	} else if c, cerr := r.Cookie(sessionCookie); cerr == nil {
-		err = s.sessions.end(r.Context(), c.Value, s.now())
+	case noCookie == nil:
+		err = g.end(r.Context(), c.Value, g.Now())
 	}
 	if err != nil {
-		s.fail(w, r, err)
+		g.Fail(w, r, err)
 		return
 	}
-	s.setCookie(w, r, "", -1)
+	g.setCookie(w, r, "", -1)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
@@ -259,8 +282,14 @@ func readBody(w http.ResponseWriter, r *http.Request, within time.Duration) erro
 	if r.Body != nil && r.Body != http.NoBody {
 		_ = c.SetReadDeadline(time.Now().Add(within)) // a test's recorder has none
 		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-		if err != nil {
-			return err
+		var large *http.MaxBytesError
+		switch {
+		case errors.As(err, &large):
+			return errTooLarge
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return known.Answer(http.StatusRequestTimeout, "the body did not come in time")
+		case err != nil:
+			return known.Answer(http.StatusBadRequest, "the body ended too early")
 		}
 		r.Body = io.NopCloser(bytes.NewReader(b))
 	}
@@ -268,14 +297,16 @@ func readBody(w http.ResponseWriter, r *http.Request, within time.Duration) erro
 	return nil
 }
 
+var errTooLarge = known.Answer(http.StatusRequestEntityTooLarge, "the body is larger than 64 KiB")
+
 // limit limits the size of bodies and the number of requests that are handled at a
 // time.
-func (s *Server) limit(h http.Handler) http.Handler {
-	known, anonymous := make(chan struct{}, maxConcurrent), make(chan struct{}, maxAnonymous)
+func (g *Guard) limit(h http.Handler) http.Handler {
+	signedIn, strangers := make(chan struct{}, maxConcurrent), make(chan struct{}, maxAnonymous)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > maxBody {
 			w.Header().Set("Connection", "close")
-			s.refuse(w, r, http.StatusRequestEntityTooLarge, tooLargeText)
+			g.Fail(w, r, errTooLarge)
 			return
 		}
 		if unlimited(r) {
@@ -286,12 +317,13 @@ func (s *Server) limit(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		slots, longest, within := known, maxWait, bodyTimeout
+		slots, longest, within := signedIn, maxWait, BodyTimeout
 		if publicPaths[r.URL.Path] {
-			slots, longest, within = anonymous, maxAnonymousWait, s.anonymousBodyTimeout
+			slots, longest, within = strangers, maxAnonymousWait, g.StrangersBody
 		}
 		if err := readBody(w, r, within); err != nil {
-			s.fail(w, r, &bodyError{err})
+			w.Header().Set("Connection", "close")
+			g.Fail(w, r, err)
 			return
 		}
 		wait := time.NewTimer(longest)
@@ -302,39 +334,8 @@ func (s *Server) limit(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 		case <-wait.C:
 			w.Header().Set("Retry-After", "5")
-			s.refuse(w, r, http.StatusServiceUnavailable, "too many requests at once; try again in a few seconds")
+			g.Fail(w, r, known.Answer(http.StatusServiceUnavailable, "too many requests at once; try again in a few seconds"))
 		case <-r.Context().Done():
 		}
 	})
-}
-
-// wantsPage reports whether a request comes from a browser, not a program.
-func wantsPage(r *http.Request) bool {
-	return !strings.HasPrefix(r.URL.Path, "/api/") && strings.Contains(r.Header.Get("Accept"), "text/html")
-}
-
-// formValues are the fields of a form that are not empty.
-func formValues(v url.Values, j known.Job) map[string]string {
-	out := map[string]string{}
-	for _, f := range j.Fields() {
-		if text := strings.TrimSpace(v.Get(f.Field())); text != "" {
-			out[f.Field()] = text
-		}
-	}
-	return out
-}
-
-// bodyError is an error of reading a request's body.
-type bodyError struct{ err error }
-
-func (e *bodyError) Error() string { return e.err.Error() }
-func (e *bodyError) Unwrap() error { return e.err }
-
-// formError is the error for the sender of a form that cannot be parsed.
-func formError(err error) error {
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return err
-	}
-	return known.Refuse("that form cannot be read")
 }

@@ -1,26 +1,27 @@
-package server
+package face
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/server/alarm"
 	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/people"
 )
 
 //go:embed page
 var files embed.FS
 
-// pages is the dashboard: HTML pages that work without scripts.
+// pages renders HTML pages that work without scripts.
 type pages struct {
-	server    *Server
 	templates map[string]*template.Template
 
 	mu      sync.Mutex
@@ -61,8 +62,8 @@ var funcs = template.FuncMap{
 	"shown": shown,
 	"cell":  cellText,
 	"value": valueOf,
-	"num":   known.FormatCount,
-	"size":  known.FormatBytes,
+	"num":   ledger.FormatCount,
+	"size":  ledger.FormatBytes,
 	"cut": func(text string) string {
 		if r := []rune(text); len(r) > 90 {
 			return string(r[:90]) + "…"
@@ -77,89 +78,66 @@ var funcs = template.FuncMap{
 	},
 }
 
-func newPages(s *Server) *pages {
-	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
+func (p *pages) parse() {
+	p.templates, p.version = map[string]*template.Template{}, -1
 	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "schedules", "providers",
 		"provider", "removals", "alerts", "audit", "reports", "explore", "found", "error", "login"} {
-		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/run-parts.html", "page/provider-parts.html", "page/"+name+".html"))
+		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html",
+			"page/run-parts.html", "page/provider-parts.html", "page/"+name+".html"))
 	}
-	return p
 }
 
 // view is a page that shows something.
 type view struct {
 	At, Template, Section, Title string
 	Still                        bool // it is not loaded again at each event: its Data reads the store, or a person fills in its form
-	// Data is what the template shows. A func() (any, error) is called in its place once for all who look at the page of call.key.
-	Data func(*call) (any, error)
+	// Data is what the template shows. A later is called in its place once for all who look at the page of call.key.
+	Data doing
 }
 
-func (p *pages) views() []view {
-	all := slices.Concat(p.runViews(), p.deadLetterViews(), p.scheduleViews(), p.alertViews(), p.providerViews(), p.exploreViews())
-	for _, a := range p.server.actions() {
-		if a.Confirm != nil {
-			all = append(all, asks("GET "+a.Form, a.section, a.Confirm))
-		}
-	}
-	return all
-}
-
-func (p *pages) routes() []route {
-	s := p.server
-	var all []route
-	for _, v := range p.views() {
-		all = append(all, route{v.At, p.show(v, http.StatusOK)})
-	}
-	for _, a := range s.actions() {
-		if a.Form != "" {
-			all = append(all, route{"POST " + a.Form, a.sent(s)})
-		}
-	}
-	return slices.Concat(all, p.policyRoutes(), []route{
-		{"GET /login", func(w http.ResponseWriter, r *http.Request) { p.write(w, r, http.StatusOK, "login", "") }},
-		{"POST /login", s.signIn},
-		{"POST /logout", s.signOut},
-		{"GET /events", s.events},
-		{"GET " + botPath, s.botPage},
-		{"GET /style.css", asset("style.css", "text/css; charset=utf-8")},
-		{"GET /favicon.svg", asset("favicon.svg", "image/svg+xml")},
-		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},
-	})
-}
+// later is data that is read when the page is rendered. Other requests may wait for the same page, so its context does not end with
+// the request.
+type later func(context.Context) (any, error)
 
 // show answers with the page of a view.
-func (p *pages) show(v view, code int) http.HandlerFunc {
+func (f *Face) show(v view, code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, head: w.Header(), form: true, in: r.URL.Query(), layout: layout{Title: v.Title, Section: v.Section,
-			Live: !v.Still, Token: p.server.token != "", May: mayAct(r), Alerts: p.server.alarm.Firing()}}
-		b, err := p.page(c, v)
+			Live: !v.Still, Token: f.Guard.Token != "", May: people.MayAct(r), Alerts: f.Alarm.Firing()}}
+		b, err := f.renderView(c, v)
 		if err != nil {
-			p.server.fail(w, r, err)
+			f.Fail(w, r, err)
 			return
 		}
-		p.send(w, r, code, b, nil)
+		f.send(w, r, code, b, nil)
 	}
 }
 
-func (p *pages) page(c *call, v view) ([]byte, error) {
-	data, err := v.Data(c)
-	if err != nil {
+func (f *Face) renderView(c *call, v view) (b []byte, err error) {
+	if c.Data, err = v.Data(c); err != nil {
 		return nil, err
 	}
 	render := func() ([]byte, error) {
-		f := c.layout
-		f.Data = data
-		if later, ok := data.(func() (any, error)); ok {
-			if f.Data, err = later(); err != nil {
+		l := c.layout
+		if read, ok := l.Data.(later); ok {
+			if l.Data, err = read(context.WithoutCancel(c.Context())); err != nil {
 				return nil, err
 			}
 		}
-		return p.render(v.Template, f)
+		return f.render(v.Template, l)
 	}
-	if c.key != "" {
-		return p.renderShared(c.Request, c.key, render)
+	if c.key == "" {
+		return render()
 	}
-	return render()
+	return f.pages.once(f.Board.Version.Load(), fmt.Sprint(c.May, " ", c.key), render)
+}
+
+// file answers with bytes that never change.
+func file(kind string, b []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(b) // a client that is gone needs no answer
+	}
 }
 
 func asset(name, kind string) http.HandlerFunc {
@@ -167,27 +145,26 @@ func asset(name, kind string) http.HandlerFunc {
 	if err != nil {
 		panic(err) // the file is part of the program
 	}
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", kind)
+	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=300")
-		_, _ = w.Write(b) // a client that is gone needs no answer
+		file(kind, b)(w, r)
 	}
 }
 
 // render renders a page completely, so that an error can still change the answer.
-func (p *pages) render(name string, v layout) ([]byte, error) {
+func (f *Face) render(name string, l layout) ([]byte, error) {
 	var b bytes.Buffer
-	v.Demo = p.server.demo.Load()
-	if err := p.templates[name].ExecuteTemplate(&b, "layout", v); err != nil {
+	l.Demo = f.Board.Demo()
+	if err := f.pages.templates[name].ExecuteTemplate(&b, "layout", l); err != nil {
 		return nil, fmt.Errorf("rendering the page %s: %w", name, err)
 	}
 	return b.Bytes(), nil
 }
 
-func (p *pages) send(w http.ResponseWriter, r *http.Request, code int, b []byte, err error) {
+func (f *Face) send(w http.ResponseWriter, r *http.Request, code int, b []byte, err error) {
 	if err != nil {
-		p.server.log.Error("page_not_rendered", "path", r.URL.Path, "error", err)
-		http.Error(w, internalErrorText, http.StatusInternalServerError)
+		f.Log.Error("page_not_rendered", "path", r.URL.Path, "error", err)
+		http.Error(w, known.ErrInternal.Message, known.ErrInternal.Code)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -195,22 +172,23 @@ func (p *pages) send(w http.ResponseWriter, r *http.Request, code int, b []byte,
 	_, _ = w.Write(b) // a client that is gone needs no answer
 }
 
-// write sends a page with a message.
-func (p *pages) write(w http.ResponseWriter, r *http.Request, code int, name, message string) {
-	titles := map[string]string{"error": "That did not work", "login": "Sign in"}
-	b, err := p.render(name, layout{Title: titles[name], Message: message})
-	p.send(w, r, code, b, err)
+// message sends a page with a message.
+func (f *Face) message(w http.ResponseWriter, r *http.Request, code int, name, title, message string) {
+	b, err := f.render(name, layout{Title: title, Message: message})
+	f.send(w, r, code, b, err)
+}
+
+// SignInPage sends the form for the token.
+func (f *Face) SignInPage(w http.ResponseWriter, r *http.Request, code int, message string) {
+	f.message(w, r, code, "login", "Sign in", message)
 }
 
 // maxSharedPages is how many rendered pages are kept in memory.
 const maxSharedPages = 100
 
-// renderShared renders a page once for each version of the board and each role.
-// Concurrent requests wait for it and share it.
-func (p *pages) renderShared(r *http.Request, key string, render func() ([]byte, error)) ([]byte, error) {
-	key = fmt.Sprint(mayAct(r), " ", key)
+// once renders a page once for each version of the board and each key, which has the role. Concurrent requests wait for it and share it.
+func (p *pages) once(version int64, key string, render func() ([]byte, error)) ([]byte, error) {
 	p.mu.Lock()
-	version := p.server.board.Version.Load()
 	if p.version != version || len(p.shared) > maxSharedPages {
 		p.version, p.shared = version, map[string]*sharedPage{}
 	}

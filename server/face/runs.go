@@ -1,4 +1,4 @@
-package server
+package face
 
 import (
 	"cmp"
@@ -57,30 +57,34 @@ type runList struct {
 
 const defaultLimit, maxLimit = 50, 1000
 
-// runActions are what can be asked about runs.
-func (s *Server) runActions() []action {
+// runRows are about runs.
+type runRows struct{ *Face }
+
+func (f runRows) rows() ([]action, []view) {
 	const one, noRun, over = "/api/v1/runs/{id}", "404 NoRun", "404 NoRun, 409 Over"
 	const stored = "202 Controlled The request is stored; the run's workers read it every two seconds."
 	limit := option.Option{Name: "limit", Kind: option.Number, Default: strconv.Itoa(defaultLimit)}
-	rows := []action{
+	actions := []action{
 		{At: "GET /api/v1/runs", ID: "listRuns", About: "The newest 1,000 runs, newest first, by pages",
-			In: append(runs.FilterParameters(s.jobs.Started()), *limit.Range(1, maxLimit)), Out: "200 Runs The runs.", Do: s.listRuns},
+			In:  append(runs.FilterParameters(f.Jobs.Started()), *limit.Range(1, maxLimit)),
+			Out: "200 Runs The runs.", Do: f.list},
 		{At: "GET " + one, ID: "showRun", About: "One run: live counters, lanes and, after its end, its report", Out: "200 Report The run.",
-			Fails: noRun, Do: s.showRun},
-		{At: "GET " + one + "/log", Do: s.runLog},
+			Fails: noRun, Do: f.ofRun(f.report)},
+		{At: "GET " + one + "/log", Do: f.ofRun(f.logText)},
 		{At: "POST " + one + "/cancel", ID: "cancelRun",
 			About: "Cancel a run: it begins nothing new, finishes what is in flight, and writes its report",
-			Out:   stored, Fails: over, Do: s.control(ledger.ActionCancel), Form: "/runs/{id}/cancel", Next: "/runs/{id}", Confirm: s.confirmCancel},
+			Out:   stored, Fails: over, Do: f.control(ledger.ActionCancel, "run_cancel"), Form: "/runs/{id}/cancel", Next: "/runs/{id}",
+			Confirm: f.ofRun(f.confirmCancel)},
 		{At: "POST " + one + "/pause", ID: "pauseRun", About: "Pause a run: it begins nothing new until it is resumed",
-			Out: stored, Fails: over, Do: s.control(ledger.ActionPause), Form: "/runs/{id}/pause", Next: "/runs/{id}"},
+			Out: stored, Fails: over, Do: f.control(ledger.ActionPause, "run_pause"), Form: "/runs/{id}/pause", Next: "/runs/{id}"},
 		{At: "POST " + one + "/resume", ID: "resumeRun", About: "Resume a paused run",
-			Out: stored, Fails: over, Do: s.control(ledger.ActionRun), Form: "/runs/{id}/resume", Next: "/runs/{id}"},
-		{Form: "/runs", Do: s.startForm},
-		{Form: "/runs/{id}/again", Do: s.runAgain},
+			Out: stored, Fails: over, Do: f.control(ledger.ActionRun, "run_resume"), Form: "/runs/{id}/resume", Next: "/runs/{id}"},
+		{Form: "/runs", Do: f.startForm},
+		{Form: "/runs/{id}/again", Do: f.ofRun(f.again)},
 	}
-	for _, j := range s.jobs.Started() {
-		rows = append(rows, action{At: "POST " + j.Path, ID: cmp.Or(j.Operation, "start"+strings.TrimSuffix(j.Request(), "Request")),
-			tag:   "trigger",
+	for _, j := range f.Jobs.Started() {
+		actions = append(actions, action{At: "POST " + j.Path, tag: "trigger",
+			ID:    cmp.Or(j.Operation, "start"+strings.TrimSuffix(j.Request(), "Request")),
 			About: "Start a run of the " + j.Name + " job", Body: j.Request(), In: j.Fields(), Raw: true, Example: j.ExampleBody(),
 			Out: "202 Started The run is being started.", Fails: "409 Active",
 			Do: func(c *call) (any, error) {
@@ -88,30 +92,56 @@ func (s *Server) runActions() []action {
 				if err != nil {
 					return nil, err
 				}
-				return s.startFor(c, j, flags, "http")
+				return f.startFor(c, j.Name, flags, "http")
 			}})
 	}
-	return grouped("runs", "runs", rows...)
+	return grouped("runs", "runs", actions...), []view{
+		{At: "GET /{$}", Template: "front", Section: "front", Title: "Overview", Data: f.front},
+		{At: "GET /start", Template: "start", Section: "front", Title: "Start a run", Still: true, Data: f.startForms},
+		{At: "GET /runs", Template: "runs", Section: "runs", Title: "Runs", Data: f.listPage},
+		{At: "GET /runs/{id}", Template: "run", Section: "runs", Data: f.ofRun(f.page)},
+		{At: "GET /runs/{id}/log", Template: "log", Section: "runs", Data: f.ofRun(f.log)},
+		{At: "GET /reports", Template: "reports", Section: "reports", Title: "Reports", Data: f.reports},
+	}
 }
 
-// startFor starts a run for the sender of a request.
-func (s *Server) startFor(c *call, j known.Job, flags []string, by string) (startResponse, error) {
-	id, err := s.startNow(c.Context(), j.Name, flags, by)
-	return c.started(id), err
+var errNoRun = known.Answer(http.StatusNotFound, "there is no such run; GET /api/v1/runs lists them")
+
+// ofRun does something with the run that the path names.
+func (f *Face) ofRun(do func(*call, *runs.Entry) (any, error)) doing {
+	return func(c *call) (any, error) {
+		id := c.PathValue("id")
+		if !ledger.IsName(id) {
+			return nil, errNoRun
+		}
+		e, err := f.Board.Find(c.Context(), id, f.Now())
+		if errors.Is(err, store.ErrNotExist) {
+			err = errNoRun
+		}
+		if err != nil {
+			return nil, err
+		}
+		return do(c, e)
+	}
 }
 
-// started is the answer about a run that is being started.
-func (c *call) started(id string) startResponse {
+type startResponse struct {
+	RunID string `json:"run_id"`
+}
+
+// startFor starts a run for the sender of a request. It does not end with the request.
+func (f *Face) startFor(c *call, job string, flags []string, by string) (any, error) {
+	id, err := f.Start(context.WithoutCancel(c.Context()), job, flags, by)
 	c.next = "/runs/" + id
 	c.head.Set("Location", "/api/v1/runs/"+id)
-	return startResponse{id}
+	return startResponse{id}, err
 }
 
-func (s *Server) listRuns(c *call) (any, error) {
-	f, err := runs.ReadFilter(c.in, s.jobs.Started())
+func (f runRows) list(c *call) (any, error) {
+	filter, err := runs.ReadFilter(c.in, f.Jobs.Started())
 	limit, _ := strconv.Atoi(cmp.Or(c.in.Get("limit"), strconv.Itoa(defaultLimit))) // it is checked
 	list := runList{Runs: []runRow{}}
-	found, more := f.Page(s.board.Runs(), limit)
+	found, more := filter.Page(f.Board.Runs(), limit)
 	for _, e := range found {
 		list.Runs = append(list.Runs, rowOf(e))
 	}
@@ -121,41 +151,19 @@ func (s *Server) listRuns(c *call) (any, error) {
 	return list, err
 }
 
-// run finds the run that the path names.
-func (s *Server) run(r *http.Request) (*runs.Entry, error) {
-	id := r.PathValue("id")
-	if !ledger.IsName(id) {
-		return nil, errNoRun
-	}
-	e, err := s.board.Find(r.Context(), id, s.now())
-	if errors.Is(err, store.ErrNotExist) {
-		return nil, errNoRun
-	}
-	return e, err
-}
-
-func (s *Server) showRun(c *call) (any, error) {
-	e, err := s.run(c.Request)
-	if err != nil {
-		return nil, err
-	}
+func (f runRows) report(c *call, e *runs.Entry) (any, error) {
 	page := runDetail{e.Report, e.State()}
 	page.Error = e.Error()
-	page.Workers, err = ledger.ReadWorkers(c.Context(), s.store, e.Run.RunID)
+	var err error
+	page.Workers, err = ledger.ReadWorkers(c.Context(), f.Store, e.Run.RunID)
 	return page, err
 }
 
-var errNoLog = &known.AnswerError{Code: http.StatusNotFound,
-	Message: "this run has no log: it ended before it logged anything, or its log was removed because of its age"}
-
-func (s *Server) runLog(c *call) (any, error) {
-	e, err := s.run(c.Request)
-	if err != nil {
-		return nil, err
-	}
-	b, err := ledger.ReadLog(c.Context(), s.store, e.Run.RunID)
+func (f runRows) logText(c *call, e *runs.Entry) (any, error) {
+	b, err := ledger.ReadLog(c.Context(), f.Store, e.Run.RunID)
 	if errors.Is(err, store.ErrNotExist) {
-		err = errNoLog
+		err = known.Answer(http.StatusNotFound,
+			"this run has no log: it ended before it logged anything, or its log was removed because of its age")
 	}
 	return b, err
 }
@@ -167,83 +175,68 @@ type controlResponse struct {
 
 // control pauses, resumes or cancels a run. Its workers read the control object
 // every two seconds.
-func (s *Server) control(action ledger.Action) func(*call) (any, error) {
-	return func(c *call) (any, error) {
-		e, err := s.run(c.Request)
-		if err == nil {
-			err = s.setControl(c.Context(), e, action)
+func (f runRows) control(action ledger.Action, name string) doing {
+	return f.ofRun(func(c *call, e *runs.Entry) (any, error) {
+		if !e.Active() {
+			return nil, isOver(e, e.State())
+		}
+		ctx, id := c.Context(), e.Run.RunID
+		if err := f.Guard.Note(ctx, name, id, ""); err != nil {
+			return nil, err
+		}
+		err := ledger.WriteControl(ctx, f.Store, id, ledger.Control{Action: action, At: f.Now(), By: "server"})
+		if errors.Is(err, ledger.ErrCancelled) {
+			err = isOver(e, "it was cancelled")
 		}
 		if err != nil {
 			return nil, err
 		}
-		return controlResponse{e.Run.RunID, string(action)}, nil
-	}
+		f.Log.Info("run_asked", "run_id", id, "action", action)
+		return controlResponse{id, string(action)}, f.Board.RefreshRun(ctx, e, f.Now())
+	})
 }
 
-// overError says that a run is over and cannot be controlled.
-type overError struct{ runID, state string }
-
-func (e *overError) OfRun() string { return e.runID }
-func (e *overError) Error() string { return "run " + e.runID + " is over (" + e.state + ")" }
-
-func (s *Server) setControl(ctx context.Context, e *runs.Entry, action ledger.Action) error {
-	if !e.Active() {
-		return &overError{e.Run.RunID, e.State()}
-	}
-	name := map[ledger.Action]string{ledger.ActionRun: "run_resume", ledger.ActionPause: "run_pause",
-		ledger.ActionCancel: "run_cancel"}[action]
-	if err := s.audited(ctx, name, e.Run.RunID, ""); err != nil {
-		return err
-	}
-	err := ledger.WriteControl(ctx, s.store, e.Run.RunID, ledger.Control{Action: action, At: s.now(), By: "server"})
-	if errors.Is(err, ledger.ErrCancelled) {
-		return &overError{e.Run.RunID, "it was cancelled"}
-	}
-	if err != nil {
-		return err
-	}
-	s.log.Info("run_asked", "run_id", e.Run.RunID, "action", action)
-	return s.board.RefreshRun(ctx, e, s.now())
+// isOver says that a run is over and cannot be controlled.
+func isOver(e *runs.Entry, state string) error {
+	return &known.AnswerError{Code: http.StatusConflict, Message: "run " + e.Run.RunID + " is over (" + state + ")", RunID: e.Run.RunID}
 }
 
 // confirmCancel asks before a run is cancelled.
-func (s *Server) confirmCancel(c *call) (confirmation, error) {
-	e, err := s.run(c.Request)
-	if err == nil && !e.Active() {
-		err = &overError{e.Run.RunID, e.State()}
-	}
-	if err != nil {
-		return confirmation{}, err
+func (f runRows) confirmCancel(_ *call, e *runs.Entry) (any, error) {
+	if !e.Active() {
+		return nil, isOver(e, e.State())
 	}
 	return confirmation{Title: "Cancel run " + e.Run.RunID + "?", Button: "Cancel the run", Danger: true, Back: "/runs/" + e.Run.RunID,
 		Text: "A cancelled run cannot be resumed. What it has stored stays, and the next run of " + e.Run.Job + " does the rest. " +
 			"To continue it later, pause it instead."}, nil
 }
 
-// startForm starts a run from the form of a job.
-func (s *Server) startForm(c *call) (any, error) {
-	j, ok := s.jobs.Started().Named(c.in.Get("job"))
+// startForm starts a run from the form of a job. Its empty fields say nothing.
+func (f runRows) startForm(c *call) (any, error) {
+	j, ok := f.Jobs.Started().Named(c.in.Get("job"))
 	if !ok {
 		return nil, known.Refuse("there is no such job")
 	}
-	flags, err := j.FlagsOf(formValues(c.in, j))
+	values := map[string]string{}
+	for _, o := range j.Fields() {
+		if text := strings.TrimSpace(c.in.Get(o.Field())); text != "" {
+			values[o.Field()] = text
+		}
+	}
+	flags, err := j.FlagsOf(values)
 	if err != nil {
 		return nil, err
 	}
-	return s.startFor(c, j, flags, "dashboard")
+	return f.startFor(c, j.Name, flags, "dashboard")
 }
 
-// runAgain starts a run with the options of another one.
-func (s *Server) runAgain(c *call) (any, error) {
-	e, err := s.run(c.Request)
-	if err != nil {
-		return nil, err
-	}
-	a := s.runner.AgainOf(e, s.config.runFlags[e.Run.Job])
+// again starts a run with the options of another one.
+func (f runRows) again(c *call, e *runs.Entry) (any, error) {
+	a := f.Runner.AgainOf(e, f.RunFlags[e.Run.Job])
 	if a == nil {
 		return nil, known.Refuse("only the command line starts a run of this job")
 	}
-	return s.startFor(c, e.Job, a.Flags, "dashboard")
+	return f.startFor(c, e.Job.Name, a.Flags, "dashboard")
 }
 
 // runsPage is the data of the list of runs.
@@ -264,32 +257,19 @@ const (
 	maxCharted = 30
 )
 
-func (p *pages) runViews() []view {
-	return []view{
-		{At: "GET /{$}", Template: "front", Section: "front", Title: "Overview", Data: p.front},
-		{At: "GET /start", Template: "start", Section: "front", Title: "Start a run", Still: true, Data: p.startForms},
-		{At: "GET /runs", Template: "runs", Section: "runs", Title: "Runs", Data: p.runs},
-		{At: "GET /runs/{id}", Template: "run", Section: "runs", Data: p.run},
-		{At: "GET /runs/{id}/log", Template: "log", Section: "runs", Data: p.log},
-		{At: "GET /reports", Template: "reports", Section: "reports", Title: "Reports", Data: p.reports},
-	}
-}
-
-// runs is the list of runs.
-func (p *pages) runs(c *call) (any, error) {
-	f, err := runs.ReadFilter(c.in, p.server.jobs.Started())
-	c.key = f.URL(f.Before)
-	return func() (any, error) { return p.runsPage(f), nil }, err
-}
-
-func (p *pages) runsPage(f runs.Filter) runsPage {
-	v := runsPage{Filter: f, Jobs: p.server.jobs.Started().Names(), States: runs.States}
-	var more bool
-	if v.Runs, more = f.Page(p.server.board.Runs(), perPage); more {
-		v.Older = f.URL(v.Runs[perPage-1].Run.RunID)
-	}
-	v.chart()
-	return v
+// listPage is the list of runs.
+func (f runRows) listPage(c *call) (any, error) {
+	filter, err := runs.ReadFilter(c.in, f.Jobs.Started())
+	c.key = filter.URL(filter.Before)
+	return later(func(context.Context) (any, error) {
+		v := runsPage{Filter: filter, Jobs: f.Jobs.Started().Names(), States: runs.States}
+		var more bool
+		if v.Runs, more = filter.Page(f.Board.Runs(), perPage); more {
+			v.Older = filter.URL(v.Runs[perPage-1].Run.RunID)
+		}
+		v.chart()
+		return v, nil
+	}), err
 }
 
 // chart draws the page's runs that are over.
@@ -331,25 +311,25 @@ type jobForm struct {
 func (f jobForm) Value(name string) string { return f.Values.Get(name) }
 
 // startForms are the forms of all jobs, or of the one in the URL.
-func (p *pages) startForms(c *call) (any, error) {
-	started := p.server.jobs.Started()
+func (f runRows) startForms(c *call) (any, error) {
+	started := f.Jobs.Started()
 	v := startPage{Jobs: started.Names(), Job: c.in.Get("job")}
 	if _, ok := started.Named(v.Job); v.Job != "" && !ok {
 		return nil, known.Refuse("job: use %s", started.Or())
 	}
 	busy := map[string]string{}
-	for _, e := range p.server.board.Runs() {
+	for _, e := range f.Board.Runs() {
 		if e.Active() {
 			busy[e.Run.Job] = e.Run.RunID
 		}
 	}
 	for _, j := range started {
-		f := jobForm{Job: j, Busy: busy[j.Name]}
+		form := jobForm{Job: j, Busy: busy[j.Name]}
 		if v.Job == j.Name {
-			f.Values = c.in
+			form.Values = c.in
 		}
 		if v.Job == "" || v.Job == j.Name {
-			v.Forms = append(v.Forms, f)
+			v.Forms = append(v.Forms, form)
 		}
 	}
 	return v, nil

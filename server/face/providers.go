@@ -1,4 +1,4 @@
-package server
+package face
 
 import (
 	"cmp"
@@ -17,9 +17,9 @@ import (
 	"github.com/newsfork/seed-engine/io/kept"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
-	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/people"
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
@@ -42,14 +42,14 @@ type docsProviders struct {
 	dir   string     // of --policies, "" for the shipped policies
 	web   web.Config // what runs may request
 	now   func() time.Time
-	audit func(ctx context.Context, action, target, detail string) error
+	note  func(ctx context.Context, action, target, detail string) error // writes into the audit
 	// purged names those of which everything was removed, which is in the jobs' database.
 	purged func(ctx context.Context) map[string]bool
 }
 
 // newProviders reads the providers of a store. environ is that of the runs.
-func newProviders(s store.Store, environ []string, now func() time.Time, audit func(ctx context.Context, action, target, detail string) error, purged func(ctx context.Context) map[string]bool) *docsProviders {
-	p := &docsProviders{shelf: kept.On(s, policy.Kept()), now: now, audit: audit, purged: purged}
+func (f *Face) newProviders(environ []string) *docsProviders {
+	p := &docsProviders{shelf: kept.On(f.Store, policy.Kept()), now: f.Now, note: f.Guard.Note, purged: f.purged}
 	for _, line := range environ {
 		switch name, value, _ := strings.Cut(line, "="); name {
 		case "SEED_POLICIES":
@@ -84,10 +84,10 @@ func (p *docsProviders) files() ([]policy.Policy, error) {
 
 // purged are the providers of which everything was removed. Without an answer of the
 // database there are none: their list needs no database.
-func (s *Server) purged(ctx context.Context) map[string]bool {
+func (f *Face) purged(ctx context.Context) map[string]bool {
 	within, cancel := context.WithTimeout(ctx, maxPurgedLook)
 	defer cancel()
-	src, err := s.explorer.source(within, docsJob)
+	src, err := f.explorer.source(within, docsJob)
 	if err == nil && src.DB == nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (s *Server) purged(ctx context.Context) map[string]bool {
 	}
 	var refused *explore.RefusedError
 	if err != nil && !errors.Is(err, explore.ErrNothingYet) && !errors.As(err, &refused) {
-		s.log.Warn("purged_unread", "error", ledger.Redact(err.Error()))
+		f.Log.Warn("purged_unread", "error", ledger.Redact(err.Error()))
 	}
 	return out
 }
@@ -144,8 +144,7 @@ func (p *docsProviders) all(ctx context.Context) (views []providerView, removed 
 	return views, newest, nil
 }
 
-var errNoProvider = &known.AnswerError{Code: http.StatusNotFound,
-	Message: "there is no such provider; GET /api/v1/docs/providers lists them"}
+var errNoProvider = known.Answer(http.StatusNotFound, "there is no such provider; GET /api/v1/docs/providers lists them")
 
 // named returns one provider.
 func (p *docsProviders) named(ctx context.Context, id string) (providerView, error) {
@@ -167,8 +166,8 @@ const unread = -1
 // noVersion is one that is no version's name: it is never the newest.
 const noVersion = -2
 
-var errProviderChanged = &known.AnswerError{Code: http.StatusPreconditionFailed,
-	Message: "the provider has been changed since you read it; read it again, and make your change to what it is now"}
+var errProviderChanged = known.Answer(http.StatusPreconditionFailed,
+	"the provider has been changed since you read it; read it again, and make your change to what it is now")
 
 // edit changes what is kept of a provider. read is the version that the writer has read:
 // 0 where nothing was kept, unread where he did not say. change gets the provider, nil if
@@ -194,9 +193,8 @@ func (p *docsProviders) edit(ctx context.Context, id string, read int, action st
 	case err != nil:
 		return err
 	case read == unread && now != nil && action == "provider_edit":
-		return &known.AnswerError{Code: http.StatusPreconditionRequired,
-			Message: fmt.Sprintf("the provider exists already; read it, and send the version that you have read, as the header If-Match: %q",
-				fmt.Sprint(version))}
+		return known.Answer(http.StatusPreconditionRequired, fmt.Sprintf(
+			"the provider exists already; read it, and send the version that you have read, as the header If-Match: %q", fmt.Sprint(version)))
 	case read != unread && read != version:
 		return errProviderChanged
 	case now == nil && len(views) >= maxProviders:
@@ -209,10 +207,10 @@ func (p *docsProviders) edit(ctx context.Context, id string, read int, action st
 	if err != nil {
 		return fmt.Errorf("encoding the provider %s: %w", id, err)
 	}
-	if err := p.audit(ctx, action, id, detail); err != nil {
+	if err := p.note(ctx, action, id, detail); err != nil {
 		return err
 	}
-	_, err = p.shelf.Add(ctx, id, version, kept.Version{At: p.now(), Who: whoIn(ctx), Action: action, Body: body})
+	_, err = p.shelf.Add(ctx, id, version, kept.Version{At: p.now(), Who: people.Who(ctx), Action: action, Body: body})
 	if errors.Is(err, kept.ErrChanged) {
 		return errProviderChanged
 	}

@@ -1,4 +1,4 @@
-package server
+package face
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 	"golang.org/x/text/number"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -51,6 +53,9 @@ type cell struct {
 	Number bool
 }
 
+// english prints numbers with commas.
+var english = message.NewPrinter(language.English)
+
 // firstColumns come first in a table; the others follow in alphabetical order.
 var firstColumns = []string{"provider", "site", "name", "state", "reason", "total_pages", "new", "updated", "unchanged", "deleted",
 	"failed", "requests"}
@@ -78,7 +83,7 @@ func providers(r ledger.Report) table {
 		for _, name := range t.Head {
 			switch v := row[name].(type) {
 			case float64:
-				cells = append(cells, cell{known.English.Sprint(number.Decimal(v, number.MaxFractionDigits(2))), true})
+				cells = append(cells, cell{english.Sprint(number.Decimal(v, number.MaxFractionDigits(2))), true})
 			case string:
 				cells = append(cells, cell{v, false})
 			case bool:
@@ -92,11 +97,7 @@ func providers(r ledger.Report) table {
 	return t
 }
 
-func (p *pages) run(c *call) (any, error) {
-	e, err := p.server.run(c.Request)
-	if err != nil {
-		return nil, err
-	}
+func (f runRows) page(c *call, e *runs.Entry) (any, error) {
 	with := c.in.Get("with")
 	if with != "" && !ledger.IsName(with) {
 		return nil, known.Refuse("with: that is not a run's id")
@@ -105,14 +106,14 @@ func (p *pages) run(c *call) (any, error) {
 	if e.Active() && c.URL.RawQuery == "" { // pages that reload
 		c.key = "run " + e.Run.RunID
 	}
-	return func() (any, error) {
-		v, err := p.runView(context.WithoutCancel(c.Context()), e) // other requests may wait for the same page
-		v.Compare, v.May, v.Replayed = p.server.board.Compare(e, with), c.May, c.in.Get("replayed")
+	return later(func(ctx context.Context) (any, error) {
+		v, err := f.runView(ctx, e)
+		v.Compare, v.May, v.Replayed = f.Board.Compare(e, with), c.May, c.in.Get("replayed")
 		return v, err
-	}, nil
+	}), nil
 }
 
-func (p *pages) runView(ctx context.Context, e *runs.Entry) (runView, error) {
+func (f runRows) runView(ctx context.Context, e *runs.Entry) (runView, error) {
 	v := runView{Entry: e}
 	v.Hosts, v.HostsDone = e.Report.Count(ledger.LaneHosts), e.Report.Count(ledger.LaneHostsDone)
 	v.Share = 100 * float64(v.HostsDone) / float64(max(v.Hosts, 1))
@@ -126,16 +127,16 @@ func (p *pages) runView(ctx context.Context, e *runs.Entry) (runView, error) {
 	v.Statuses = runs.Bars(r.HTTP.ByStatus, runs.StatusClass)
 	v.Counts, v.Stages = runs.CountsOf(e.Job, r), runs.StagesOf(e.Job, r)
 	v.Differ, v.Others = runs.OptionsOf(e.Job, e.Run)
-	v.Again = p.server.runner.AgainOf(e, p.server.config.runFlags[e.Run.Job])
+	v.Again = f.Runner.AgainOf(e, f.RunFlags[e.Run.Job])
 	v.Providers = providers(r)
 	var err error
-	if v.Workers, v.Warnings, err = runs.WorkersOf(ctx, p.server.store, e, p.server.now()); err != nil {
+	if v.Workers, v.Warnings, err = runs.WorkersOf(ctx, f.Store, e, f.Now()); err != nil {
 		return v, err
 	}
-	if v.Tail, err = runs.LogOf(ctx, p.server.store, e, runs.LogQuery{Most: runs.TailLines}); err != nil {
+	if v.Tail, err = runs.LogOf(ctx, f.Store, e, runs.LogQuery{Most: runs.TailLines}); err != nil {
 		return v, err
 	}
-	v.Open, err = p.server.deadLettersOf(ctx, e.Run)
+	v.Open, err = letterRows(f).ofRun(ctx, e.Run)
 	v.Failures = runs.FailuresOf(r, v.Open.DeadLetters)
 	return v, err
 }
@@ -145,31 +146,25 @@ func (v runView) DeadLettersText() string {
 	left, open := known.Total(v.Report.DeadLetters), int64(len(v.Open.DeadLetters))
 	switch {
 	case v.Open.More:
-		return fmt.Sprintf("It left %s.", known.FormatCount(max(left, open)))
+		return fmt.Sprintf("It left %s.", ledger.FormatCount(max(left, open)))
 	case open >= left && open > 0:
-		return fmt.Sprintf("It left %s, all of them open.", known.FormatCount(open))
+		return fmt.Sprintf("It left %s, all of them open.", ledger.FormatCount(open))
 	case open > 0:
 		return fmt.Sprintf("It left %s; %s of them are open, the rest were resolved or dismissed since, or counted twice.",
-			known.FormatCount(left),
-			known.FormatCount(open))
+			ledger.FormatCount(left),
+			ledger.FormatCount(open))
 	case left > 0:
-		return fmt.Sprintf("It left %s; none of them is open any more.", known.FormatCount(left))
+		return fmt.Sprintf("It left %s; none of them is open any more.", ledger.FormatCount(left))
 	}
 	return "It left none."
 }
 
 // log is the page of a run's log.
-func (p *pages) log(c *call) (any, error) {
-	e, err := p.server.run(c.Request)
-	if err != nil {
-		return nil, err
-	}
+func (f runRows) log(c *call, e *runs.Entry) (any, error) {
 	q, err := runs.ReadLogQuery(c.in)
 	c.Title, c.Live = "Log of run "+e.Run.RunID, e.Active()
 	if e.Active() {
 		c.key = fmt.Sprintf("log %s %+v", e.Run.RunID, q)
 	}
-	return func() (any, error) {
-		return runs.LogOf(context.WithoutCancel(c.Context()), p.server.store, e, q) // other requests may wait for the same page
-	}, err
+	return later(func(ctx context.Context) (any, error) { return runs.LogOf(ctx, f.Store, e, q) }), err
 }

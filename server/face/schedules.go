@@ -1,4 +1,4 @@
-package server
+package face
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/people"
 	"github.com/newsfork/seed-engine/server/schedule"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
@@ -48,30 +49,29 @@ func scheduleRowOf(v schedule.View) scheduleRow {
 	return r
 }
 
-type scheduleList struct {
-	Schedules []scheduleRow `json:"schedules"`
-}
+// scheduleRows are about schedules.
+type scheduleRows struct{ *Face }
 
-// scheduleViews are the schedules, with what was changed through other servers.
-func (s *Server) scheduleViews(ctx context.Context) ([]schedule.View, error) {
-	now := s.now()
-	if _, err := s.scheduler.Refresh(ctx, now); err != nil {
+// all are the schedules, with what was changed through other servers.
+func (f scheduleRows) all(ctx context.Context) ([]schedule.View, error) {
+	now := f.Now()
+	if _, err := f.Scheduler.Refresh(ctx, now); err != nil {
 		return nil, err
 	}
-	for _, p := range s.scheduler.All() {
-		if b := p.Kept.Backfill; b != nil && s.scheduler.ViewOf(b).State == "working" {
-			if _, err := s.scheduler.ReadDates(ctx, p.Name, b.ID); err != nil {
+	for _, p := range f.Scheduler.All() {
+		if b := p.Kept.Backfill; b != nil && f.Scheduler.ViewOf(b).State == "working" {
+			if _, err := f.Scheduler.ReadDates(ctx, p.Name, b.ID); err != nil {
 				return nil, err
 			}
 		}
 	}
-	views := s.scheduler.Views(now)
+	views := f.Scheduler.Views(now)
 	for i := range views {
 		last := &views[i].Last
 		if last.Outcome != "started" {
 			continue
 		}
-		e, err := s.board.Find(ctx, last.RunID, now)
+		e, err := f.Board.Find(ctx, last.RunID, now)
 		switch {
 		case errors.Is(err, store.ErrNotExist): // it was removed because of its age
 		case err != nil:
@@ -83,71 +83,70 @@ func (s *Server) scheduleViews(ctx context.Context) ([]schedule.View, error) {
 	return views, nil
 }
 
-// scheduleActions are what can be asked about schedules.
-func (s *Server) scheduleActions() []action {
+func (f scheduleRows) rows() ([]action, []view) {
 	const one, form, page = "/api/v1/schedules/{name}", "/schedules/{name}", "/schedules"
 	const now, fails = "200 Schedule The schedule as it is now.", "404 NoSchedule, 409 Conflict"
-	return grouped("schedules", "schedules",
+	actions := grouped("schedules", "schedules",
 		action{At: "GET /api/v1/schedules", ID: "listSchedules", About: "The schedules, with their next five times",
-			Out: "200 Schedules The schedules.", Do: s.listSchedules},
+			Out: "200 Schedules The schedules.", Do: func(c *call) (any, error) {
+				views, err := f.all(c.Context())
+				list := []scheduleRow{}
+				for _, v := range views {
+					list = append(list, scheduleRowOf(v))
+				}
+				return map[string]any{"schedules": list}, err
+			}},
 		action{At: "PUT " + one, ID: "defineSchedule", About: "Add a schedule, or change one", Out: now, Fails: fails,
 			Body: "ScheduleRequest", In: []option.Option{{Name: "job", Kind: option.Text}, {Name: "cron", Kind: option.Text}, {Name: "timezone",
 				Kind: option.Text}, {Name: "options"}},
 			Needs: []string{"job", "cron"}, Example: `{"job": "seed", "cron": "15 3 * * *", "timezone": "Asia/Seoul", "options": {}}`,
-			Do: s.defineSchedule, Answer: s.scheduleNow, Form: "/schedules", Next: page},
+			Do: f.define, Answer: f.now, Form: "/schedules", Next: page},
 		action{At: "DELETE " + one, ID: "removeSchedule",
 			About: "Remove a schedule that was added, or go back to the definition of the server's --config file",
 			Out:   "200 Schedule|Status The schedule of the file, or that it is removed.", Fails: fails,
-			Do: s.changes(s.scheduler.Remove), Answer: s.scheduleNow, Form: form + "/remove", Next: page, Confirm: s.confirmRemove},
+			Do: f.changes(f.Scheduler.Remove), Answer: f.now, Form: form + "/remove", Next: page, Confirm: f.confirmRemove},
 		action{At: "POST " + one + "/pause", ID: "pauseSchedule", About: "Pause a schedule: it has no ticks until it is resumed", Out: now,
-			Fails: fails,
-			Do:    s.changes(s.scheduler.Pause), Answer: s.scheduleNow, Form: form + "/pause", Next: page},
+			Fails: fails, Do: f.changes(f.Scheduler.Pause), Answer: f.now, Form: form + "/pause", Next: page},
 		action{At: "POST " + one + "/resume", ID: "resumeSchedule",
 			About: "Resume a schedule; what it would have started meanwhile is not made up for", Out: now, Fails: fails,
-			Do: s.changes(s.scheduler.Resume), Answer: s.scheduleNow, Form: form + "/resume", Next: page},
+			Do: f.changes(f.Scheduler.Resume), Answer: f.now, Form: form + "/resume", Next: page},
 		action{At: "POST " + one + "/run", ID: "runSchedule", About: "Start a schedule's run now", Out: "202 Started The run is being started.",
-			Fails: "404 NoSchedule, 409 Active", Do: s.runSchedule, Form: form + "/run"},
+			Fails: "404 NoSchedule, 409 Active", Do: f.run, Form: form + "/run"},
 		action{At: "POST " + one + "/backfill", ID: "backfillSchedule", About: "Start one run for each date of a range, one after another",
-			Out: now, Fails: fails,
-			Body: "BackfillRequest", In: []option.Option{{Name: "from", Kind: option.Day}, {Name: "to", Kind: option.Day,
+			Out: now, Fails: fails, Body: "BackfillRequest", In: []option.Option{{Name: "from", Kind: option.Day}, {Name: "to", Kind: option.Day,
 				Usage: "Not before from; at most 366 dates."}},
-			Needs: []string{"from", "to"}, Example: `{"from": "2026-01-01", "to": "2026-01-31"}`, Answer: s.scheduleNow, Form: form + "/backfill",
+			Needs: []string{"from", "to"}, Example: `{"from": "2026-01-01", "to": "2026-01-31"}`, Answer: f.now, Form: form + "/backfill",
 			Next: page,
 			Do: func(c *call) (any, error) {
-				return nil, s.scheduler.Backfill(c.Context(), c.PathValue("name"), c.in.Get("from"), c.in.Get("to"), s.who(c.Request), s.now())
+				return nil, f.Scheduler.Backfill(c.Context(), c.PathValue("name"), c.in.Get("from"), c.in.Get("to"), people.Who(c.Context()), f.Now())
 			}},
 		action{At: "DELETE " + one + "/backfill", ID: "cancelBackfill", About: "Start no more runs of a backfill; the one at work continues",
-			Out: now, Fails: fails,
-			Do: s.changes(s.scheduler.CancelBackfill), Answer: s.scheduleNow, Form: form + "/backfill/cancel", Next: page},
+			Out: now, Fails: fails, Do: f.changes(f.Scheduler.CancelBackfill), Answer: f.now, Form: form + "/backfill/cancel", Next: page},
 	)
+	return actions, []view{{At: "GET /schedules", Template: "schedules", Section: "schedules", Title: "Schedules",
+		Data: func(c *call) (any, error) {
+			views, err := f.all(c.Context())
+			return schedulesPage{views, f.Jobs.Started()}, err
+		}}}
 }
 
-func (s *Server) listSchedules(c *call) (any, error) {
-	views, err := s.scheduleViews(c.Context())
-	list := scheduleList{[]scheduleRow{}}
-	for _, v := range views {
-		list.Schedules = append(list.Schedules, scheduleRowOf(v))
-	}
-	return list, err
-}
-
-// scheduleNow answers a change with the schedule as it is now.
-func (s *Server) scheduleNow(c *call) (any, error) {
-	views, err := s.scheduleViews(c.Context())
+// now answers a change with the schedule as it is now.
+func (f scheduleRows) now(c *call) (any, error) {
+	views, err := f.all(c.Context())
 	if i := slices.IndexFunc(views, func(v schedule.View) bool { return v.Name == c.PathValue("name") }); i >= 0 {
 		return scheduleRowOf(views[i]), err
 	}
 	return status{"removed"}, err
 }
 
-func (s *Server) changes(do func(ctx context.Context, name, who string, now time.Time) error) func(*call) (any, error) {
+func (f scheduleRows) changes(do func(ctx context.Context, name, who string, now time.Time) error) doing {
 	return func(c *call) (any, error) {
-		return nil, do(c.Context(), c.PathValue("name"), s.who(c.Request), s.now())
+		return nil, do(c.Context(), c.PathValue("name"), people.Who(c.Context()), f.Now())
 	}
 }
 
-// defineSchedule adds a schedule or changes one. A form has the name and the options as text.
-func (s *Server) defineSchedule(c *call) (any, error) {
+// define adds a schedule or changes one. A form has the name and the options as text.
+func (f scheduleRows) define(c *call) (any, error) {
 	get := func(name string) string {
 		if c.form {
 			return strings.TrimSpace(c.in.Get(name))
@@ -156,12 +155,12 @@ func (s *Server) defineSchedule(c *call) (any, error) {
 	}
 	def := schedule.Schedule{Name: cmp.Or(c.PathValue("name"), get("name")), Job: get("job"), Cron: get("cron"), TimeZone: get("timezone")}
 	options := []byte(c.in.Get("options"))
-	j, ok := s.jobs.Started().Named(def.Job)
+	j, ok := f.Jobs.Started().Named(def.Job)
 	var err error
 	switch {
 	case c.form && len(bytes.TrimSpace(options)) > 0 && yamltext.Strict(options, &def.Options) != nil:
 		err = known.Refuse("options: write one in each line, such as country: sg")
-	case c.form && get("new") != "" && slices.ContainsFunc(s.scheduler.All(),
+	case c.form && get("new") != "" && slices.ContainsFunc(f.Scheduler.All(),
 		func(there schedule.Plan) bool { return there.Name == def.Name }):
 		err = known.Conflict("there is a schedule %s already; edit that one, or choose another name", def.Name)
 	case !c.form && ok && len(options) > 0:
@@ -172,23 +171,22 @@ func (s *Server) defineSchedule(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.scheduler.Define(c.Context(), def, s.who(c.Request), s.now())
+	return nil, f.Scheduler.Define(c.Context(), def, people.Who(c.Context()), f.Now())
 }
 
-// runSchedule starts a schedule's run now, whether it is paused or not.
-func (s *Server) runSchedule(c *call) (any, error) {
-	if _, err := s.scheduler.Refresh(c.Context(), s.now()); err != nil {
+// run starts a schedule's run now, whether it is paused or not.
+func (f scheduleRows) run(c *call) (any, error) {
+	if _, err := f.Scheduler.Refresh(c.Context(), f.Now()); err != nil {
 		return nil, err
 	}
-	p, err := s.scheduler.Named(c.PathValue("name"))
+	p, err := f.Scheduler.Named(c.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
 	if p.Wrong != "" {
 		return nil, known.Conflict("this schedule cannot run: %s", p.Wrong)
 	}
-	j, _ := s.jobs.Named(p.Job)
-	return s.startFor(c, j, p.Flags, "schedule "+p.Name+", now")
+	return f.startFor(c, p.Job, p.Flags, "schedule "+p.Name+", now")
 }
 
 // schedulesPage is the data of the page of schedules.
@@ -206,31 +204,18 @@ func (p schedulesPage) Dated(name string) bool {
 // New is the definition that the form for a new schedule shows.
 func (p schedulesPage) New() *schedule.Schedule { return &schedule.Schedule{} }
 
-func (p *pages) scheduleViews() []view {
-	return []view{
-		{At: "GET /schedules", Template: "schedules", Section: "schedules", Title: "Schedules", Data: func(c *call) (any, error) {
-			views, err := p.server.scheduleViews(c.Context())
-			return schedulesPage{views, p.server.jobs.Started()}, err
-		}},
-		// each load of this page lists all lines in the store
-		{At: "GET /audit", Template: "audit", Section: "audit", Title: "Audit", Still: true, Data: func(c *call) (any, error) {
-			return p.server.audit.Newest(c.Context(), known.AuditShown)
-		}},
-	}
-}
-
 // confirmRemove asks before a schedule, or what was changed of it, is removed.
-func (s *Server) confirmRemove(c *call) (confirmation, error) {
-	views, err := s.scheduleViews(c.Context())
+func (f scheduleRows) confirmRemove(c *call) (any, error) {
+	views, err := f.all(c.Context())
 	name := c.PathValue("name")
 	i := slices.IndexFunc(views, func(v schedule.View) bool { return v.Name == name })
 	switch {
 	case err != nil:
-		return confirmation{}, err
+		return nil, err
 	case i < 0:
-		return confirmation{}, schedule.ErrNoSchedule
+		return nil, schedule.ErrNoSchedule
 	case views[i].Source() == "file":
-		return confirmation{}, schedule.ErrInFile
+		return nil, schedule.ErrInFile
 	}
 	ask := confirmation{Title: "Remove schedule " + name + "?", Button: "Remove the schedule", Danger: true, Back: "/schedules",
 		Text: "No run starts by it any more. Its runs and its ticks stay."}

@@ -1,6 +1,7 @@
-package server
+package face
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -71,45 +72,45 @@ const (
 )
 
 // front is the first page.
-func (p *pages) front(c *call) (any, error) {
-	now := p.server.now()
+func (f runRows) front(c *call) (any, error) {
+	now := f.Now()
 	c.key = "front " + now.UTC().Format("2006-01-02 15:04") // what is next, and what is late, depends on the time
-	return func() (any, error) { return p.frontPage(now), nil }, nil
+	return later(func(context.Context) (any, error) { return f.frontPage(now), nil }), nil
 }
 
-func (p *pages) frontPage(now time.Time) frontPage {
-	all := p.server.board.Runs()
+func (f runRows) frontPage(now time.Time) frontPage {
+	all := f.Board.Runs()
 	today := now.UTC().Truncate(24 * time.Hour)
 	yesterday := today.AddDate(0, 0, -1)
-	f := frontPage{Now: now, Latest: all[:min(len(all), shownLater)],
+	v := frontPage{Now: now, Latest: all[:min(len(all), shownLater)],
 		FailedURL: runs.Filter{DayRange: runs.DayRange{From: yesterday.Format(time.DateOnly)}}.URL("")}
 	done := map[string]*runs.Entry{}
 	for _, e := range all {
 		switch {
 		case e.Active():
-			f.Active = append(f.Active, e)
+			v.Active = append(v.Active, e)
 		case e.Run.State == ledger.Done && done[e.Run.Job] == nil:
 			done[e.Run.Job] = e
 		case e.Unfinished() && !e.Run.FinishedAt.Before(yesterday):
-			if len(f.Failed) == maxFailed {
-				f.MoreFailed++
+			if len(v.Failed) == maxFailed {
+				v.MoreFailed++
 				continue
 			}
-			f.Failed = append(f.Failed, failedRun{e, done[e.Run.Job]})
+			v.Failed = append(v.Failed, failedRun{e, done[e.Run.Job]})
 		}
 	}
-	for _, s := range p.server.scheduler.Views(now) {
+	for _, s := range f.Scheduler.Views(now) {
 		if s.Late() {
-			f.Late = append(f.Late, s)
+			v.Late = append(v.Late, s)
 		}
 		if !s.Next.IsZero() {
-			f.Next = append(f.Next, nextTick{s, until(s.Next.Sub(now))})
+			v.Next = append(v.Next, nextTick{s, until(s.Next.Sub(now))})
 		}
 	}
-	slices.SortStableFunc(f.Next, func(a, b nextTick) int { return a.Next.Compare(b.Next) })
-	f.Next = f.Next[:min(len(f.Next), shownLater)]
-	f.grid(p.server.jobs.Started(), all, today)
-	return f
+	slices.SortStableFunc(v.Next, func(a, b nextTick) int { return a.Next.Compare(b.Next) })
+	v.Next = v.Next[:min(len(v.Next), shownLater)]
+	v.grid(f.Jobs.Started(), all, today)
+	return v
 }
 
 // until writes a time to wait, rounded up to minutes.
@@ -180,12 +181,12 @@ type reportView struct {
 	Rows []reportRow
 }
 
-func (p *pages) reports(*call) (any, error) {
+func (f runRows) reports(*call) (any, error) {
 	var all []reportView
-	for _, s := range p.server.reports.All() {
+	for _, s := range f.Reports.All() {
 		v := reportView{Summary: s}
 		for _, name := range slices.Sorted(maps.Keys(s.Jobs)) {
-			j, _ := p.server.jobs.Started().Named(name)
+			j, _ := f.Jobs.Started().Named(name)
 			v.Rows = append(v.Rows, reportRow{Job: name, What: j, JobSummary: s.Jobs[name], Failures: known.Total(s.Jobs[name].HTTP.Failures)})
 		}
 		all = append(all, v)
@@ -198,7 +199,7 @@ func (r reportRow) Good() string {
 	if r.What.Done == "" {
 		return "–"
 	}
-	return known.FormatCount(r.Counts[r.What.Done]) + " " + known.Words(r.What.Done)
+	return ledger.FormatCount(r.Counts[r.What.Done]) + " " + known.Words(r.What.Done)
 }
 
 // States are the numbers of runs by state, as text.

@@ -1,0 +1,297 @@
+// Package face is what people and programs see of the server: the pages and the API. What is done is one row of a table (action), and so
+// is each page (view).
+//
+// No promise: see docs/library.md.
+package face
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web/botpage"
+	"github.com/newsfork/seed-engine/server/alarm"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/people"
+	"github.com/newsfork/seed-engine/server/runs"
+	"github.com/newsfork/seed-engine/server/schedule"
+)
+
+// Parts are what the pages and the API show and change.
+type Parts struct {
+	Jobs      known.Jobs
+	Store     store.Store
+	Log       *slog.Logger
+	Now       func() time.Time
+	Board     *runs.Board
+	Runner    *runs.Runner
+	Scheduler *schedule.Scheduler
+	Alarm     *alarm.Alarm
+	Reports   *alarm.Summaries
+	Guard     *people.Guard
+	Bot       *botpage.Page                                                                    // nil: there is none
+	Open      explore.Opener                                                                   // opens where a job keeps what it found
+	Start     func(ctx context.Context, job string, flags []string, by string) (string, error) // starts a run and returns its id
+	RunFlags  map[string][]string                                                              // of each run of a job
+	Closing   chan struct{}                                                                    // closed when the server stops: streams end
+}
+
+// Face has the pages and the API.
+type Face struct {
+	Parts
+	openAPI   []byte
+	pages     pages
+	explorer  *explorer
+	providers *docsProviders
+	streams   atomic.Int64
+}
+
+// New makes the pages and the API.
+func New(p Parts) (f *Face, err error) {
+	f = &Face{Parts: p, explorer: newExplorer(p.Jobs, p.Open)}
+	if f.openAPI, err = describe(p.Jobs); err != nil {
+		return nil, err
+	}
+	f.pages.parse()
+	f.providers = f.newProviders(p.Runner.Environ)
+	return f, nil
+}
+
+// Close closes the jobs' databases.
+func (f *Face) Close() error { return f.explorer.close() }
+
+// Route is a route of the API or of the pages. openapi.json describes the API's.
+type Route struct {
+	Pattern string // of http.ServeMux
+	Handle  http.HandlerFunc
+}
+
+// table has the rows of all resources.
+func (f *Face) table() (actions []action, views []view) {
+	for _, of := range []interface{ rows() ([]action, []view) }{runRows{f}, letterRows{f}, scheduleRows{f}, alertRows{f}, providerRows{f},
+		removalRows{f}, exploreRows{f}, ownRows{f}} {
+		a, v := of.rows()
+		actions, views = append(actions, a...), append(views, v...)
+	}
+	return actions, views
+}
+
+// Routes are the routes of the pages and of the API.
+func (f *Face) Routes() []Route {
+	all := []Route{
+		{"GET /healthz", func(w http.ResponseWriter, r *http.Request) { f.answer(w, r, http.StatusOK, status{"ok"}) }},
+		{"GET /readyz", f.ready},
+		{"GET /openapi.json", file("application/json", f.openAPI)},
+		{"GET /login", func(w http.ResponseWriter, r *http.Request) { f.SignInPage(w, r, http.StatusOK, "") }},
+		{"POST /login", f.Guard.SignIn},
+		{"POST /logout", f.Guard.SignOut},
+		{"GET /events", f.events},
+		{"GET " + botPath, f.botPage},
+		{"POST /providers", providerRows{f}.define}, {"POST /providers/{id}", providerRows{f}.define}, // one with faults comes back
+		{"GET /style.css", asset("style.css", "text/css; charset=utf-8")},
+		{"GET /favicon.svg", asset("favicon.svg", "image/svg+xml")},
+		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},
+	}
+	actions, views := f.table()
+	for _, a := range actions {
+		if a.At != "" {
+			all = append(all, Route{a.At, a.api(f)})
+		}
+		if a.Form != "" {
+			all = append(all, Route{"POST " + a.Form, a.sent(f)})
+		}
+		if a.Confirm != nil {
+			views = append(views, asks("GET "+a.Form, a.section, a.Confirm))
+		}
+	}
+	for _, v := range views {
+		all = append(all, Route{v.At, f.show(v, http.StatusOK)})
+	}
+	return all
+}
+
+// Handler serves routes. It refuses an address that none of them has.
+func (f *Face) Handler(routes []Route) http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range routes {
+		mux.HandleFunc(r.Pattern, r.Handle)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		no := &noRoute{ResponseWriter: w}
+		h.ServeHTTP(no, r)
+		switch {
+		case no.code == http.StatusMethodNotAllowed:
+			f.Fail(w, r, known.Answer(no.code, "this address takes only "+w.Header().Get("Allow")))
+		case no.code == http.StatusNotFound && known.WantsPage(r):
+			f.Fail(w, r, known.Answer(no.code, "there is no such page"))
+		case no.code == http.StatusNotFound:
+			f.Fail(w, r, known.Answer(no.code, "there is no such address; GET /openapi.json describes those that there are"))
+		}
+	})
+}
+
+// noRoute keeps back the text with which http.ServeMux refuses a request that no route
+// matches. Redirects to a clean path pass.
+type noRoute struct {
+	http.ResponseWriter
+	code int
+}
+
+func (n *noRoute) WriteHeader(code int) {
+	if n.code = code; code < http.StatusBadRequest {
+		n.ResponseWriter.WriteHeader(code)
+	}
+}
+
+func (n *noRoute) Write(b []byte) (int, error) {
+	if n.code < http.StatusBadRequest {
+		return n.ResponseWriter.Write(b)
+	}
+	return len(b), nil
+}
+
+type status struct {
+	Status string `json:"status"`
+}
+
+type failure struct {
+	Error string `json:"error"`
+	RunID string `json:"run_id,omitempty"`
+}
+
+// answer writes v as JSON.
+func (f *Face) answer(w http.ResponseWriter, r *http.Request, code int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		f.Log.Error("answer_not_encoded", "path", r.URL.Path, "error", err)
+		code, b = known.ErrInternal.Code, []byte(`{"error":"`+known.ErrInternal.Message+`"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(b, '\n')) // a client that is gone needs no answer
+}
+
+// Fail answers a request that failed with err: with a page to a browser, with JSON to a program. The sender gets only messages that
+// were written for senders. Other errors may contain paths and keys, so they go to the log.
+func (f *Face) Fail(w http.ResponseWriter, r *http.Request, err error) {
+	var told *known.AnswerError
+	switch {
+	case errors.As(err, &told):
+	case r.Context().Err() != nil: // the client has closed the connection
+		f.Log.Debug("client_gone", "method", r.Method, "path", r.URL.Path)
+		told = known.Answer(http.StatusRequestTimeout, "the connection was closed")
+	default:
+		f.Log.Error("request_failed", "method", r.Method, "path", r.URL.Path, "error", ledger.Redact(err.Error()))
+		told = known.ErrInternal
+	}
+	if message := known.Safe(told.Message); known.WantsPage(r) {
+		f.message(w, r, told.Code, "error", "That did not work", message)
+	} else {
+		f.answer(w, r, told.Code, failure{message, told.RunID})
+	}
+}
+
+func (f *Face) ready(w http.ResponseWriter, r *http.Request) {
+	if f.Board.Ready(f.Now()) {
+		f.answer(w, r, http.StatusOK, status{"ready"})
+		return
+	}
+	f.answer(w, r, http.StatusServiceUnavailable, status{"the store does not answer; see the server's log"})
+}
+
+// ownRows are about the server itself.
+type ownRows struct{ *Face }
+
+func (f ownRows) rows() ([]action, []view) {
+	newest := func(c *call) (any, error) { return f.Guard.Audit.Newest(c.Context(), known.AuditShown) }
+	return grouped("server", "audit", action{At: "GET /api/v1/audit", ID: "listAudit",
+			About: "Who asked the server for what: the newest 200 lines",
+			Out:   "200 Audit The lines, newest first.", Do: func(c *call) (any, error) {
+				lines, err := newest(c)
+				return map[string]any{"lines": lines}, err
+			}}),
+		// each load of this page lists all lines in the store
+		[]view{{At: "GET /audit", Template: "audit", Section: "audit", Title: "Audit", Still: true, Data: newest}}
+}
+
+// botPath has the page about the crawlers. It is open to everybody if the configuration
+// has it, because the operators of sites have no token.
+const botPath = "/bot"
+
+// Public reports whether a path needs no token.
+func (f *Face) Public(path string) bool { return f.Bot != nil && path == botPath }
+
+func (f *Face) botPage(w http.ResponseWriter, r *http.Request) {
+	if f.Bot == nil {
+		f.Fail(w, r, known.Answer(http.StatusNotFound,
+			"there is no page about the crawlers; write bot, with operator and contact, into the server's --config file"))
+		return
+	}
+	b, err := f.Bot.HTML()
+	f.send(w, r, http.StatusOK, b, err)
+}
+
+const (
+	maxStreams = 2000
+	// minEventGap is the minimum time between two events, because a page reloads at each.
+	minEventGap = time.Second
+	heartbeat   = 15 * time.Second
+	// eventTimeout is how long a browser may take to read an event.
+	eventTimeout = 5 * time.Second
+)
+
+// events sends a page a server-sent event (WHATWG HTML, 9.2) when the board has
+// changed. The page's script then loads the page again.
+func (f *Face) events(w http.ResponseWriter, r *http.Request) {
+	defer f.streams.Add(-1)
+	if f.streams.Add(1) > maxStreams {
+		w.Header().Set("Retry-After", "30")
+		f.Fail(w, r, known.Answer(http.StatusServiceUnavailable, "too many pages wait for events; reload this one to update it"))
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep the events back
+	c := http.NewResponseController(w)
+	send := func(text string) bool {
+		_ = c.SetWriteDeadline(time.Now().Add(eventTimeout)) // without deadlines a write to a dead client only ends later
+		_, err := fmt.Fprint(w, text)
+		return err == nil && c.Flush() == nil
+	}
+	beat, pause := time.NewTicker(heartbeat), time.NewTimer(0)
+	defer beat.Stop()
+	defer pause.Stop()
+	var next <-chan struct{}
+	for {
+		select {
+		case <-pause.C: // an event may be sent again
+			next = f.Board.Next()
+			if !send(fmt.Sprintf("event: change\ndata: %d\n\n", f.Board.Version.Load())) {
+				return
+			}
+		case <-next:
+			next = nil
+			pause.Reset(minEventGap)
+		case <-beat.C:
+			if !send(": still here\n\n") {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		case <-f.Closing:
+			return
+		}
+	}
+}

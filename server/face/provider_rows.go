@@ -1,0 +1,538 @@
+package face
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/pipeline/option"
+	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
+)
+
+// providerRow is a provider in the API.
+type providerRow struct {
+	ID        string          `json:"id"`
+	Source    policy.Origin   `json:"source"`
+	Disabled  bool            `json:"disabled"`
+	Off       string          `json:"off,omitempty"` // why it is not crawled whatever its policy says
+	Version   int             `json:"version"`
+	ChangedAt *time.Time      `json:"changed_at"`
+	ChangedBy string          `json:"changed_by,omitempty"`
+	Policy    json.RawMessage `json:"policy"`
+}
+
+// providerVersion is a version of what was kept of a provider.
+type providerVersion struct {
+	Version  int       `json:"version"`
+	At       time.Time `json:"at"`
+	Who      string    `json:"who"`
+	Action   string    `json:"action"`
+	Text     string    `json:"text,omitempty"`
+	Disabled bool      `json:"disabled"`
+	Why      string    `json:"why,omitempty"`
+}
+
+// oneProvider is a provider with its versions.
+type oneProvider struct {
+	providerRow
+	Versions []providerVersion `json:"versions"`
+}
+
+func (v providerView) row() (providerRow, error) {
+	text, err := v.JSON()
+	r := providerRow{ID: v.ProviderID, Source: v.Origin, Disabled: v.Change.Disabled, Off: v.Off, Version: v.Version.Number, ChangedBy: v.Version.Who, Policy: text}
+	if v.Version.Number > 0 {
+		at := v.Version.At
+		r.ChangedAt = &at
+	}
+	return r, err
+}
+
+// newPolicy is what the form for a new provider shows.
+const newPolicy = `provider_id:
+name:
+seed_urls:
+  - https://
+allowed_path_patterns:
+  - /**
+tos: unknown
+`
+
+// providersPage is the data of the page of providers.
+type providersPage struct {
+	Providers []providerView
+	Removed   []string // ids of those that were added here and removed
+	Form      policyForm
+	Fixed     bool // policies are changed in files only
+}
+
+// policyForm is a form for a policy's text, with what is wrong with it.
+type policyForm struct {
+	ID      string // "" for a new provider
+	Version int    // that was read
+	Text    string
+	Faults  []policyFault
+}
+
+// Rows is how many lines the form shows.
+func (f policyForm) Rows() int { return min(max(strings.Count(f.Text, "\n")+2, 12), 40) }
+
+// policyFault is what is wrong with a policy.
+type policyFault struct {
+	Line    int // 0: none in particular
+	Message string
+}
+
+// providerPage is the data of the page of one provider.
+type providerPage struct {
+	providerView
+	Form     policyForm
+	Versions []versionView
+	Crawl    *lastCrawl
+	Removals []removal.Entry
+	TermsOld string
+	Fixed    bool
+}
+
+// versionView is a version with what it changed.
+type versionView struct {
+	providerVersion
+	Differences []string
+}
+
+// lastCrawl is what the newest report says of a provider.
+type lastCrawl struct {
+	RunID      string `json:"-"`
+	Provider   string `json:"provider"`
+	State      string `json:"state"`
+	Reason     string `json:"reason"`
+	TotalPages int64  `json:"total_pages"`
+	Terms      *struct {
+		URL       string     `json:"url"`
+		Reason    string     `json:"reason"`
+		CheckedAt time.Time  `json:"checked_at"`
+		ReadAt    *time.Time `json:"read_at"`
+		ChangedAt *time.Time `json:"changed_at"`
+	} `json:"terms"`
+	TermsChanged string `json:"terms_changed"`
+}
+
+// From says where the policy comes from, in words.
+func (v providerView) From() string {
+	switch {
+	case v.Origin == policy.Store:
+		return "added here"
+	case v.Origin == policy.StoreOverFile:
+		return "changed here"
+	case v.Named:
+		return "file"
+	}
+	return "shipped"
+}
+
+// State says whether the provider is crawled, in one word, which is also the name of a
+// style.
+func (v providerView) State() string {
+	switch {
+	case v.Change.Disabled:
+		return "disabled"
+	case v.Purged:
+		return "removed"
+	case v.Off != "":
+		return "unreadable"
+	case v.Terms == policy.Prohibited:
+		return "prohibited"
+	case v.Channel == policy.Context7:
+		return "context7"
+	}
+	return "crawled"
+}
+
+// Why says more about State.
+func (v providerView) Why() string {
+	switch {
+	case v.Off != "":
+		return v.Off
+	case v.Terms == policy.Prohibited:
+		return "its terms of service prohibit it"
+	case v.Channel == policy.Context7:
+		return "crawled unless Context7 has it, or with --fallback"
+	}
+	return ""
+}
+
+// Kept reports whether something of the provider is kept in the store.
+func (v providerView) Kept() bool { return v.Change != policy.Change{} }
+
+// providerRows are about the providers of documentation.
+type providerRows struct{ *Face }
+
+func (f providerRows) rows() ([]action, []view) {
+	const all, one, form = "/api/v1/docs/providers", "/api/v1/docs/providers/{id}", "/providers/{id}"
+	const now, none, fails = "200 OneProvider The provider as it is now.", "404 NoProvider", "404 NoProvider, 409 Conflict, 412 Changed"
+	why := option.Option{Name: "why", Kind: option.Text}
+	reason := []option.Option{*why.Range(0, maxWhy)}
+	page := option.Option{Name: "url", Kind: option.Text, Usage: "A page; without it, all pages of the provider."}
+	actions := grouped("providers", "providers",
+		action{At: "GET " + all, ID: "listProviders", About: "The providers of documentation, with their policies",
+			Out: "200 Providers The providers, by id.", Do: f.list},
+		action{At: "GET " + one, ID: "showProvider", About: "A provider with the versions of what was kept of it",
+			Out: "200 OneProvider The provider.", Fails: none, Do: f.one},
+		action{At: "PUT " + one, ID: "defineProvider", About: "Add a provider, or change its policy", Out: now,
+			Fails: "409 Conflict, 412 Changed, 428 Unread", Match: true,
+			Body: "Policy", Needs: []string{"provider_id", "seed_urls", "allowed_path_patterns"}, Raw: true, Do: f.put,
+			Answer:  f.one,
+			Example: `{"provider_id": "acme", "seed_urls": ["https://docs.acme.example/"], "allowed_path_patterns": ["/guide/**"]}`},
+		action{At: "DELETE " + one, ID: "removeProvider", About: "Remove a provider that was added, or go back to the policy of its file",
+			Out: "200 OneProvider|Status The provider of the file, or that it is removed.", Fails: fails, Match: true, Answer: f.removed,
+			Form: form + "/remove", Next: form, Confirm: f.confirmRemove,
+			Do: f.changes(func(c *call, id string, read int) error { return f.providers.remove(c.Context(), id, read) })},
+		action{At: "POST " + one + "/disable", ID: "disableProvider", About: "Do not crawl a provider any more", Out: now, Fails: fails,
+			Match: true,
+			Body:  "DisableRequest", In: reason, Example: `{"why": "they asked us to stop"}`, Answer: f.one, Form: form + "/disable",
+			Next: form,
+			Do: f.changes(func(c *call, id string, read int) error {
+				return f.providers.disable(c.Context(), id, c.in.Get("why"), true, read)
+			})},
+		action{At: "POST " + one + "/enable", ID: "enableProvider", About: "Crawl a disabled provider again", Out: now, Fails: fails, Match: true,
+			Body: "DisableRequest", In: reason, Example: `{"why": "they asked us to stop"}`, Answer: f.one, Form: form + "/enable",
+			Next: form,
+			Do:   f.changes(func(c *call, id string, read int) error { return f.providers.disable(c.Context(), id, "", false, read) })},
+		action{At: "POST " + one + "/unblock", ID: "unblockProvider", About: "Request pages again that answered 403", Out: now,
+			Fails: none + ", 409 Conflict",
+			Body:  "UnblockRequest", In: []option.Option{page}, Example: `{"url": "https://docs.acme.example/guide"}`, Do: f.unblock,
+			Answer: f.one},
+	)
+	return actions, []view{f.listPage(nil), f.page(nil)}
+}
+
+func (f providerRows) list(c *call) (any, error) {
+	views, _, err := f.providers.all(c.Context())
+	list := []providerRow{}
+	for _, v := range views {
+		row, err := v.row()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, row)
+	}
+	return map[string]any{"providers": list}, err
+}
+
+// one answers with the provider as it is now.
+func (f providerRows) one(c *call) (any, error) {
+	v, err := f.providers.named(c.Context(), c.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	var one oneProvider
+	if one.providerRow, err = v.row(); err == nil {
+		one.Versions, err = f.versions(c.Context(), v.ProviderID)
+	}
+	c.head.Set("ETag", strconv.Quote(strconv.Itoa(v.Version.Number)))
+	return one, err
+}
+
+// removed answers with the provider of the file, or that there is none any more.
+func (f providerRows) removed(c *call) (any, error) {
+	v, err := f.one(c)
+	if errors.Is(err, errNoProvider) {
+		return status{"removed"}, nil
+	}
+	return v, err
+}
+
+func (f providerRows) versions(ctx context.Context, id string) ([]providerVersion, error) {
+	history, err := f.providers.shelf.History(ctx, id, historyShown)
+	out := []providerVersion{}
+	for _, v := range history {
+		var c policy.Change
+		if err := json.Unmarshal(v.Body, &c); err != nil {
+			return nil, fmt.Errorf("reading version %d of provider %s: %w", v.Number, id, err)
+		}
+		out = append(out, providerVersion{v.Number, v.At, v.Who, v.Action, c.Text, c.Disabled, c.Why})
+	}
+	return out, err
+}
+
+// versionRead is the version that the sender has read, by If-Match or If-None-Match. The form for a new provider shows none: it may be one
+// that was removed, whose versions continue.
+func (c *call) versionRead() int {
+	match := c.Header.Get("If-Match")
+	switch {
+	case c.form:
+		match = c.in.Get("version")
+	case match == "" && c.Header.Get("If-None-Match") == "*":
+		return 0
+	}
+	if match == "" || match == "*" && !c.form { // any version, as RFC 9110 has it
+		return unread
+	}
+	n, err := strconv.Atoi(strings.Trim(match, `"`))
+	if err != nil || n < 0 {
+		return noVersion
+	}
+	return n
+}
+
+// textLine is where a fault is in a text that the sender has not written. A fault of the
+// text's form, such as a value of another type, has "line".
+var textLine = regexp.MustCompile(`(^|; )policy:( line )?(\d+): `)
+
+// byField names the fields of faults in place of their lines in text.
+func byField(message, text string) string {
+	lines := strings.Split(text, "\n")
+	return textLine.ReplaceAllStringFunc(message, func(at string) string {
+		m := textLine.FindStringSubmatch(at)
+		if m[2] == "" { // the fault says its field
+			return m[1]
+		}
+		n, _ := strconv.Atoi(m[3]) // digits
+		for i := min(n, len(lines)) - 1; i >= 0; i-- {
+			if field, _, ok := strings.Cut(lines[i], ":"); ok && !strings.HasPrefix(field, " ") && !strings.HasPrefix(field, "-") {
+				return m[1] + field + ": "
+			}
+		}
+		return m[1]
+	})
+}
+
+// put takes a policy as JSON, with the fields of a file.
+func (f providerRows) put(c *call) (any, error) {
+	text, err := policy.YAML(c.body)
+	if err != nil {
+		return nil, known.Refuse(`the body is not a policy; write the policy as JSON, such as {"provider_id": "acme", "seed_urls": ["https://docs.acme.example/"], "allowed_path_patterns": ["/**"]}`)
+	}
+	err = f.providers.define(c.Context(), c.PathValue("id"), text, c.versionRead())
+	var bad *known.AnswerError
+	if errors.As(err, &bad) {
+		err = known.Answer(bad.Code, byField(bad.Message, text))
+	}
+	return nil, err
+}
+
+// changes is a request that changes a provider and has at most a reason.
+func (f providerRows) changes(change func(c *call, id string, read int) error) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		if utf8.RuneCountInString(c.in.Get("why")) > maxWhy {
+			return nil, known.Refuse("why: write at most %d characters", maxWhy)
+		}
+		id := c.PathValue("id")
+		err := change(c, id, c.versionRead())
+		if c.form && err == nil {
+			if _, gone := f.providers.named(c.Context(), id); gone != nil {
+				c.next = "/providers"
+			}
+		}
+		return nil, err
+	}
+}
+
+// unblock lets runs request pages of a provider again that answered 403: one, or all.
+func (f providerRows) unblock(c *call) (any, error) {
+	id, page := c.PathValue("id"), c.in.Get("url")
+	var err error
+	if page != "" && !strings.HasPrefix(page, "http") {
+		err = known.Refuse("url: write the URL of a page, or leave it out for all pages of the provider")
+	}
+	if err == nil {
+		_, err = f.providers.named(c.Context(), id)
+	}
+	if err == nil {
+		err = f.Guard.Note(c.Context(), "provider_unblock", id, page)
+	}
+	if err == nil {
+		err = runs.RunCommand(c.Context(), f.Runner.Command("docs", "unblock", id, page))
+	}
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && ended.ExitCode() == 2 {
+		err = known.Conflict("no such page is blocked by a 403")
+	}
+	return nil, err
+}
+
+// listPage is the page of all providers. form replaces the form for a new one.
+func (f providerRows) listPage(form *policyForm) view {
+	return view{At: "GET /providers", Template: "providers", Section: "providers", Title: "Providers", Still: form != nil,
+		Data: func(c *call) (any, error) {
+			views, removed, err := f.providers.all(c.Context())
+			page := providersPage{views, slices.Sorted(maps.Keys(removed)), policyForm{Text: newPolicy}, f.providers.dir != ""}
+			if form != nil {
+				page.Form = *form
+			}
+			return page, err
+		}}
+}
+
+// page is that of one provider. form replaces the form that shows its policy.
+func (f providerRows) page(form *policyForm) view {
+	return view{At: "GET /providers/{id}", Template: "provider", Section: "providers", Still: form != nil, Data: func(c *call) (any, error) {
+		id := c.PathValue("id")
+		one, err := f.providers.named(c.Context(), id)
+		if err != nil {
+			return nil, err
+		}
+		c.Title = "Provider " + id
+		page := providerPage{providerView: one, Crawl: f.lastCrawl(id), TermsOld: one.TermsOld(f.Now()), Fixed: f.providers.dir != ""}
+		if page.Form.Text, err = one.text(); err == nil {
+			page.Versions, err = f.versionViews(c.Context(), one)
+		}
+		if err == nil {
+			page.Removals, err = removal.All(c.Context(), f.Store)
+		}
+		page.Removals = slices.DeleteFunc(page.Removals, func(e removal.Entry) bool { return e.Provider != id })
+		page.Form.ID, page.Form.Version = id, one.Version.Number
+		if form != nil {
+			page.Form = *form
+		}
+		return page, err
+	}}
+}
+
+// text is the policy as the text of a file.
+func (v providerView) text() (string, error) {
+	if v.Change.Text != "" {
+		return v.Change.Text, nil
+	}
+	b, err := v.JSON()
+	if err != nil {
+		return "", err
+	}
+	return policy.YAML(b)
+}
+
+// versionViews are the versions of a provider, each with its differences from the one
+// before.
+func (f providerRows) versionViews(ctx context.Context, v providerView) ([]versionView, error) {
+	versions, err := f.versions(ctx, v.ProviderID)
+	if err != nil {
+		return nil, err
+	}
+	file, err := f.providers.file(v.ProviderID)
+	if err != nil {
+		return nil, err
+	}
+	of := func(text string) policy.Policy {
+		if p, err := policy.Parse("policy", []byte(text), f.Now()); text != "" && err == nil {
+			return p
+		}
+		return file
+	}
+	var out []versionView
+	for i, one := range versions {
+		view := versionView{providerVersion: one}
+		before := providerVersion{}
+		if i+1 < len(versions) {
+			before = versions[i+1]
+		}
+		if one.Text != before.Text && (i+1 < len(versions) || one.Version == 1) {
+			view.Differences = policyDifferences(of(before.Text), of(one.Text))
+		}
+		out = append(out, view)
+	}
+	return out, nil
+}
+
+// lastCrawl is what the newest report with a provider says of it, nil if none has it.
+func (f providerRows) lastCrawl(id string) *lastCrawl {
+	for _, e := range f.Board.Runs() {
+		if e.Run.Job != docsJob || !e.Run.State.Over() {
+			continue
+		}
+		for _, row := range ledger.Rows[lastCrawl](e.Report) {
+			if row.Provider == id {
+				row.RunID = e.Run.RunID
+				return &row
+			}
+		}
+	}
+	return nil
+}
+
+// faultLine is a fault as policy.Parse writes it.
+var faultLine = regexp.MustCompile(`^policy:\s*(?:line )?(\d+): (.*)$`)
+
+// policyFaults are what is wrong with a policy's text, with the lines.
+func policyFaults(text string, now time.Time) (faults []policyFault) {
+	_, err := policy.Parse("policy", []byte(text), now)
+	if err == nil {
+		return nil
+	}
+	for message := range strings.SplitSeq(err.Error(), "\n") {
+		f := policyFault{Message: strings.TrimPrefix(message, "policy: ")}
+		if m := faultLine.FindStringSubmatch(message); m != nil {
+			f.Line, _ = strconv.Atoi(m[1]) // digits
+			f.Message = m[2]
+		}
+		faults = append(faults, f)
+	}
+	return faults
+}
+
+// define adds a provider or changes its policy. A text with faults comes back with them, and what was written stays: no event loads
+// the page again.
+func (f providerRows) define(w http.ResponseWriter, r *http.Request) {
+	c, err := action{}.take(w, r, true)
+	if err != nil {
+		f.Fail(w, r, err)
+		return
+	}
+	id, code := c.PathValue("id"), http.StatusBadRequest
+	form := &policyForm{ID: id, Text: strings.ReplaceAll(c.in.Get("policy"), "\r\n", "\n"), Version: c.versionRead()}
+	form.Faults = policyFaults(form.Text, f.Now())
+	if form.Faults == nil && id == "" {
+		def, _ := policy.Parse("policy", []byte(form.Text), f.Now()) // it has no faults
+		id = def.ProviderID
+		if _, err := f.providers.named(c.Context(), id); err == nil {
+			form.Faults = []policyFault{{Message: "provider_id: there is a provider " + id + " already; write another id, or change that one"}}
+		}
+	}
+	if form.Faults == nil {
+		err := f.providers.define(c.Context(), id, form.Text, form.Version)
+		var told *known.AnswerError
+		switch {
+		case err == nil:
+			http.Redirect(w, r, "/providers/"+id, http.StatusSeeOther)
+			return
+		case !errors.As(err, &told):
+			f.Fail(w, r, err)
+			return
+		}
+		code, form.Faults = told.Code, []policyFault{{Message: known.Safe(told.Message)}}
+	}
+	page := f.listPage(form)
+	if form.ID != "" {
+		page = f.page(form)
+	}
+	f.show(page, code)(w, r)
+}
+
+// confirmRemove asks before a provider, or what was changed of it, is removed.
+func (f providerRows) confirmRemove(c *call) (any, error) {
+	v, err := f.providers.named(c.Context(), c.PathValue("id"))
+	if err == nil && !v.Kept() {
+		err = errProviderInFile
+	}
+	id := v.ProviderID
+	ask := confirmation{Title: "Remove provider " + id + "?", Button: "Remove the provider", Danger: true, Back: "/providers/" + id,
+		Text: "It is not crawled any more. Its versions stay, and so does what was crawled of it.", Hidden: []hidden{{"version", strconv.Itoa(v.Version.Number)}}}
+	if v.File {
+		ask.Title, ask.Button = "Back to the file’s "+id+"?", "Use the file’s policy"
+		ask.Text = "What was changed here, and that it is disabled, is dropped. Its versions stay."
+	}
+	return ask, err
+}

@@ -23,6 +23,8 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/scratch"
@@ -77,22 +79,14 @@ var buildProgram = sync.OnceValues(func() (string, error) {
 func newComparison(b *testing.B, dir string, latency time.Duration) *comparison {
 	b.Helper()
 	program, err := buildProgram()
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	f := &comparison{b: b, dir: dir, program: program, web: webtest.New(webtest.Options{Seed: 1, Latency: latency, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})}
-	if err := f.web.Start(); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, f.web.Start())
 	b.Cleanup(func() {
-		if err := f.web.Close(); err != nil {
-			b.Error(err)
-		}
+		assert.NoError(b, f.web.Close())
 	})
 	f.ca = filepath.Join(f.dir, "ca.pem")
-	if err := os.WriteFile(f.ca, f.web.CAPEM(), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, os.WriteFile(f.ca, f.web.CAPEM(), 0o600))
 	return f
 }
 
@@ -190,13 +184,9 @@ var times = regexp.MustCompile(`("(?:collected_at|fetched_at|response_ms)": )[^,
 // writeRaw writes a raw file with the n domains from, from+1, ….
 func writeRaw(b *testing.B, path string, from, n int) {
 	b.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, os.MkdirAll(filepath.Dir(path), 0o755))
 	file, err := os.Create(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	w := bufio.NewWriter(file)
 	_, _ = w.WriteString(`{"records":[`) // a bufio.Writer keeps its error for Flush
 	for i := range n {
@@ -206,9 +196,7 @@ func writeRaw(b *testing.B, path string, from, n int) {
 		_, _ = fmt.Fprintf(w, `{"raw_url":"https://site-%d.com/"}`, from+i)
 	}
 	_, _ = w.WriteString("]}")
-	if err := errors.Join(w.Flush(), file.Close()); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, errors.Join(w.Flush(), file.Close()))
 }
 
 func median[T time.Duration | float64 | int64](values []T) T {
@@ -360,9 +348,7 @@ func group(b *testing.B, runner, from, dir string) time.Duration {
 		b.Fatal(err)
 	}
 	took := time.Since(start)
-	if err := lane.Close(cfg.Lane.RunID); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, lane.Close(cfg.Lane.RunID))
 	return took
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -23,21 +25,15 @@ import (
 func BenchmarkCatalog(b *testing.B) {
 	const pages, products = 1000, 1000 * catalogsim.PerPage
 	program, err := buildProgram()
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	for name, dsn := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		b.Run(name, func(b *testing.B) {
 			web := webtest.New(webtest.Options{LogLimit: -1})
 			web.Handle(catalogsim.MatterHost, catalogsim.NewMatter(pages, catalogsim.PerPage))
-			if err := web.Start(); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, web.Start())
 			defer func() { _ = web.Close() }()
 			ca := filepath.Join(b.TempDir(), "ca.pem")
-			if err := os.WriteFile(ca, web.CAPEM(), 0o600); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, os.WriteFile(ca, web.CAPEM(), 0o600))
 			var speed, wall, rss, served []float64
 			for range b.N {
 				for range *benchRounds {
@@ -71,13 +67,9 @@ func BenchmarkCatalog(b *testing.B) {
 func savedProducts(b *testing.B, dsn string) (n int) {
 	b.Helper()
 	d, err := db.Open(b.Context(), dsn)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	err = d.QueryRowContext(b.Context(), `SELECT count(*) FROM catalog_products`).Scan(&n)
-	if err := errors.Join(err, d.Close()); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, errors.Join(err, d.Close()))
 	return n
 }
 

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 const module = "github.com/newsfork/seed-engine"
@@ -181,9 +183,7 @@ func TestImportRules(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []string{"cmd/pipeline", "pipeline/cli", "pipeline/launch", "pipeline", "pipeline/usage", "transforms/seed", "io/web/robots", "io/store/hive", "io/web/webtest"} {
 		if !packages[want] {
 			t.Errorf("no package in %s: was it moved? then these rules check nothing", want)
@@ -195,15 +195,11 @@ func fileBreaches(t *testing.T, file, dir string) []string {
 	t.Helper()
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var out []string
 	for _, im := range f.Imports {
 		imported, err := strconv.Unquote(im.Path.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if imported == "net/http" && sniffsOnly(f) {
 			continue
 		}
@@ -272,9 +268,7 @@ func TestSends(t *testing.T) {
 		`c.Web.Retried()`:             false,
 	} {
 		f, err := parser.ParseFile(token.NewFileSet(), "a.go", "package a\n\nfunc f() { "+source+" }\n", parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := len(sends(f, true)) > 0; got != broken {
 			t.Errorf("%s: broken %t, want %t", source, got, broken)
 		}

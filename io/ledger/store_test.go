@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens in testdata")
@@ -14,14 +16,10 @@ func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	p := filepath.Join("testdata", file)
 	if *update {
-		if err := os.WriteFile(p, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(p, got, 0o644))
 	}
 	want, err := os.ReadFile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("differs from %s (run with -update if it should):\n%s", p, got)
 	}

@@ -17,6 +17,9 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/launch"
@@ -31,9 +34,7 @@ func TestProgram(t *testing.T) {
 	if args == "" {
 		return // not started by start
 	}
-	if err := os.Unsetenv(inner); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Unsetenv(inner))
 	os.Exit(Main(strings.Fields(args), os.Stdout, os.Stderr))
 }
 
@@ -46,9 +47,7 @@ type answer struct {
 func start(t *testing.T, dir, args string, change ...func(*exec.Cmd)) answer {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	c := exec.CommandContext(ctx, exe, "-test.run=^TestProgram$")
@@ -111,14 +110,10 @@ func report(t *testing.T, b []byte) ledger.Report {
 func TestRunsSayWhy(t *testing.T) {
 	dir := t.TempDir()
 	s, err := store.Open(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	for id, why := range map[string]error{"r1": errors.New("the pipeline stopped: the runner said token=REDACTED no, and that it will not"), "r2": launch.ErrInterrupted} {
-		if err := ledger.Start(t.Context(), s, ledger.Run{RunID: id, Job: "seed", Runner: "direct", StartedAt: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, ledger.Start(t.Context(), s, ledger.Run{RunID: id, Job: "seed", Runner: "direct", StartedAt: time.Now()}))
 		if _, err := ledger.Finish(t.Context(), s, id, ledger.Failed, why, time.Now()); err != nil {
 			t.Fatal(err)
 		}
@@ -136,24 +131,14 @@ func TestDeadLettersOfACrawl(t *testing.T) {
 	emptyEnv(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.Mkdir("b", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir("b", 0o755))
 	s, err := store.Open(t.Context(), "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, in := range []ledger.Input{{URL: "https://shop.example/p/7", Source: "shop"}, {Source: "othershop"}} {
-		if err := ledger.Put(t.Context(), s, ledger.DeadLetter{Job: "catalog", RunID: "r", Stage: "s", Kind: "blocked", Input: in, Error: "e"}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, ledger.Put(t.Context(), s, ledger.DeadLetter{Job: "catalog", RunID: "r", Stage: "s", Kind: "blocked", Input: in, Error: "e"}))
 	}
-	if err := ledger.Put(t.Context(), s, ledger.DeadLetter{Job: "news", RunID: "r", Stage: "Fetch", Kind: "http_500", Input: ledger.Input{URL: "https://daily.example/a/1", Source: "daily"}, Error: "e"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ledger.Put(t.Context(), s, ledger.DeadLetter{Job: "news", RunID: "r", Stage: "Fetch", Kind: "http_500", Input: ledger.Input{URL: "https://daily.example/a/1", Source: "daily"}, Error: "e"}))
+	require.NoError(t, s.Close())
 	list := here(t, "dead-letters --job=catalog --store=b")
 	for _, want := range []string{"https://shop.example/p/7  e", "othershop"} {
 		if list.code != ExitOK || !strings.Contains(list.stdout, want) {
@@ -252,9 +237,7 @@ func TestOneRun(t *testing.T) {
 		t.Errorf("--strict: exit %d, stdout %q, stderr %q", a.code, a.stdout, a.stderr)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "r.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	forced := report(t, b)
 	if forced.State != ledger.Done || forced.Counts["domains_collected"] != 3 || forced.Runner != "direct" {
 		t.Errorf("--report=r.json: %+v", forced)
@@ -287,9 +270,7 @@ func TestOneRun(t *testing.T) {
 	}
 
 	bucket, err := store.Open(t.Context(), filepath.Join(dir, "b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := errors.Join(ledger.Start(t.Context(), bucket, ledger.Run{RunID: "cancelled", Job: "seed"}),
 		ledger.WriteControl(t.Context(), bucket, "cancelled", ledger.Control{Action: ledger.ActionCancel}), bucket.Close()); err != nil {
 		t.Fatal(err)
@@ -395,9 +376,7 @@ func TestUnreadableStore(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "b"), 0o300); err != nil { // may be entered, not read
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Join(dir, "b/datasets"), 0); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(filepath.Join(dir, "b/datasets"), 0))
 	t.Cleanup(func() { // else it cannot be removed
 		_ = os.Chmod(filepath.Join(dir, "b"), 0o700)
 		_ = os.Chmod(filepath.Join(dir, "b/datasets"), 0o700)
@@ -409,21 +388,13 @@ func TestUnreadableStore(t *testing.T) {
 	}
 	// Root may read everything, so a copy of the binary runs as the user nobody.
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	binary, err := os.ReadFile(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	program := filepath.Join(dir, "program")
-	if err := os.WriteFile(program, binary, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(program, binary, 0o755))
 	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(d, 0o755))
 	}
 	unreadable(t, start(t, dir, "--store=b", func(c *exec.Cmd) {
 		c.Path = program
@@ -444,16 +415,10 @@ func TestBrokenLetter(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx := t.Context()
 	s, err := store.Open(ctx, "mem://letters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = s.Close() }()
-	if err := s.Put(ctx, "dead-letters/seed/000.json", strings.NewReader("{"), store.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := ledger.Put(ctx, s, ledger.DeadLetter{Job: "seed", RunID: "r", Kind: "bad_file", Input: ledger.Input{File: "datasets/x"}, Error: "broken"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Put(ctx, "dead-letters/seed/000.json", strings.NewReader("{"), store.PutOptions{}))
+	require.NoError(t, ledger.Put(ctx, s, ledger.DeadLetter{Job: "seed", RunID: "r", Kind: "bad_file", Input: ledger.Input{File: "datasets/x"}, Error: "broken"}))
 	a := here(t, "dead-letters --store=mem://letters")
 	if a.code != ExitFailed || !strings.Contains(a.stdout, "bad_file") || !strings.Contains(a.stderr, "000.json") {
 		t.Errorf("exit %d:\n%s%s", a.code, a.stdout, a.stderr)
@@ -476,9 +441,7 @@ func TestSecretsInErrors(t *testing.T) {
 // Schedulers show the last line of a program's output.
 func TestExitSaysOneLine(t *testing.T) {
 	var stderr bytes.Buffer
-	if code := Exit("pipeline", errors.New("[3:1] unknown field\n   1 | store: x\n>  3 | stor: y\n"), &stderr); code != ExitFailed {
-		t.Errorf("exit %d, want %d", code, ExitFailed)
-	}
+	assert.Equal(t, ExitFailed, Exit("pipeline", errors.New("[3:1] unknown field\n   1 | store: x\n>  3 | stor: y\n"), &stderr))
 	if got, want := stderr.String(), "pipeline: [3:1] unknown field 1 | store: x > 3 | stor: y\n"; got != want {
 		t.Errorf("says %q, want %q", got, want)
 	}
@@ -490,14 +453,10 @@ func TestTerminal(t *testing.T) {
 	dir := t.TempDir()
 	evil := "\x1b]0;owned\x07 \u202egnp.exe \u009b2J\nSECOND\tcell"
 	b, err := store.Open(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	letter := ledger.DeadLetter{Job: "seed", RunID: "r1", Kind: "bad_file\x1b[31m", Input: ledger.Input{URL: "https://a.example/\x1b[2J"}, Error: evil}
 	run := ledger.Run{RunID: "r1", Job: "seed", Runner: "prism\x1b[2J", StartedAt: time.Now()}
-	if err := errors.Join(ledger.Put(t.Context(), b, letter), ledger.Start(t.Context(), b, run)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(ledger.Put(t.Context(), b, letter), ledger.Start(t.Context(), b, run)))
 	for _, line := range []string{"runs list", "runs show r1", "dead-letters list", "dead-letters show " + letter.ID(), "runs show " + "\x1b[2J"} {
 		a := here(t, line+" --store="+dir)
 		for _, r := range a.stdout + a.stderr {
@@ -528,14 +487,10 @@ func TestExitOfStrict(t *testing.T) {
 func TestPurgeCommand(t *testing.T) {
 	dir := t.TempDir()
 	s, err := store.Open(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for id, age := range map[string]time.Duration{"old": 91 * 24 * time.Hour, "new": time.Hour} {
 		at := time.Now().Add(-age)
-		if err := ledger.Start(t.Context(), s, ledger.Run{RunID: id, Job: "seed", StartedAt: at}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, ledger.Start(t.Context(), s, ledger.Run{RunID: id, Job: "seed", StartedAt: at}))
 		if _, err := ledger.Finish(t.Context(), s, id, ledger.Done, nil, at); err != nil {
 			t.Fatal(err)
 		}

@@ -60,16 +60,10 @@ func TestJobsOfTheServer(t *testing.T) {
 	e := json.NewEncoder(&want)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(Descriptions()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Encode(Descriptions()))
 	if *updateFlags {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, want.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, want.Bytes(), 0o644))
 	}
 	if has, err := os.ReadFile(file); err != nil || !bytes.Equal(has, want.Bytes()) {
 		t.Errorf("server/testdata/jobs.json (%v) is not the list of jobs; `make golden` writes it", err)

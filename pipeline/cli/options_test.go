@@ -15,6 +15,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime"
 	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
@@ -56,12 +57,8 @@ func emptyEnv(t *testing.T) {
 
 func writeFile(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
 func TestPrecedence(t *testing.T) {
@@ -78,9 +75,7 @@ func TestPrecedence(t *testing.T) {
 	t.Setenv("SEED_ROBOTS_CACHE", "24h")
 	t.Setenv("SEED_CONCURRENCY", "") // says nothing
 	o, err := parseOptions([]string{"--config=c.yaml", "--host-delay=3s", "--force=false"}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	type values struct {
 		Country, Category, Date, Store string
 		Force, Feeds, Homepage         bool
@@ -143,9 +138,7 @@ func TestDefaults(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	emptyEnv(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = listener.Close() }()
 	asked := make(chan struct{}, 1000)
 	go func() {
@@ -449,9 +442,7 @@ func TestPublicOptions(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("SEED_STORE", "mem://secret-store")
 	o, err := parseOptions([]string{"--country=sg", "--report=secret.json", "--parallelism=2", "--host-delay=1s"}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := o.Public()
 	if len(got) != 2 || got["country"] != "sg" || got["host-delay"] != "1s" {
 		t.Errorf("public options %v", got)
@@ -463,21 +454,15 @@ func TestReach(t *testing.T) {
 	emptyEnv(t)
 	t.Chdir(t.TempDir())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	addr := listener.Addr().String()
 	args := []string{"--runner=flink", "--store=s3://b?endpoint=http://" + addr, "--endpoint=" + addr, "--environment_type=EXTERNAL"}
 	o, err := parseOptions(args, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := o.Reach(context.Background()); err != nil {
 		t.Errorf("a server that listens: %v", err)
 	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, listener.Close())
 	var stdout, stderr bytes.Buffer
 	start := time.Now()
 	code := Main(args, &stdout, &stderr)
@@ -504,8 +489,6 @@ func tree(t *testing.T, dir string) []string {
 		all = append(all, p+" "+info.ModTime().Format(time.RFC3339Nano))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -25,9 +27,7 @@ func TestRunThatKeepsNothingFailed(t *testing.T) {
 	if r.Counts["domains_failed"] != 3 || r.DeadLetters["store_failed"] != 3 {
 		t.Errorf("counts %v, dead letters %v", r.Counts, r.DeadLetters)
 	}
-	if err := os.Remove(inTheWay); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(inTheWay))
 	writeFile(t, filepath.Join(inTheWay, "country=sg/category=news/date=2026-01-28/kind-urlset-1.com"), "one in the way")
 	if a = start(t, dir, args); a.code != ExitOK || reportFile(t, dir).State != ledger.Done {
 		t.Errorf("exit code %d, want 0 where one of three could not be kept:\n%s", a.code, a.stderr)
@@ -36,9 +36,7 @@ func TestRunThatKeepsNothingFailed(t *testing.T) {
 	if a = start(t, dir, args); a.code != ExitFailed {
 		t.Errorf("exit code %d, want 1 where the run kept nothing:\n%s", a.code, a.stderr)
 	}
-	if err := os.RemoveAll(inTheWay); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(inTheWay))
 	if a = start(t, dir, args); a.code != ExitOK || reportFile(t, dir).Counts["domains_collected"] != 3 {
 		t.Errorf("exit code %d after the store was mended:\n%s", a.code, a.stderr)
 	}
@@ -47,9 +45,7 @@ func TestRunThatKeepsNothingFailed(t *testing.T) {
 func reportFile(t *testing.T, dir string) ledger.Report {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "r.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return report(t, b)
 }
 
@@ -80,17 +76,13 @@ func TestDeadLettersOfAllJobs(t *testing.T) {
 	dir := smallBucket(t, false)
 	writeFile(t, filepath.Join(dir, "b.db"), "") // of the news runs
 	s, err := store.Open(t.Context(), filepath.Join(dir, "b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	raw := "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"
 	ids := map[string]string{}
 	for _, j := range []string{"seed", "migrate", "docs", "news"} {
 		d := ledger.DeadLetter{Job: j, RunID: "r1", Stage: "x", Kind: "kind_of_" + j, Input: ledger.Input{File: raw, Source: j}, Error: "it would not"}
-		if err := ledger.Put(t.Context(), s, d); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, ledger.Put(t.Context(), s, d))
 		ids[j] = d.ID()
 	}
 	all, one := start(t, dir, "dead-letters --store=b"), start(t, dir, "dead-letters --store=b --job=news")
@@ -120,16 +112,12 @@ func TestDismissedDeadLetters(t *testing.T) {
 	dir := smallBucket(t, false)
 	writeFile(t, filepath.Join(dir, "b.db"), "") // of the news runs
 	s, err := store.Open(t.Context(), filepath.Join(dir, "b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	d := ledger.DeadLetter{Job: "news", RunID: "r1", Stage: "x", Kind: "not_html", Input: ledger.Input{URL: "https://a.example/"}, Error: "it would not"}
 	other := ledger.DeadLetter{Job: "seed", RunID: "r1", Stage: "x", Kind: "bad_file", Input: ledger.Input{File: "f"}, Error: "it would not"}
 	for _, l := range []ledger.DeadLetter{d, other} {
-		if err := ledger.Put(t.Context(), s, l); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, ledger.Put(t.Context(), s, l))
 	}
 	f := func(line string, code int, has, lacks string) {
 		t.Helper()

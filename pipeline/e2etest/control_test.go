@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -175,9 +178,7 @@ func TestProxyFromTheEnvironment(t *testing.T) {
 	dir = rig.Directory(t, map[string]string{"datasets/country=sg/category=news/date=2026-02-01/raw_0001.json": `{"records":[{"raw_url":"https://urlset-1.com/"}]}`})
 	args[slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "--store=") })] = "--store=" + dir
 	args = append(args, "--hosts=strict") // a site with a bad certificate may answer by http
-	if code := startChild(t, exec.Command(rig.Program, args...), other.CA).Wait(t, time.Minute); code != 0 {
-		t.Errorf("exit code %d with another CA, want 0", code)
-	}
+	assert.EqualValues(t, 0, startChild(t, exec.Command(rig.Program, args...), other.CA).Wait(t, time.Minute))
 	if m := collected(t, dir, "urlset-1.com"); m.Robots.Error != "tls" || m.Robots.StatusCode != 0 {
 		t.Errorf("with another CA: %+v", m.Robots)
 	}
@@ -186,9 +187,7 @@ func TestProxyFromTheEnvironment(t *testing.T) {
 func collected(t *testing.T, dir, domain string) (m metadata.Domain) {
 	t.Helper()
 	key := "processing/country=sg/category=news/date=2026-02-01/" + domain + "/domain_metadata.json"
-	if err := json.Unmarshal(rig.Get(t, rig.Open(t, dir), key), &m); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(rig.Get(t, rig.Open(t, dir), key), &m))
 	return m
 }
 

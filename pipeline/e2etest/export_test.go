@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	"github.com/newsfork/seed-engine/pipeline/export"
@@ -53,9 +55,7 @@ print(json.dumps(counts))
 func misread(t *testing.T, dsn string) {
 	t.Helper()
 	d, err := db.Open(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer d.Close()
 	if _, err := d.ExecContext(t.Context(), "UPDATE news_articles SET title = 'Misread', content_hash = 'of a misread article'"); err != nil {
 		t.Fatal(err)
@@ -94,9 +94,7 @@ func readExports(t *testing.T, python, dir string) {
 		}
 	}
 	page, err := filepath.Abs("../../docs/export.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd := exec.Command(python, append([]string{"-c", readExported, to, page}, export.Names()...)...)
 	out, err := cmd.Output()
 	if err != nil {

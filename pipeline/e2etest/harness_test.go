@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
@@ -119,13 +121,9 @@ func marks(t testing.TB, url string, forced bool) map[string]bool {
 	var id string
 	if forced {
 		for o, err := range s.List(t.Context(), "force/seed/") {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var f struct{ ID string }
-			if err := json.Unmarshal(rig.Get(t, s, o.Key), &f); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(rig.Get(t, s, o.Key), &f))
 			id = f.ID
 		}
 		if id == "" {
@@ -135,17 +133,13 @@ func marks(t testing.TB, url string, forced bool) map[string]bool {
 	out := map[string]bool{}
 	for _, root := range []string{"datasets/", "processing/"} {
 		for o, err := range s.List(t.Context(), root) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !strings.HasSuffix(o.Key, hive.Success) {
 				continue
 			}
 			if forced {
 				h, err := s.Head(t.Context(), o.Key)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if h.Metadata["forced-by"] != id {
 					continue
 				}
@@ -154,13 +148,9 @@ func marks(t testing.TB, url string, forced bool) map[string]bool {
 		}
 	}
 	packed, err := segment.List(t.Context(), s, seed.PackedRoot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for c, err := range packed.Commits(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, d := range c.Done {
 			for _, name := range d.Names {
 				if !forced || c.ForcedBy == id {

@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -199,9 +202,7 @@ func TestSecondRunIsRefusedWhileTheFirstLives(t *testing.T) {
 	first := start(t, w, dir)
 	rig.Eventually(t, "the first run at its hosts", 20*time.Second, asked(w, 6))
 	second := start(t, w, dir)
-	if code := second.Wait(t, 10*time.Second); code != 1 {
-		t.Errorf("the second run: exit code %d, want 1", code)
-	}
+	assert.EqualValues(t, 1, second.Wait(t, 10*time.Second))
 	if out := second.Output(t); !strings.Contains(out, fmt.Sprintf("pid %d", first.Cmd.Process.Pid)) || !strings.Contains(out, "runs cancel") {
 		t.Errorf("the second run does not say who holds the lease and what to do:\n%s", out)
 	}
@@ -221,13 +222,9 @@ func TestChildOfAKilledLauncherKeepsItsLease(t *testing.T) {
 	_, line, _ := strings.Cut(launcher.Output(t), "child ")
 	line, _, _ = strings.Cut(line, "\n")
 	pid, err := strconv.Atoi(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // it may have ended already
-	if err := launcher.Cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, launcher.Cmd.Process.Kill())
 	launcher.Wait(t, 10*time.Second)
 	second := start(t, w, dir)
 	if code := second.Wait(t, 10*time.Second); code != 1 || !strings.Contains(second.Output(t), fmt.Sprintf("pid %d", pid)) {
@@ -239,9 +236,7 @@ func TestChildOfAKilledLauncherKeepsItsLease(t *testing.T) {
 	rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
 	w.ResetLog()
 	run(t, w, dir)
-	if n := len(w.Requests()); n != 0 {
-		t.Errorf("a run after the child's end sent %d requests", n)
-	}
+	assert.EqualValues(t, 0, len(w.Requests()))
 }
 
 func uninterrupted(t *testing.T, w rig.Web, b bucket) map[string]string {
@@ -257,31 +252,21 @@ func TestLeaseOfAKilledHolderOnAnotherMachineExpires(t *testing.T) {
 	dir := rig.Directory(t, b.files)
 	first := start(t, w, dir, "--lease-ttl=3s")
 	rig.Eventually(t, "the first run at its hosts", 20*time.Second, asked(w, 6))
-	if err := first.Cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Cmd.Process.Kill())
 	first.Wait(t, 10*time.Second)
 	s := rig.Open(t, dir)
 	var expires time.Time
 	for o, err := range s.List(t.Context(), "lease/seed/") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var l map[string]any
-		if err := json.Unmarshal(rig.Get(t, s, o.Key), &l); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(rig.Get(t, s, o.Key), &l))
 		holder := l["holder"].(map[string]any)
 		holder["host"], holder["boot_id"] = "elsewhere", "another-boot"
 		expires = time.Now().Add(3 * time.Second)
 		l["expires_at"] = expires.UTC()
 		body, err := json.Marshal(l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Put(t.Context(), o.Key, bytes.NewReader(body), store.PutOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, s.Put(t.Context(), o.Key, bytes.NewReader(body), store.PutOptions{}))
 	}
 	if expires.IsZero() {
 		t.Fatal("there is no lease")
@@ -309,16 +294,12 @@ func TestInterrupt(t *testing.T) {
 			c := start(t, w, dir, "--runner="+runner)
 			rig.Eventually(t, "the run at its hosts", 20*time.Second, asked(w, 6))
 			begin := time.Now()
-			if err := c.Cmd.Process.Signal(row.signal); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, c.Cmd.Process.Signal(row.signal))
 			code := c.Wait(t, 20*time.Second)
 			if took := time.Since(begin); code != 130 || took > 5*time.Second {
 				t.Errorf("%s: exit code %d after %v, want 130 within 5 s\n%s", row.signal, code, took, rig.Tail(c.Output(t)))
 			}
-			if state := rig.LastReport(t, dir).State; state != "interrupted" {
-				t.Errorf("the report's state is %v, want interrupted", state)
-			}
+			assert.Equal(t, "interrupted", rig.LastReport(t, dir).State)
 			release()
 			at := time.Now()
 			marked := marks(t, dir, false)

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
@@ -21,9 +24,7 @@ func versions(t *testing.T, url string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for o, err := range rig.Open(t, url).List(t.Context(), "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !strings.HasPrefix(o.Key, "runs/") {
 			all[o.Key] = o.ETag
 		}
@@ -39,15 +40,11 @@ func TestSuspendedPastItsLease(t *testing.T) {
 	dir := rig.Directory(t, b.files)
 	first := start(t, w, dir, "--lease-ttl=2s", "--concurrency=16")
 	rig.Eventually(t, "the first run's requests", time.Minute, func() bool { return len(w.Requests()) >= 60 || first.Ended() })
-	if err := first.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Cmd.Process.Signal(syscall.SIGSTOP))
 	time.Sleep(2500 * time.Millisecond) // the lease of a suspended process expires
 	run(t, w, dir)
 	complete, requests := versions(t, dir), len(w.Requests())
-	if err := first.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Cmd.Process.Signal(syscall.SIGCONT))
 	if code := first.Wait(t, 20*time.Second); code != 1 || !strings.Contains(first.Output(t), "lease_lost") {
 		t.Errorf("the suspended run: exit code %d, want 1 and lease_lost\n%s", code, rig.Tail(first.Output(t)))
 	}
@@ -73,9 +70,7 @@ func TestSuspendedAlone(t *testing.T) {
 	c := start(t, w, dir, "--lease-ttl=1s", "--concurrency=16")
 	rig.Eventually(t, "some requests", time.Minute, func() bool { return len(w.Requests()) >= 40 || c.Ended() })
 	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
-		if err := c.Cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.Cmd.Process.Signal(s))
 		time.Sleep(1500 * time.Millisecond)
 	}
 	if code := c.Wait(t, time.Minute); code != 0 || !strings.Contains(c.Output(t), "lease_renewed") {
@@ -104,9 +99,7 @@ func TestStoreAnswersLate(t *testing.T) {
 	time.Sleep(3 * time.Second) // past the lease
 	before := len(w.Requests())
 	time.Sleep(3 * time.Second)
-	if n := len(w.Requests()) - before; n != 0 {
-		t.Errorf("%d requests were sent while it was unknown who had the lease", n)
-	}
+	assert.EqualValues(t, 0, len(w.Requests())-before)
 	proxy.release()
 	if code := c.Wait(t, time.Minute); code != 0 || !strings.Contains(c.Output(t), "lease_unsure") || !strings.Contains(c.Output(t), "lease_renewed") {
 		t.Errorf("exit code %d, want 0, lease_unsure and lease_renewed\n%s", code, rig.Tail(c.Output(t)))
@@ -126,9 +119,7 @@ func (l *stallingProxy) release() { l.mu.Unlock() }
 func startStallingProxy(t *testing.T, to string) *stallingProxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	l := &stallingProxy{addr: listener.Addr().String()}
 	forward := func(to, from net.Conn) {

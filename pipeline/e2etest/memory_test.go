@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
@@ -23,14 +25,10 @@ func TestMemoryOfABigListing(t *testing.T) {
 	const objects = 100_000
 	for i := range objects / 1000 {
 		at := filepath.Join(dir, "datasets", "country=sg", "category=news", fmt.Sprintf("date=2026-%02d-%02d", 1+i/28, 1+i%28))
-		if err := os.MkdirAll(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(at, 0o755))
 		for n := range 500 {
 			for _, name := range []string{fmt.Sprintf("raw_%04d.json", n+1), fmt.Sprintf("raw_%04d.json.success", n+1)} {
-				if err := os.WriteFile(filepath.Join(at, name), nil, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(filepath.Join(at, name), nil, 0o644))
 			}
 		}
 	}
@@ -52,13 +50,9 @@ func TestMemoryOfABigListing(t *testing.T) {
 func rawFile(t *testing.T, dir, name string, n int, record func(i int) string) int64 {
 	t.Helper()
 	at := filepath.Join(dir, "datasets", "country=sg", "category=news", "date=2026-01-28", name)
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o755))
 	f, err := os.Create(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := bufio.NewWriterSize(f, 1<<20)
 	_, _ = w.WriteString(`{"meta":{"country":"sg","category":"news"},"records":[`) // the writer keeps its error for Flush
 	for i := range n {
@@ -70,9 +64,7 @@ func rawFile(t *testing.T, dir, name string, n int, record func(i int) string) i
 	_, _ = w.WriteString("]}")
 	err = w.Flush()
 	info, serr := f.Stat()
-	if err := errors.Join(err, serr, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, serr, f.Close()))
 	return info.Size()
 }
 
@@ -131,9 +123,7 @@ func TestMemoryOfManyDomains(t *testing.T) {
 		w.ResetLog()
 		c := start(t, w, dir, "--runner="+run.runner, "--lanes="+run.lanes, "--rate=20")
 		rig.Eventually(t, "the first visit", time.Minute, func() bool { return len(w.Requests()) > 0 })
-		if err := c.Cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.Cmd.Process.Signal(syscall.SIGINT))
 		if code := c.Wait(t, time.Minute); code != 130 {
 			t.Fatalf("exit code %d, want 130\n%s", code, rig.Tail(c.Output(t)))
 		}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
@@ -63,16 +65,12 @@ func TestOthersReadPackedResults(t *testing.T) {
 	dir := rig.Directory(t, b.files)
 	run(t, w, dir, packed...)
 	x, err := segment.List(t.Context(), rig.Open(t, dir), seed.PackedRoot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	type counts struct{ Records, Responses, DuckDB, Domains, Pieces, Wrong, PyArrow int64 }
 	var want, got counts
 	names := map[string]bool{}
 	for c, err := range x.Commits(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if f, ok := c.File(".warc.gz"); ok {
 			want.Records += f.Count
 			want.Responses += f.Count - 1 // the first one says who wrote the file
@@ -129,9 +127,7 @@ func readArticles(t *testing.T, python string) {
 	header := http.Header{"Content-Type": {kind}, "Content-Encoding": {"gzip"}, "Content-Length": {"1"}}
 	e := newsraw.Evidence{Source: "mk", URL: "https://news.example/1", ContentType: kind, FetchedAt: at, News: sitemap.News{Title: "제목 “하나”"}, HTML: []byte("\xb0\xa1"), Header: header,
 		More: []newsraw.Page{{URL: "https://news.example/1/2", ContentType: kind, FetchedAt: at, HTML: []byte("\xb0\xa2"), Header: header}}}
-	if err := newsraw.Keep(t.Context(), rig.Open(t, dir), e.URL, e); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, newsraw.Keep(t.Context(), rig.Open(t, dir), e.URL, e))
 	out, err := exec.Command(python, "-c", readEvidence, dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -152,26 +148,18 @@ func documents(t *testing.T, url string) map[string]string {
 	t.Helper()
 	s := rig.Open(t, url)
 	x, err := segment.List(t.Context(), s, seed.PackedRoot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := map[string]string{}
 	for c, err := range x.Commits(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, f := range c.Files {
 			b, err := segment.Read(t.Context(), s, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if of, _ := c.File(".parquet"); of.Key != f.Key {
 				continue
 			}
 			rows, err := table.Decode(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, r := range rows {
 				key := r.Partition().DomainDir(r.RegistrableDomain)
 				if _, twice := all[key]; twice {
@@ -195,16 +183,12 @@ func TestCompactKilled(t *testing.T) {
 	}
 	copied := func() string {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(made)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.CopyFS(dir, os.DirFS(made)))
 		return dir
 	}
 	whole := copied()
 	begin := time.Now()
-	if code := again(whole).Wait(t, time.Minute); code != 0 {
-		t.Fatalf("compact ended with %d", code)
-	}
+	require.EqualValues(t, 0, again(whole).Wait(t, time.Minute))
 	took := time.Since(begin)
 	killed := 0
 	for i := range 12 {
@@ -221,9 +205,7 @@ func TestCompactKilled(t *testing.T) {
 				t.Fatalf("after a kill at %d/12 there are %d domains, want the same %d", i+1, len(got), len(want))
 			}
 		}
-		if code := again(dir).Wait(t, time.Minute); code != 0 {
-			t.Fatalf("compact ended with %d", code)
-		}
+		require.EqualValues(t, 0, again(dir).Wait(t, time.Minute))
 		if got := documents(t, dir); !maps.Equal(got, want) {
 			t.Fatalf("in the end there are %d domains, want the same %d", len(got), len(want))
 		}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
@@ -53,9 +55,7 @@ func readmeBlocks(text string) []readmeBlock {
 // another, in a copy of the module, as a new user does on the first day.
 func TestReadmeCommands(t *testing.T) {
 	raw, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	root := copyModule(t)
 	ran := 0
 	for _, b := range readmeBlocks(string(raw)) {
@@ -77,9 +77,7 @@ func TestReadmeCommands(t *testing.T) {
 		t.Errorf("ran %d blocks of README.md, want 4 or more: are they still marked ```sh?", ran)
 	}
 	marks, err := filepath.Glob(filepath.Join(root, "out", "processing", "*", "*", "*", "*", "domain_metadata.json.success"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(marks) != 246 { // testdata/README.md, Expected numbers
 		t.Errorf("the commands left %d finished domains in out/processing, want 246", len(marks))
 	}
@@ -113,8 +111,6 @@ func copyModule(t *testing.T) string {
 		}
 		return os.WriteFile(filepath.Join(to, rel), b, info.Mode().Perm())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return to
 }

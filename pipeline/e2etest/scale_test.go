@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/store/hive"
@@ -80,9 +82,7 @@ func putNames(t testing.TB, s store.Store, n int) {
 		}
 		b.WriteString("]}")
 		key := fmt.Sprintf("datasets/country=sg/category=news/date=2026-01-28/raw_%04d.json", 1+from/inOne)
-		if err := s.Put(t.Context(), key, strings.NewReader(b.String()), store.PutOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Put(t.Context(), key, strings.NewReader(b.String()), store.PutOptions{}))
 	}
 }
 
@@ -91,9 +91,7 @@ func reopen(t testing.TB, s store.Store) {
 	t.Helper()
 	var keys []string
 	for o, err := range s.List(t.Context(), "datasets/") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if strings.HasSuffix(o.Key, hive.Success) {
 			keys = append(keys, o.Key)
 		}
@@ -102,9 +100,7 @@ func reopen(t testing.TB, s store.Store) {
 		t.Error("no raw file was complete")
 	}
 	for _, key := range keys {
-		if err := s.Delete(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Delete(t.Context(), key))
 	}
 }
 
@@ -113,14 +109,10 @@ func reopen(t testing.TB, s store.Store) {
 func committed(t testing.TB, s store.Store, n int) (count int64) {
 	t.Helper()
 	packed, err := segment.List(t.Context(), s, seed.PackedRoot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen := make([]bool, n)
 	for c, err := range packed.Commits(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, d := range c.Done {
 			for _, name := range d.Names {
 				i, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(name, "host-"), ".com"))
@@ -155,9 +147,7 @@ func startScale(t *testing.T, puts, gets float64) *scaleRig {
 	}
 	r := &scaleRig{web: rig.StartWeb(t, webtest.Options{Seed: 17, Mix: mix, LogLimit: -1}), s3: buckettest.StartVersity(t)}
 	target, err := url.Parse(r.s3.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.meter = newMetered(target, puts, gets)
 	r.front = newServer(t, r.meter)
 	r.table.WriteString("\n| run | wall | domains/s | CPU a domain | peak RSS | " + billedPut + " | " + billedGet + " | " + billedNone + " | calls a 1,000 domains | $ a million domains | refused |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")

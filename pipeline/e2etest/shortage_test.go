@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/newsfork/seed-engine/io/db/dbtest"
@@ -114,9 +116,7 @@ func limited(resource int, take, give uint64) func(*testing.T, *crawl, []string)
 // lackStore puts a proxy before the S3 server, which cuts connections off.
 func lackStore(t *testing.T, c *crawl, jobs []string) shortage {
 	target, err := url.Parse(c.s3.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var away atomic.Bool
 	proxy := signedProxy(target)
 	front := newServer(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -144,9 +144,7 @@ func lackDisk(t *testing.T, _ *crawl, jobs []string) shortage {
 		rig.Missing(t, err)
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, unix.Unmount(disk, unix.MNT_DETACH))
 	})
 	filler := filepath.Join(disk, "filler")
 	s := shortage{places: map[string]rig.Left{}, give: func(*testing.T, map[string]*rig.Child) { _ = os.Remove(filler) }}
@@ -208,13 +206,9 @@ var resolver = [4]byte{8, 8, 8, 8}
 // web's, and stops the name server there.
 func lackNames(t *testing.T, c *crawl, jobs []string) shortage {
 	names, err := c.w.DNS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	conf := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(conf, []byte("nameserver 8.8.8.8\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(conf, []byte("nameserver 8.8.8.8\n"), 0o644))
 	inside, failed := make(chan func()), make(chan error)
 	go func() {
 		runtime.LockOSThread() // for ever: the thread is in another network
@@ -235,18 +229,14 @@ func lackNames(t *testing.T, c *crawl, jobs []string) shortage {
 	var server net.PacketConn
 	give := func(t *testing.T, _ map[string]*rig.Child) {
 		within(func() { server, err = net.ListenPacket("udp4", "8.8.8.8:53") })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		go serveNames(server, names)
 	}
 	give(t, nil)
 	for _, port := range []string{":80", ":443"} {
 		var l net.Listener
 		within(func() { l, err = net.Listen("tcp4", port) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = l.Close() })
 		go forward(l, c.w.Addr())
 	}
@@ -419,9 +409,7 @@ func (s shortage) of(t *testing.T, dir string, jobs []string) map[string]rig.Lef
 			at.DSN = "sqlite://" + filepath.Join(dir, job+".db")
 		}
 		if !strings.Contains(at.Store, "://") {
-			if err := os.Mkdir(at.Store, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Mkdir(at.Store, 0o755))
 		}
 		if job == "seed" {
 			rig.Put(t, at.Store, gated().files)
@@ -518,9 +506,7 @@ func lack(t *testing.T, c *crawl, lacking func(*testing.T, *crawl, []string) sho
 
 func deadLetters(t *testing.T, job string, left rig.Left) (all []string) {
 	for d, err := range ledger.ListDeadLetters(t.Context(), rig.Open(t, left.Store), job, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all = append(all, d.Kind+" "+d.Input.URL)
 	}
 	return all

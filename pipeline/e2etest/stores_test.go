@@ -18,6 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -49,9 +52,7 @@ func TestEveryStoreAndRunnerGivesTheSameObjects(t *testing.T) {
 			rig.Same(t, rig.Objects(t, c.url), want)
 			w.ResetLog()
 			run(t, w, c.url, strings.Fields(c.args)...)
-			if n := len(w.Requests()); n != 0 {
-				t.Errorf("the second run sent %d requests", n)
-			}
+			assert.EqualValues(t, 0, len(w.Requests()))
 			run(t, w, c.url, append(strings.Fields(c.args), "--force")...)
 			if len(w.Requests()) == 0 {
 				t.Error("a forced run sent no request")
@@ -84,21 +85,15 @@ func TestInMemory(t *testing.T) {
 	}
 	copyObjects(t, rig.Open(t, "mem://bucket"), rig.Open(t, dir))
 	_, args, _ := strings.Cut(strings.Join(os.Args, "\x00"), "\x00--\x00")
-	if code := (cli.Program{}).Main(strings.Split(args, "\x00"), os.Stdout, os.Stderr); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	require.EqualValues(t, 0, (cli.Program{}).Main(strings.Split(args, "\x00"), os.Stdout, os.Stderr))
 	copyObjects(t, rig.Open(t, dir), rig.Open(t, "mem://bucket"))
 }
 
 func copyObjects(t *testing.T, to, from store.Store) {
 	t.Helper()
 	for o, err := range from.List(t.Context(), "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := to.Put(t.Context(), o.Key, bytes.NewReader(rig.Get(t, from, o.Key)), store.PutOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, to.Put(t.Context(), o.Key, bytes.NewReader(rig.Get(t, from, o.Key)), store.PutOptions{}))
 	}
 }
 
@@ -163,9 +158,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 	want := uninterrupted(t, w, b)
 	s3 := buckettest.StartVersity(t)
 	target, err := url.Parse(s3.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const victim = "index-2.com"
 	f := &faultyProxy{refuse: "/" + victim + "/domain_metadata.json", proxy: signedProxy(target)}
 	front := newServer(t, f)
@@ -237,16 +230,12 @@ func deadLetterKeys(t *testing.T, url, kind string) map[string]bool {
 	s := rig.Open(t, url)
 	out := map[string]bool{}
 	for o, err := range s.List(t.Context(), "dead-letters/seed/") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var d struct {
 			Kind  string
 			Input struct{ Key string }
 		}
-		if err := json.Unmarshal(rig.Get(t, s, o.Key), &d); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(rig.Get(t, s, o.Key), &d))
 		if d.Kind == kind {
 			out[d.Input.Key] = true
 		}

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -38,17 +41,13 @@ func batches(t *testing.T, dir string) map[string]ledger.Report {
 	s := rig.Open(t, dir)
 	out := map[string]ledger.Report{}
 	for o, err := range s.List(t.Context(), "runs/") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		id, ok := strings.CutSuffix(strings.TrimPrefix(o.Key, "runs/"), "/report.json")
 		if !ok || !strings.Contains(id, "-b0") {
 			continue
 		}
 		var r ledger.Report
-		if err := json.Unmarshal(rig.Get(t, s, o.Key), &r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(rig.Get(t, s, o.Key), &r))
 		out[id] = r
 	}
 	return out
@@ -75,9 +74,7 @@ func raw(t *testing.T, dir string, n int, domains ...string) string {
 func interrupt(t *testing.T, c *rig.Child) {
 	t.Helper()
 	begin := time.Now()
-	if err := c.Cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Cmd.Process.Signal(syscall.SIGINT))
 	code := c.Wait(t, 20*time.Second)
 	if took := time.Since(begin); code != 130 || took > 5*time.Second {
 		t.Errorf("Ctrl-C: exit code %d after %v, want 130 within 5 s\n%s", code, took, rig.Tail(c.Output(t)))
@@ -132,9 +129,7 @@ func TestWatch(t *testing.T) {
 				}
 			}
 			interrupt(t, c)
-			if state := rig.LastReport(t, dir).State; state != "interrupted" {
-				t.Errorf("the watch's state is %v, want interrupted", state)
-			}
+			assert.Equal(t, "interrupted", rig.LastReport(t, dir).State)
 		})
 	}
 }
@@ -175,9 +170,7 @@ func TestWatchStreaming(t *testing.T) {
 
 			half := filepath.Join(dir, filepath.FromSlash(strings.Replace(broken, "0001", "0002", 1)))
 			f, err := os.Create(half)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			write := func(text string) {
 				if _, err := f.WriteString(text); err != nil {
 					t.Fatal(err)
@@ -196,22 +189,16 @@ func TestWatchStreaming(t *testing.T) {
 			})
 			t.Logf(".success %v after the file", time.Since(begin))
 			write(`]}`)
-			if err := f.Close(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, f.Close())
 			if read := events(t, c, "file_processor_start", key); len(read) != 1 || read[0].Time.Sub(begin) > 2*interval {
 				t.Errorf("the new file was read %v after %v, want once within two intervals", read, begin)
 			}
 
 			rig.Put(t, dir, map[string]string{key: `{"records":[{"raw_url":"https://urlset-5.com/"}]}`})
-			if err := s.Delete(t.Context(), key+".success"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.Delete(t.Context(), key+".success"))
 			rig.Eventually(t, "the replaced file's .success", 15*time.Second, func() bool { return c.Ended() || there(t, s, key+".success")() })
 			grown, err := filepath.Rel(dir, half)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			grown = filepath.ToSlash(grown)
 			rig.Eventually(t, "the grown file's .success", 15*time.Second, func() bool { return c.Ended() || there(t, s, grown+".success")() })
 			if c.Ended() {
@@ -330,12 +317,8 @@ func TestSecondWatcherTakesOver(t *testing.T) {
 				}
 			}
 			asked := len(w.Requests())
-			if err := first.Cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			if code := first.Wait(t, 10*time.Second); code != -1 {
-				t.Errorf("the first watcher: exit code %d, want a kill", code)
-			}
+			require.NoError(t, first.Cmd.Process.Kill())
+			assert.EqualValues(t, -1, first.Wait(t, 10*time.Second))
 			release()
 			rig.Eventually(t, "all files' .success by the second watcher", 30*time.Second, func() bool {
 				return second.Ended() || there(t, s, "datasets/country=sg/category=news/date=2026-02-01/raw_0001.json.success")()
@@ -398,9 +381,7 @@ func TestWatchMemory(t *testing.T) {
 func peakSoFar(t *testing.T, c *rig.Child) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for line := range strings.Lines(string(status)) {
 		var kib int64
 		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kib); err == nil {

@@ -17,6 +17,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -53,34 +55,22 @@ func TestSeedGraph(t *testing.T) {
 				t.Setenv("TMPDIR", t.TempDir()) // for what Beam leaves behind
 				sample(t, dir)
 				sim := webtest.New(webtest.Options{Mix: map[webtest.Kind]int{webtest.KindURLSet: 3, webtest.KindNoSitemap: 1, webtest.KindNoRobots: 1}})
-				if err := sim.Start(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, sim.Start())
 				defer func() {
-					if err := sim.Close(); err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, sim.Close())
 				}()
 				l := lane.Config{Job: seed.Job, RunID: ledger.NewRunID(time.Now()), Store: dir, Slots: 1, LogFormat: "json", LogLevel: 12, Polite: polite.Config{MaxPause: time.Second, RetryBackoff: time.Millisecond}, Web: web.Config{
 					Concurrency: 32, ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}}
 				p, scope := beam.NewPipelineWithRoot()
 				pipeline.Seed(scope, seed.Config{Lane: l, Lanes: lanes, OutageThreshold: 0.95, Collect: seed.Collect{MaxChildSitemaps: 10}})
-				if err := startPrism(t.Context(), name); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, startPrism(t.Context(), name))
 				_, err := beam.Run(t.Context(), name, p)
-				if err := errors.Join(err, lane.Close(l.RunID)); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, errors.Join(err, lane.Close(l.RunID)))
 				s, err := store.Open(t.Context(), dir)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				defer func() { _ = s.Close() }() // only read from
 				total, err := ledger.ReadTotal(t.Context(), s, l.RunID)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				results[label] = result{objects(t, s), total.Counts}
 			})
 		}
@@ -120,9 +110,7 @@ func sample(t *testing.T, dir string) {
 		to := filepath.Join(dir, filepath.FromSlash(strings.TrimPrefix(p, "bucket")))
 		return errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, b, 0o644))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // objects returns what a run leaves in the store apart from its ledger, without times and the run's own id.
@@ -130,20 +118,14 @@ func objects(t *testing.T, s store.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for o, err := range s.List(t.Context(), "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if strings.HasPrefix(o.Key, "runs/") {
 			continue
 		}
 		r, err := s.Open(t.Context(), o.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		b, err := io.ReadAll(r)
-		if err := errors.Join(err, r.Close()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err, r.Close()))
 		if strings.HasSuffix(o.Key, ".json") && !strings.HasPrefix(o.Key, "datasets/") && !strings.HasPrefix(o.Key, "research/") {
 			var v any
 			if err := json.Unmarshal(b, &v); err != nil {

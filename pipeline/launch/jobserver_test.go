@@ -6,19 +6,17 @@ import (
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime"
+
+	"github.com/stretchr/testify/require"
 )
 
 // The options of a stream have Beam's names, and are sent together with those
 // that Beam's own runner sends.
 func TestStreamOptions(t *testing.T) {
 	text, err := json.Marshal(asStream(runtime.RawOptionsWrapper{Parallelism: 4}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got map[string]any
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &got))
 	for name, want := range map[string]any{"streaming": true, "parallelism": 4., "max_bundle_time_mills": 100., "number_of_execution_retries": 3., "execution_retry_delay": 10000.} {
 		if v := got["beam:option:"+name+":v1"]; v != want {
 			t.Errorf("%s is %v, want %v, in %s", name, v, want, text)

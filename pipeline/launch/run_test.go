@@ -24,9 +24,7 @@ import (
 func TestFailedRunSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	s, err := store.Open(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	x := &run{store: s, job: "seed"}
 	for _, c := range []struct {
@@ -39,14 +37,10 @@ func TestFailedRunSaysWhy(t *testing.T) {
 		{"r4", "29 results are missing: " + ledger.ErrNotStored.Error(), outcome{}},
 	} {
 		record := ledger.Run{RunID: c.id, Job: "seed", Runner: "direct", StartedAt: time.Now()}
-		if err := ledger.Start(t.Context(), s, record); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, ledger.Start(t.Context(), s, record))
 		if c.id == "r4" { // 71 others were stored
 			total := ledger.Tally{Counts: ledger.Counts{ledger.NotStored: 29, "domains_collected": 71}}
-			if err := ledger.WriteTotal(t.Context(), s, c.id, total); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, ledger.WriteTotal(t.Context(), s, c.id, total))
 		}
 		r, _, err := x.conclude(t.Context(), record, c.out)
 		if err == nil || r.Error != c.want || !r.State.Over() || r.State == ledger.Done {
@@ -66,14 +60,10 @@ func TestFailedRunSaysWhy(t *testing.T) {
 func TestConcludeWithoutTheStore(t *testing.T) {
 	dir := t.TempDir()
 	s, err := store.Open(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	record := ledger.Run{RunID: ledger.NewRunID(time.Now()), Job: "seed", Runner: "direct", StartedAt: time.Now()}
-	if err := os.MkdirAll(filepath.Join(dir, "runs", record.RunID, "state.json", "in the way"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", record.RunID, "state.json", "in the way"), 0o755))
 	var live ledger.Tally
 	live.Count("domains_collected", 7)
 	x := &run{store: s, job: "seed"}

@@ -274,28 +274,20 @@ func (endless) List(ctx context.Context, _ string) iter.Seq2[store.Object, error
 func TestWatchShowsWhatItDoes(t *testing.T) {
 	ctx := t.Context()
 	s, err := store.Open(ctx, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	w := &watcher{run: &run{store: s, job: "seed", id: "w"}}
 	record := ledger.Run{RunID: "w", Job: "seed", StartedAt: time.Now()}
-	if err := ledger.Start(ctx, s, record); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ledger.Start(ctx, s, record))
 	w.total = ledger.Tally{Counts: ledger.Counts{"files_read": 3, "records": 40, "domains_collected": 30}, HTTP: ledger.HTTP{Requests: 90}}
 	lane := ledger.Progress{Hosts: 9, HostsDone: 4, Tally: ledger.Tally{Counts: ledger.Counts{"domains_collected": 4}, HTTP: ledger.HTTP{Requests: 12}}}
-	if err := ledger.WriteProgress(ctx, s, "w-b000001", 0, lane); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ledger.WriteProgress(ctx, s, "w-b000001", 0, lane))
 	for batch, want := range map[string][4]int64{"": {3, 40, 30, 90}, "w-b000001": {3, 40, 34, 102}} {
 		w.setCurrent(batch)
 		w.show(ctx, batch)
 		w.show(ctx, "w-b000000") // a batch that has ended, so it is in the total already
 		r, err := ledger.ReportSoFar(ctx, s, ledger.Job{}, record, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := [4]int64{r.Counts["files_read"], r.Counts["records"], r.Counts["domains_collected"], r.HTTP.Requests}; got != want {
 			t.Errorf("with batch %q it shows %v, want %v", batch, got, want)
 		}

@@ -7,6 +7,8 @@ import (
 
 	fnpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/fnexecution_v1"
 	pipepb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/pipeline_v1"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestBootArg(t *testing.T) {
@@ -41,9 +43,7 @@ func TestWorkerArgs(t *testing.T) {
 func TestUnnamedFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	name, err := unnamedFile(`{"a":1}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b, err := os.ReadFile(name)
 	if err != nil || string(b) != `{"a":1}` {
 		t.Errorf("%q, %v", b, err)

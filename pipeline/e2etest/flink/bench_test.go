@@ -20,6 +20,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // the runners
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -106,9 +107,7 @@ func BenchmarkGrouping(b *testing.B) {
 		b.Run(runner, func(b *testing.B) {
 			if runner == "flink" { // last, because prism would read Flink's flags too
 				for name, value := range map[string]string{"endpoint": s.endpoint, "environment_type": "LOOPBACK", "parallelism": "2"} {
-					if err := flag.Set(name, value); err != nil {
-						b.Fatal(err)
-					}
+					require.NoError(b, flag.Set(name, value))
 				}
 			}
 			var speed, start []float64
@@ -145,9 +144,7 @@ func group(b *testing.B, runner, dir string, want int64) time.Duration {
 		b.Fatal(err)
 	}
 	took := time.Since(start)
-	if err := lane.Close(cfg.Lane.RunID); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, lane.Close(cfg.Lane.RunID))
 	return took
 }
 
@@ -206,9 +203,7 @@ func benchRaw(n int) string {
 // peak returns the job server's largest resident set so far, in MiB.
 func (s server) peak(b *testing.B) float64 {
 	f, err := os.Open(filepath.Join("/proc", fmt.Sprint(s.Cmd.Process.Pid), "status"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	defer func() { _ = f.Close() }() // only read
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/newsfork/seed-engine/io/traces/tracestest"
@@ -215,15 +217,11 @@ func TestSuspendedLauncher(t *testing.T) {
 	first := w.Start(t, dir, args...)
 	rig.Eventually(t, "the first run in the middle", 2*time.Minute, func() bool { return first.Ended() || len(w.Requests()) > 40 })
 	id := runID(t, dir)
-	if err := first.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Cmd.Process.Signal(syscall.SIGSTOP))
 	time.Sleep(5 * time.Second) // while it is suspended
 	second := w.Start(t, dir, args...)
 	rig.Eventually(t, "the second run", time.Minute, func() bool { return second.Ended() || runID(t, dir) != id })
-	if err := first.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Cmd.Process.Signal(syscall.SIGCONT))
 	if code, out := first.Wait(t, time.Minute), first.Output(t); code != 1 || !strings.Contains(out, "this run lost its lease") {
 		t.Errorf("the first run: exit code %d, want 1, for its lease:\n%s", code, rig.Tail(out))
 	}
@@ -245,9 +243,7 @@ func TestInterruptAndControl(t *testing.T) {
 			c := w.Start(t, dir, s.args("PROCESS", 2, "--concurrency=4")...)
 			rig.Eventually(t, "the run in the middle", 2*time.Minute, func() bool { return c.Ended() || len(w.Requests()) > 20 })
 			if by == "Ctrl-C" {
-				if err := c.Cmd.Process.Signal(syscall.SIGINT); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, c.Cmd.Process.Signal(syscall.SIGINT))
 			} else {
 				out, err := exec.Command(rig.Program, "runs", "cancel", runID(t, dir), "--store="+dir).CombinedOutput()
 				if err != nil {
@@ -277,9 +273,7 @@ func TestWorkerWithoutItsStore(t *testing.T) {
 	cmd.Dir = filepath.Dir(dir) // which is not the workers', so the same path leads them elsewhere
 	begin := time.Now()
 	c := rig.Start(t, cmd)
-	if code := c.Wait(t, 2*time.Minute); code != 1 {
-		t.Errorf("exit code %d, want 1", code)
-	}
+	assert.EqualValues(t, 1, c.Wait(t, 2*time.Minute))
 	t.Logf("ended after %v", time.Since(begin))
 	const said = "pipeline: the pipeline stopped: a worker says: opening the worker's store: "
 	if lines := strings.Split(strings.TrimSpace(c.Output(t)), "\n"); !strings.HasPrefix(lines[len(lines)-1], said) {
@@ -292,9 +286,7 @@ func runID(t *testing.T, dir string) string {
 	t.Helper()
 	id := ""
 	for o, err := range rig.Open(t, dir).List(t.Context(), "runs/") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		id = max(id, strings.Split(o.Key, "/")[1])
 	}
 	return id

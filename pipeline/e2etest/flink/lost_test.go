@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
@@ -36,9 +39,7 @@ func (o onCluster) middle(t *testing.T, run *rig.Child) {
 	if strings.Contains(run.Output(t), `"event":"few_`) {
 		t.Errorf("a cluster that has what the job needs is warned of:\n%s", rig.Tail(run.Output(t)))
 	}
-	if n := len(o.s.workers(t)); n != 2 {
-		t.Errorf("%d workers, want one for each TaskManager", n)
-	}
+	assert.EqualValues(t, 2, len(o.s.workers(t)))
 }
 
 // idle waits until the cluster has nothing to do.
@@ -71,9 +72,7 @@ func (o onCluster) lostTaskManager(t *testing.T, victim *rig.Child) {
 	if !strings.Contains(run.Output(t), `"event":"job_restarts"`) {
 		t.Errorf("the log does not say that the job was submitted again:\n%s", rig.Tail(run.Output(t)))
 	}
-	if state := rig.LastReport(t, dir).State; state != "done" {
-		t.Errorf("the run is %s, want done", state)
-	}
+	assert.Equal(t, "done", rig.LastReport(t, dir).State)
 	rig.Same(t, rig.Objects(t, dir), rig.Objects(t, o.reference))
 	o.costs(t, dir, lost, 2) // what was lost, and what Flink cancelled on the other machine
 }
@@ -190,9 +189,7 @@ func doneAt(t *testing.T, dir string) map[string]time.Time {
 	t.Helper()
 	at := map[string]time.Time{}
 	for o, err := range rig.Open(t, dir).List(t.Context(), "processing/") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if host := path.Base(path.Dir(o.Key)); path.Base(o.Key) == "domain_metadata.json.success" && o.ModTime.After(at[host]) {
 			at[host] = o.ModTime
 		}

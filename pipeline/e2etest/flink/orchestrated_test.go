@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
@@ -58,21 +60,15 @@ func TestOrchestrated(t *testing.T) {
 	// When a server ends, the run on the cluster continues; the next server finds it.
 	rig.Eventually(t, "a free job", time.Minute, func() bool {
 		resp, err := http.Post(o.URL+"/api/v1/seeds/orchestrate", "", strings.NewReader(`{"force":true}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = resp.Body.Close() }()
 		var started rig.OrchestratedRun
-		if err := json.NewDecoder(resp.Body).Decode(&started); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.NewDecoder(resp.Body).Decode(&started))
 		id = started.RunID
 		return resp.StatusCode == http.StatusAccepted
 	})
 	o.Reaches(id, "running")
-	if err := o.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.Cmd.Process.Signal(syscall.SIGTERM))
 	if code := o.Wait(t, time.Minute); code != 0 {
 		t.Errorf("the server's exit code is %d, want 0:\n%s", code, rig.Tail(o.Output(t)))
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	"github.com/newsfork/seed-engine/transforms/seed"
@@ -64,13 +66,9 @@ func packed(t *testing.T, s server, w rig.Web, files, want map[string]string) {
 func commits(t *testing.T, dir string) (all []segment.Commit) {
 	t.Helper()
 	x, err := segment.List(t.Context(), rig.Open(t, dir), seed.PackedRoot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for c, err := range x.Commits(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all = append(all, c)
 	}
 	return all

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/freeport"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
@@ -45,14 +47,10 @@ func startServer(t testing.TB, w rig.Web, env ...string) server {
 		rig.Missing(t, err)
 	}
 	ports, err := freeport.Find(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	port := ports[0]
 	opens, err := filepath.Abs("testdata/java17.args")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd := exec.Command("java", "@"+opens, "-Xmx512m", "-Djava.io.tmpdir="+t.TempDir(), "-cp", filepath.Join(lib, "*"),
 		"org.apache.beam.runners.flink.FlinkJobServerDriver", "--flink-master=[local]", "--job-host=localhost", "--job-port="+port,
 		"--artifact-port=0", "--expansion-port=-1", "--artifacts-dir="+t.TempDir())
@@ -82,9 +80,7 @@ func (s server) args(environment string, parallelism int, more ...string) []stri
 func (s server) workers(t testing.TB) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var pids []int
 	for _, e := range entries {
 		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -111,9 +113,7 @@ func TestWatch(t *testing.T) {
 			stop(t, c, dir, "Ctrl-C")
 			taken := false
 			for r, err := range ledger.List(t.Context(), objects) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				// Meanwhile batches tried the broken file; each takes at most some seconds.
 				taken = taken || strings.Contains(r.RunID, "-b0") && r.StartedAt.After(begin) && r.StartedAt.Sub(begin) <= 2*interval+10*time.Second
 			}

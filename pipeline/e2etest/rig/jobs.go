@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
@@ -87,9 +89,7 @@ func Docs(t testing.TB, w Web) Job {
 			text = regexp.MustCompile(`max_pages: \d+`).ReplaceAll(text, []byte("max_pages: 5"))
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	j.Args = []string{"--job=docs", "--fallback", "--policies=" + dir}
 	return j
@@ -112,9 +112,7 @@ func News(t testing.TB, w Web) Job {
 		}
 		root = filepath.Dir(root)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	publishers := filepath.Join(root, "transforms", "news", "publishers")
 	j.Args = []string{"--job=news", "--publishers=" + publishers, "--concurrency=4"}
 	return j
@@ -164,24 +162,16 @@ func (j Job) SameRows(t testing.TB, got, want Left, queries []string) {
 func rows(t testing.TB, dsn, query string) (out []string) {
 	t.Helper()
 	d, err := db.Open(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = d.Close() }() // nothing was written
 	found, err := d.QueryContext(t.Context(), query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for found.Next() {
 		var row string
-		if err := found.Scan(&row); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, found.Scan(&row))
 		out = append(out, row)
 	}
-	if err := errors.Join(found.Err(), found.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(found.Err(), found.Close()))
 	slices.Sort(out)
 	return out
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Orchestrator is a process of `pipeline serve`.
@@ -32,13 +34,9 @@ func (w Web) StartOrchestrator(t *testing.T, environ []string, store string, mor
 		t.Fatalf("building the server: %v\n%s", err, out)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Close())
 	cmd := exec.Command(program, append([]string{"serve", "--listen=" + address, "--store=" + store, "--connect-to=" + w.Addr(), "--host-delay=5ms",
 		"--log-level=warn", "--log-format=json"}, more...)...)
 	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA), environ...)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Page is the blocks of docs/cluster.md that one test runs, by name.
@@ -89,8 +91,6 @@ func (p Page) Submit(t testing.TB, w Web, store string, addresses *strings.Repla
 	t.Helper()
 	bin := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\" %s\n", Program, strings.Join(append(w.Args(store, "--shared-filesystem"), more...), " "))
-	if err := os.WriteFile(filepath.Join(bin, "pipeline"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "pipeline"), []byte(script), 0o700))
 	return p.Start(t, "submit", bin, addresses, append(os.Environ(), "SSL_CERT_FILE="+w.CA, "STORE="+store, "PATH="+bin+":"+os.Getenv("PATH"))...)
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 )
@@ -105,13 +107,9 @@ func sitemapsNamedBy(t testing.TB, w Web, host string) []string {
 	}
 	defer tr.CloseIdleConnections()
 	r, err := (&http.Client{Transport: tr}).Get("https://" + host + "/robots.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = r.Body.Close()
 	return robots.Parse(body).Sitemaps()
 }

@@ -21,6 +21,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/resident"
@@ -85,18 +88,12 @@ type Web struct {
 func StartWeb(t testing.TB, o webtest.Options) Web {
 	t.Helper()
 	w := webtest.New(o)
-	if err := w.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Start())
 	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, w.Close())
 	})
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, w.CAPEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(ca, w.CAPEM(), 0o600))
 	return Web{Web: w, CA: ca}
 }
 
@@ -141,14 +138,10 @@ const killGroup = `cat >/dev/null; kill -s KILL -- -"$0" 2>/dev/null`
 func Start(t testing.TB, cmd *exec.Cmd) *Child {
 	t.Helper()
 	out, err := os.CreateTemp(t.TempDir(), "out") // not a pipe: Wait would wait for children of the child too
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	c := &Child{Cmd: cmd, out: out.Name(), exited: make(chan struct{})}
 	peak := resident.Watch(cmd.Process.Pid)
 	go func() {
@@ -194,9 +187,7 @@ func (c *Child) Kill(t testing.TB) {
 // KillAll kills the process and its children, as a machine that is lost does.
 func (c *Child) KillAll(t testing.TB) {
 	t.Helper()
-	if err := syscall.Kill(-c.Cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(-c.Cmd.Process.Pid, syscall.SIGKILL))
 	<-c.exited
 }
 
@@ -230,9 +221,7 @@ func (c *Child) PeakRSS(t testing.TB) int64 {
 func (c *Child) Output(t testing.TB) string {
 	t.Helper()
 	b, err := os.ReadFile(c.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(b)
 }
 
@@ -275,9 +264,7 @@ func Bucket(domains int) map[string]string {
 func Open(t testing.TB, url string) store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() }) // every write was confirmed
 	return s
 }
@@ -287,9 +274,7 @@ func Put(t testing.TB, url string, files map[string]string) {
 	t.Helper()
 	s := Open(t, url)
 	for key, body := range files {
-		if err := s.Put(t.Context(), key, strings.NewReader(body), store.PutOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Put(t.Context(), key, strings.NewReader(body), store.PutOptions{}))
 	}
 }
 
@@ -297,9 +282,7 @@ func Put(t testing.TB, url string, files map[string]string) {
 func Directory(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(dir, 0o755))
 	Put(t, dir, files)
 	return dir
 }
@@ -308,13 +291,9 @@ func Directory(t testing.TB, files map[string]string) string {
 func Get(t testing.TB, s store.Store, key string) []byte {
 	t.Helper()
 	r, err := s.Open(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b, err := io.ReadAll(r)
-	if err := errors.Join(err, r.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, r.Close()))
 	return b
 }
 
@@ -325,9 +304,7 @@ func Objects(t testing.TB, url string) map[string]string {
 	s := Open(t, url)
 	out := map[string]string{}
 	for o, err := range s.List(t.Context(), "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if root, _, _ := strings.Cut(o.Key, "/"); slices.Contains([]string{"runs", "lease", "pauses", "schedules", "schedule-settings", "providers", "removals", "reports", "alerts", "audit", "backfills", "packed"}, root) {
 			continue
 		}
@@ -412,9 +389,7 @@ func StoreCounted(t testing.TB, url string) {
 	t.Helper()
 	var objects, size int64
 	for o, err := range Open(t, url).List(t.Context(), "processing/") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		objects, size = objects+1, size+o.Size
 	}
 	r := LastReport(t, url)
@@ -438,9 +413,7 @@ func LastReport(t testing.TB, url string) Report {
 	s := Open(t, url)
 	newest := ""
 	for o, err := range s.List(t.Context(), "runs/") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if strings.HasSuffix(o.Key, "/report.json") {
 			newest = max(newest, o.Key)
 		}
@@ -449,9 +422,7 @@ func LastReport(t testing.TB, url string) Report {
 		t.Fatal("there is no report in the store")
 	}
 	var r Report
-	if err := json.NewDecoder(bytes.NewReader(Get(t, s, newest))).Decode(&r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.NewDecoder(bytes.NewReader(Get(t, s, newest))).Decode(&r))
 	return r
 }
 

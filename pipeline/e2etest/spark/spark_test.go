@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/freeport"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
@@ -29,17 +31,13 @@ type cluster struct {
 func startCluster(t testing.TB, w rig.Web) cluster {
 	t.Helper()
 	page, err := rig.ReadPage("TestTwoExecutors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	home, err := page.Jars()
 	if err != nil {
 		rig.Missing(t, err)
 	}
 	ports, err := freeport.Find(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := cluster{page: page, localhost: strings.NewReplacer("10.0.0.1", "127.0.0.1", "7077", ports[0], "8099", ports[1])}
 	tmp := t.TempDir()
 	env := append(os.Environ(), "SSL_CERT_FILE="+w.CA, "ADDRESS=127.0.0.1", "JAVA_TOOL_OPTIONS=-Djava.io.tmpdir="+tmp, "SPARK_LOCAL_DIRS="+tmp, "SPARK_WORKER_DIR="+tmp)

@@ -33,8 +33,11 @@ func Catalog(s beam.Scope, cfg catalog.Config) {
 	lane.Total(s, cfg.Lane, crawled)
 }
 
-// queueLength is how many tasks may wait for each stage of a site.
-const queueLength = 64
+const (
+	queueLength   = 64 // tasks that may wait for each stage of a site
+	taggers       = 1  // requests that a site has in flight at --tag-url
+	imageFetchers = 2  // of a site, with --images; a host gets one request at a time
+)
 
 // catalogOptions are the catalog job's own options: those of the launcher, and those of the workers.
 type catalogOptions struct {
@@ -98,9 +101,7 @@ func (c *catalogOptions) options(s *option.Set) {
 	s.Text(&c.Try, "try", "", "fetch this page alone, print what its site's file reads from it and what nearly matches, and save nothing").Is(option.OneRun).In(option.What)
 	s.Text(&c.Tagging.Endpoint, "tag-url", "", "an OpenAI-compatible endpoint, such as http://localhost:11434/v1, whose model tags new and changed products; its key: "+catalog.TagKey+" in the environment of the workers")
 	s.Text(&c.Tagging.Model, "tag-model", "default", "with --tag-url: the model's name; an endpoint with one model alone may not need it")
-	workers(&c.Tagging.Taggers, "taggers", 1, "with --tag-url: workers that ask it, for each site")
 	s.Yes(&c.Images.Fetch, "images", false, "fetch the images that products name in fields of the type image, also from other hosts, and keep their bytes in the store under "+catalog.ImagePrefix)
-	workers(&c.Images.Fetchers, "image-fetchers", 2, "with --images: workers that fetch images, for each site; a host gets one request at a time")
 	s.Text(&c.Contact, "contact", "", "URL or mail address for owners of sites who have a question; it becomes part of the User-Agent; needed for real sites").
 		Like("(?s).*@.*|https?://.*").Says("use a URL or a mail address").In(option.Polite)
 	workers(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, for each site")
@@ -201,6 +202,7 @@ func (c *catalogOptions) config(o RunOptions, l lane.Config) catalog.Config {
 	}
 	cfg := c.Config
 	cfg.Lane, cfg.Lanes, cfg.DB, cfg.Sites, cfg.QueueLength, cfg.Restart = l, o.Lanes, o.DB, c.loaded, queueLength, o.Force
+	cfg.Tagging.Taggers, cfg.Images.Fetchers = taggers, imageFetchers
 	cfg.UnsandboxedBrowser, cfg.LeaseTTL = o.UnsandboxedBrowser, min(o.LeaseTTL, catalog.DefaultLeaseTTL)
 	return cfg
 }

@@ -41,7 +41,6 @@ type newsOptions struct {
 	Publisher                string
 	KeepHTML, Reparse, Purge bool
 	Due                      bool
-	AsOf                     string
 	From, Until              string
 	backfill                 provider.Period
 	loaded                   provider.Config
@@ -49,8 +48,7 @@ type newsOptions struct {
 	// world are the publishers that ship with the program and are crawled only by name.
 	world      []provider.Provider
 	worldTexts map[string]string // by id
-	asOf       time.Time
-	one        *onePage // of --url
+	one        *onePage          // of --url
 }
 
 func newsJob() Job {
@@ -93,7 +91,6 @@ func (n *newsOptions) options(s *option.Set) {
 	s.Text(&n.From, "published-from", "", "backfill: fetch all articles that the sitemaps date on this day (YYYY-MM-DD, UTC) or later, not only the newest; a stopped backfill resumes with the same command").Is(option.OneRun | option.Selects).In(option.What)
 	s.Text(&n.Until, "published-until", "", "the last day of a backfill (without it: today); alone, all before it too").Is(option.OneRun | option.Selects)
 	s.Yes(&n.Purge, "purge-expired", false, "remove expired articles, and do nothing else").Is(option.OneRun)
-	s.Text(&n.AsOf, "as-of", "", "with --purge-expired: the time that counts as now, RFC 3339").Is(option.OneRun).Is(option.Tuning)
 }
 
 func (n *newsOptions) check(c *RunOptions) error {
@@ -106,14 +103,6 @@ func (n *newsOptions) check(c *RunOptions) error {
 		return usage.Errorf("--due chooses the publishers that are asked for their newest articles; leave --purge-expired, --reparse, --published-from and --published-until out")
 	case n.Purge && n.Publisher != "":
 		return usage.Errorf("--purge-expired removes the expired articles of all publishers; leave --publisher out")
-	case n.AsOf != "" && !n.Purge:
-		return usage.Errorf("--as-of goes with --purge-expired")
-	}
-	if n.AsOf != "" {
-		var err error
-		if n.asOf, err = time.Parse(time.RFC3339, n.AsOf); err != nil {
-			return usage.Errorf("--as-of=%s: write a time like 2026-05-03T14:24:00+09:00", n.AsOf)
-		}
 	}
 	if err := n.period(); err != nil {
 		return err
@@ -263,10 +252,7 @@ func (n *newsOptions) purge(ctx context.Context, c RunOptions, s store.Store, st
 		return err
 	}
 	defer func() { _ = d.Close() }() // every write is committed by then
-	at := n.asOf
-	if at.IsZero() {
-		at = time.Now()
-	}
+	at := time.Now()
 	removed, err := news.Purge(ctx, d, s, n.loaded, at)
 	if err != nil {
 		return err

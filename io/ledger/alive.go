@@ -45,5 +45,5 @@ func ListAlive(ctx context.Context, s store.Store, runID string) ([]Alive, error
 
 // EndAlive removes what a process said.
 func EndAlive(ctx context.Context, s store.Store, runID, process string) error {
-	return remove(ctx, s, aliveKey(runID, process))
+	return store.Remove(ctx, s, aliveKey(runID, process))
 }

@@ -32,7 +32,7 @@ func (e *NotEndedError) Error() string {
 // a cancel ends it.
 func Detach(ctx context.Context, s store.Store, id, runnerJob string, unbounded bool, p Purpose) error {
 	key := runKey(id, "state.json")
-	r, err := load(ctx, s, key, decodeRun)
+	r, err := load[Run](ctx, s, key)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ const cancelDelay = 10 * time.Second
 
 // asynchronous reads the state of a run without a launcher.
 func asynchronous(ctx context.Context, s store.Store, r Run, c Control) (Run, error) {
-	t, err := load(ctx, s, runKey(r.RunID, "total.json"), decodeTotal)
+	t, err := load[total](ctx, s, runKey(r.RunID, "total.json"))
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		return r, err
 	}

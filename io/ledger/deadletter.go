@@ -97,15 +97,11 @@ func (d DeadLetter) ID() string {
 	return hex.EncodeToString(sum[:12])
 }
 
-func decodeDeadLetter(b []byte) (DeadLetter, error) {
-	var d DeadLetter
-	if err := parse("dead letter", b, &d); err != nil {
-		return DeadLetter{}, err
-	}
+func (d DeadLetter) check() error {
 	if !name.MatchString(d.Job) || d.Kind == "" {
-		return DeadLetter{}, fmt.Errorf("not a dead letter: job is %q, kind is %q", d.Job, d.Kind)
+		return fmt.Errorf("job is %q, kind is %q", d.Job, d.Kind)
 	}
-	return d, nil
+	return nil
 }
 
 // FailedIn reports whether a run failed with this input.
@@ -151,7 +147,7 @@ func Put(ctx context.Context, s store.Store, d DeadLetter) error {
 	}
 	// An unreadable one is replaced: the new failure is worth more than the count of
 	// earlier ones.
-	if old, bad := decodeDeadLetter(b); err == nil && bad == nil {
+	if old, bad := decode[DeadLetter](b); err == nil && bad == nil {
 		d.FirstAt, d.Attempts = old.FirstAt, old.Attempts+1
 		runs := slices.DeleteFunc(append(old.Earlier, old.RunID), func(id string) bool { return id == d.RunID || id == "" })
 		d.Earlier = runs[max(0, len(runs)-maxEarlier):]
@@ -166,7 +162,7 @@ func Get(ctx context.Context, s store.Store, job, id string) (DeadLetter, error)
 	if err != nil {
 		return DeadLetter{}, fmt.Errorf("reading a dead letter: %w", err)
 	}
-	return load(ctx, s, key, decodeDeadLetter)
+	return load[DeadLetter](ctx, s, key)
 }
 
 // MaxNote is the maximum length of a dismissal's note, in bytes.
@@ -192,7 +188,7 @@ func Remove(ctx context.Context, s store.Store, job, id string) error {
 	if err != nil {
 		return fmt.Errorf("removing a dead letter: %w", err)
 	}
-	return remove(ctx, s, key)
+	return store.Remove(ctx, s, key)
 }
 
 // ListDeadLetters yields the dead letters of a job (all jobs when empty) with failures
@@ -200,16 +196,6 @@ func Remove(ctx context.Context, s store.Store, job, id string) error {
 // error that names it, and continues.
 func ListDeadLetters(ctx context.Context, s store.Store, job, runID string) iter.Seq2[DeadLetter, error] {
 	return AllDeadLetters(ctx, s, DeadLetterQuery{Job: job, RunID: runID})
-}
-
-func deadLetterKeys(ctx context.Context, s store.Store, job string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		for o, err := range deadLetterObjects(ctx, s, job) {
-			if !yield(o.Key, err) {
-				return
-			}
-		}
-	}
 }
 
 func deadLetterObjects(ctx context.Context, s store.Store, job string) iter.Seq2[store.Object, error] {

@@ -146,12 +146,12 @@ func AllDeadLetters(ctx context.Context, s store.Store, q DeadLetterQuery) iter.
 			}
 			return true
 		}
-		for key, err := range deadLetterKeys(ctx, s, q.Job) {
+		for o, err := range deadLetterObjects(ctx, s, q.Job) {
 			if err != nil {
 				yield(DeadLetter{}, err)
 				return
 			}
-			if keys = append(keys, key); len(keys) == searchReaders && !send() {
+			if keys = append(keys, o.Key); len(keys) == searchReaders && !send() {
 				return
 			}
 		}
@@ -192,7 +192,7 @@ func readDeadLetters(ctx context.Context, s store.Store, keys []string) (read []
 	read, errs = make([]DeadLetter, len(keys)), make([]error, len(keys))
 	var all sync.WaitGroup
 	for i, key := range keys {
-		all.Go(func() { read[i], errs[i] = load(ctx, s, key, decodeDeadLetter) })
+		all.Go(func() { read[i], errs[i] = load[DeadLetter](ctx, s, key) })
 	}
 	all.Wait()
 	return read, errs

@@ -45,7 +45,7 @@ func SayBegun(ctx context.Context, s store.Store, job, unit, process string, alo
 
 // EndBegun records that it has read them.
 func EndBegun(ctx context.Context, s store.Store, job, unit, process string, alone bool) error {
-	return remove(ctx, s, begunKey(job, unit, process, alone))
+	return store.Remove(ctx, s, begunKey(job, unit, process, alone))
 }
 
 // ListDeaths returns, by unit, what the other processes of a job have begun to read and not ended. Each unit
@@ -84,7 +84,7 @@ func ForgetUnit(ctx context.Context, s store.Store, job, unit string) error {
 	var all []error
 	for o, err := range s.List(ctx, begunKey(job, unit, "", false)) {
 		if err == nil {
-			err = remove(ctx, s, o.Key)
+			err = store.Remove(ctx, s, o.Key)
 		}
 		all = append(all, err)
 	}

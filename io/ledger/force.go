@@ -18,16 +18,7 @@ type forcedRun struct {
 	StartedAt time.Time `json:"started_at"`
 }
 
-func decodeForce(b []byte) (forcedRun, error) {
-	var f forcedRun
-	if err := parse("forced run", b, &f); err != nil {
-		return forcedRun{}, err
-	}
-	if !name.MatchString(f.ID) {
-		return forcedRun{}, fmt.Errorf("not a forced run: id is %q", f.ID)
-	}
-	return f, nil
-}
+func (f forcedRun) check() error { return checkName("forced run's id", f.ID) }
 
 const forcePrefix = "force/"
 
@@ -47,7 +38,7 @@ func ForceID(ctx context.Context, s store.Store, job, filterHash string, start b
 	if err != nil {
 		return "", fmt.Errorf("forcing a run: %w", err)
 	}
-	f, err := load(ctx, s, key, decodeForce)
+	f, err := load[forcedRun](ctx, s, key)
 	if err == nil || !errors.Is(err, store.ErrNotExist) {
 		return f.ID, err
 	}
@@ -58,7 +49,7 @@ func ForceID(ctx context.Context, s store.Store, job, filterHash string, start b
 	f = forcedRun{ID: NewRunID(now), StartedAt: now}
 	err = store.CreateJSON(ctx, s, key, f)
 	if errors.Is(err, store.ErrExist) {
-		f, err = load(ctx, s, key, decodeForce)
+		f, err = load[forcedRun](ctx, s, key)
 	}
 	if err != nil {
 		return "", err
@@ -77,14 +68,14 @@ func ClearForce(ctx context.Context, s store.Store, job, id string) error {
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", prefix, err)
 		}
-		f, err := load(ctx, s, o.Key, decodeForce)
+		f, err := load[forcedRun](ctx, s, o.Key)
 		switch {
 		case errors.Is(err, store.ErrNotExist):
 			continue
 		case err != nil:
 			return err
 		case f.ID == id:
-			return remove(ctx, s, o.Key)
+			return store.Remove(ctx, s, o.Key)
 		}
 	}
 	return nil

@@ -50,28 +50,42 @@ func read(ctx context.Context, s store.Store, key string) ([]byte, error) {
 	return store.ReadAll(ctx, s, key, maxObject)
 }
 
-// load reads one object and decodes it.
-func load[T any](ctx context.Context, s store.Store, key string, decode func([]byte) (T, error)) (T, error) {
-	var none T
+// load reads one JSON object. An object that has a method check must pass it.
+func load[T any](ctx context.Context, s store.Store, key string) (v T, err error) {
 	b, err := read(ctx, s, key)
 	if err != nil {
-		return none, err
+		return v, err
 	}
-	v, err := decode(b)
-	if err != nil {
-		return none, fmt.Errorf("reading %s: %w", key, err)
+	if v, err = decode[T](b); err != nil {
+		return v, fmt.Errorf("reading %s: %w", key, err)
 	}
 	return v, nil
 }
 
-// parse decodes JSON that may be wrong. what names the expected thing in the error.
-func parse(what string, b []byte, v any) error {
-	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("not a %s: %w", what, err)
+func decode[T any](b []byte) (T, error) {
+	var v, none T
+	err := json.Unmarshal(b, &v)
+	if c, ok := any(v).(interface{ check() error }); ok && err == nil {
+		err = c.check()
 	}
-	return nil
+	if err != nil {
+		return none, fmt.Errorf("it is damaged: %w", err)
+	}
+	return v, nil
 }
 
-func remove(ctx context.Context, s store.Store, key string) error {
-	return store.Remove(ctx, s, key)
+// loadOf reads one object of a run.
+func loadOf[T any](ctx context.Context, s store.Store, runID, rest string) (v T, err error) {
+	if err := checkName("run id", runID); err != nil {
+		return v, fmt.Errorf("reading the %s of a run: %w", rest, err)
+	}
+	return load[T](ctx, s, runKey(runID, rest))
+}
+
+// writeOf writes one object of a run.
+func writeOf(ctx context.Context, s store.Store, runID, rest string, v any) error {
+	if err := checkName("run id", runID); err != nil {
+		return fmt.Errorf("writing the %s of a run: %w", rest, err)
+	}
+	return store.WriteJSON(ctx, s, runKey(runID, rest), v)
 }

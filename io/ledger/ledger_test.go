@@ -527,17 +527,17 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		again(t, b, decodeRun)
-		again(t, b, decodeDeadLetter)
-		again(t, b, decodeProgress)
-		again(t, b, decodeControl)
-		again(t, b, decodeForce)
-		again(t, b, decodeTotal)
-		again(t, b, decodeReport)
-		if d, err := decodeDeadLetter(b); err == nil && d.ID() == "" {
+		again(t, b, decode[Run])
+		again(t, b, decode[DeadLetter])
+		again(t, b, decode[Progress])
+		again(t, b, decode[Control])
+		again(t, b, decode[forcedRun])
+		again(t, b, decode[total])
+		again(t, b, decode[Report])
+		if d, err := decode[DeadLetter](b); err == nil && d.ID() == "" {
 			t.Error("a dead letter has no id")
 		}
-		if p, err := decodeProgress(b); err == nil {
+		if p, err := decode[Progress](b); err == nil {
 			var buf bytes.Buffer
 			rep := BuildReport(aJob(), aRun("r1"), p.Tally, day, p)
 			must(t, rep.WriteTable(&buf, aJob().Counts))
@@ -549,8 +549,8 @@ func again[T any](t *testing.T, b []byte, decode func([]byte) (T, error)) {
 	t.Helper()
 	v, err := decode(b)
 	if err != nil {
-		if !strings.Contains(err.Error(), "not a ") {
-			t.Errorf("%T: error does not say what was expected: %v", v, err)
+		if !strings.Contains(err.Error(), "it is damaged: ") {
+			t.Errorf("%T: error does not say what is wrong: %v", v, err)
 		}
 		return
 	}

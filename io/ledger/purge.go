@@ -58,7 +58,7 @@ func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) 
 			continue
 		}
 		key := o.Key
-		d, err := load(ctx, s, key, decodeDeadLetter)
+		d, err := load[DeadLetter](ctx, s, key)
 		if errors.Is(err, store.ErrNotExist) {
 			continue
 		}
@@ -69,7 +69,7 @@ func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) 
 		if !d.LastAt.Before(olderThan) {
 			continue
 		}
-		if err := remove(ctx, s, key); err != nil {
+		if err := store.Remove(ctx, s, key); err != nil {
 			return p, errors.Join(append(broken, err)...)
 		}
 		p.DeadLetters++
@@ -80,7 +80,7 @@ func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) 
 	}
 	for o, err := range s.List(ctx, begun) {
 		if err == nil && o.ModTime.Before(olderThan) {
-			err = remove(ctx, s, o.Key)
+			err = store.Remove(ctx, s, o.Key)
 		}
 		if err != nil {
 			return p, errors.Join(append(broken, err)...)
@@ -107,9 +107,9 @@ func purgeRun(ctx context.Context, s store.Store, id string) error {
 		if o.Key == state {
 			continue
 		}
-		if err := remove(ctx, s, o.Key); err != nil {
+		if err := store.Remove(ctx, s, o.Key); err != nil {
 			return err
 		}
 	}
-	return remove(ctx, s, state)
+	return store.Remove(ctx, s, state)
 }

@@ -118,32 +118,22 @@ func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...Progress) Report
 // round rounds to milliseconds.
 func round(s float64) float64 { return math.Round(s*1000) / 1000 }
 
-func decodeReport(b []byte) (Report, error) {
-	var r Report
-	if err := parse("run report", b, &r); err != nil {
-		return Report{}, err
-	}
+func (r Report) check() error {
 	if r.RunID == "" {
-		return Report{}, errors.New("not a run report: it has no run_id")
+		return errors.New("it has no run_id")
 	}
-	return r, nil
+	return nil
 }
 
 // WriteReport keeps the report of a run in the store.
 func WriteReport(ctx context.Context, s store.Store, r Report) error {
-	if err := checkName("run id", r.RunID); err != nil {
-		return fmt.Errorf("writing a report: %w", err)
-	}
-	return store.WriteJSON(ctx, s, runKey(r.RunID, "report.json"), r)
+	return writeOf(ctx, s, r.RunID, "report.json", r)
 }
 
 // ReadReport reads the report of a run; the error matches store.ErrNotExist
 // when it has none yet.
 func ReadReport(ctx context.Context, s store.Store, runID string) (Report, error) {
-	if err := checkName("run id", runID); err != nil {
-		return Report{}, fmt.Errorf("reading a report: %w", err)
-	}
-	return load(ctx, s, runKey(runID, "report.json"), decodeReport)
+	return loadOf[Report](ctx, s, runID, "report.json")
 }
 
 // WriteJSON writes the report in the form that the store has.

@@ -63,18 +63,11 @@ func (r Run) WorkedAt(t time.Time) bool {
 	return !t.Before(r.StartedAt.Truncate(time.Millisecond)) && (r.FinishedAt.IsZero() || !t.After(r.FinishedAt))
 }
 
-func decodeRun(b []byte) (Run, error) {
-	var r Run
-	if err := parse("run state", b, &r); err != nil {
-		return Run{}, err
+func (r Run) check() error {
+	if !name.MatchString(r.RunID) || !r.State.valid() {
+		return fmt.Errorf("run_id is %q, state is %q", r.RunID, r.State)
 	}
-	if !name.MatchString(r.RunID) {
-		return Run{}, fmt.Errorf("not a run state: run_id is %q", r.RunID)
-	}
-	if !r.State.valid() {
-		return Run{}, fmt.Errorf("not a run state: state is %q", r.State)
-	}
-	return r, nil
+	return nil
 }
 
 // NewRunID returns a unique id that sorts by time (to the millisecond) and is valid in
@@ -101,10 +94,7 @@ func Start(ctx context.Context, s store.Store, r Run) error {
 
 // Load reads one run; the error matches store.ErrNotExist when there is none.
 func Load(ctx context.Context, s store.Store, id string) (Run, error) {
-	if err := checkName("run id", id); err != nil {
-		return Run{}, fmt.Errorf("loading a run: %w", err)
-	}
-	r, err := load(ctx, s, runKey(id, "state.json"), decodeRun)
+	r, err := loadOf[Run](ctx, s, id, "state.json")
 	if err != nil || r.State != Running {
 		return r, err
 	}
@@ -198,19 +188,10 @@ type Progress struct {
 	Tally     Tally     `json:"tally"`           // of this lane so far
 }
 
-func decodeProgress(b []byte) (Progress, error) {
-	var p Progress
-	err := parse("lane's progress", b, &p)
-	return p, err
-}
-
 // WriteProgress replaces the progress of one lane.
 func WriteProgress(ctx context.Context, s store.Store, runID string, lane int, p Progress) error {
-	if err := checkName("run id", runID); err != nil {
-		return fmt.Errorf("writing a lane's progress: %w", err)
-	}
 	p.Lane, p.UpdatedAt = lane, p.UpdatedAt.UTC()
-	return store.WriteJSON(ctx, s, runKey(runID, "lanes/"+strconv.Itoa(lane)+".json"), p)
+	return writeOf(ctx, s, runID, "lanes/"+strconv.Itoa(lane)+".json", p)
 }
 
 // Progresses reads the progress of all lanes of a run, by lane.
@@ -224,7 +205,7 @@ func Progresses(ctx context.Context, s store.Store, runID string) ([]Progress, e
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", prefix, err)
 		}
-		p, err := load(ctx, s, o.Key, decodeProgress)
+		p, err := load[Progress](ctx, s, o.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -254,23 +235,16 @@ type Control struct {
 	By     string    `json:"by,omitempty"` // who wrote it
 }
 
-func decodeControl(b []byte) (Control, error) {
-	var c Control
-	if err := parse("control object", b, &c); err != nil {
-		return Control{}, err
-	}
+func (c Control) check() error {
 	if !c.Action.valid() {
-		return Control{}, fmt.Errorf("not a control object: action is %q, want run, pause or cancel", c.Action)
+		return fmt.Errorf("action is %q, want run, pause or cancel", c.Action)
 	}
-	return c, nil
+	return nil
 }
 
 // ReadControl returns a run's control object; without one the action is ActionRun.
 func ReadControl(ctx context.Context, s store.Store, runID string) (Control, error) {
-	if err := checkName("run id", runID); err != nil {
-		return Control{}, fmt.Errorf("reading the control of a run: %w", err)
-	}
-	c, err := load(ctx, s, runKey(runID, "control.json"), decodeControl)
+	c, err := loadOf[Control](ctx, s, runID, "control.json")
 	if errors.Is(err, store.ErrNotExist) {
 		return Control{Action: ActionRun}, nil
 	}
@@ -284,11 +258,8 @@ var ErrCancelled = errors.New("it was cancelled, which cannot be undone; start i
 // WriteControl writes a run's control object. After a cancel, the error matches
 // ErrCancelled for any other action.
 func WriteControl(ctx context.Context, s store.Store, runID string, c Control) error {
-	if err := checkName("run id", runID); err != nil {
-		return fmt.Errorf("writing the control of a run: %w", err)
-	}
-	if !c.Action.valid() {
-		return fmt.Errorf("writing the control of run %s: there is no action %q, use run, pause or cancel", runID, c.Action)
+	if err := c.check(); err != nil {
+		return fmt.Errorf("writing the control of run %s: %w", runID, err)
 	}
 	if c.Action != ActionCancel {
 		before, err := ReadControl(ctx, s, runID)
@@ -300,7 +271,7 @@ func WriteControl(ctx context.Context, s store.Store, runID string, c Control) e
 		}
 	}
 	c.At = c.At.UTC()
-	return store.WriteJSON(ctx, s, runKey(runID, "control.json"), c)
+	return writeOf(ctx, s, runID, "control.json", c)
 }
 
 // CloseAbandoned marks as interrupted the runs of a job that a killed launcher left in

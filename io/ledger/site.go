@@ -49,14 +49,12 @@ func siteKey(job, site string) string { return "sites/" + job + "/" + site + ".j
 
 // ReadSite returns what earlier runs found about a site, the zero value if none did.
 func ReadSite(ctx context.Context, s store.Store, job, site string) (SiteState, error) {
-	old, err := load(ctx, s, siteKey(job, site), decodeSite)
+	old, err := load[SiteState](ctx, s, siteKey(job, site))
 	if errors.Is(err, store.ErrNotExist) {
 		return SiteState{}, nil
 	}
 	return old, err
 }
-
-func decodeSite(b []byte) (st SiteState, err error) { return st, parse("state of a site", b, &st) }
 
 // KeepSite writes what a run found about a site, with the history.
 func KeepSite(ctx context.Context, s store.Store, st SiteState, now time.Time) error {
@@ -80,7 +78,7 @@ func KeepSite(ctx context.Context, s store.Store, st SiteState, now time.Time) e
 
 // RemoveSite removes what is known of a site.
 func RemoveSite(ctx context.Context, s store.Store, job, site string) error {
-	return remove(ctx, s, siteKey(job, site))
+	return store.Remove(ctx, s, siteKey(job, site))
 }
 
 // Sites returns what the runs of a job found about its sites, by name.
@@ -89,7 +87,7 @@ func Sites(ctx context.Context, s store.Store, job string) (all []SiteState, err
 		if err != nil {
 			return nil, fmt.Errorf("listing the states of sites: %w", err)
 		}
-		st, err := load(ctx, s, o.Key, decodeSite)
+		st, err := load[SiteState](ctx, s, o.Key)
 		if errors.Is(err, store.ErrNotExist) {
 			continue // removed meanwhile
 		}

@@ -118,8 +118,8 @@ func (t Tally) MarshalBinary() ([]byte, error) { return json.Marshal(t) }
 // UnmarshalBinary is the inverse of MarshalBinary.
 func (t *Tally) UnmarshalBinary(b []byte) error {
 	var n Tally
-	if err := parse("tally", b, &n); err != nil {
-		return err
+	if err := json.Unmarshal(b, &n); err != nil {
+		return fmt.Errorf("not a tally: %w", err)
 	}
 	*t = n
 	return nil

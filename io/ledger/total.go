@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"path"
 	"strings"
@@ -15,10 +14,7 @@ import (
 // WriteTotal records the sum of everything a run's stages counted: the object
 // runs/{run_id}/total.json, written by the last stage of the graph.
 func WriteTotal(ctx context.Context, s store.Store, runID string, t Tally) error {
-	if err := checkName("run id", runID); err != nil {
-		return fmt.Errorf("writing the total of a run: %w", err)
-	}
-	return store.WriteJSON(ctx, s, runKey(runID, "total.json"), total{t, time.Now().UTC()})
+	return writeOf(ctx, s, runID, "total.json", total{t, time.Now().UTC()})
 }
 
 // total is the object runs/{run_id}/total.json.
@@ -27,19 +23,10 @@ type total struct {
 	WrittenAt time.Time `json:"written_at"`
 }
 
-func decodeTotal(b []byte) (total, error) {
-	var t total
-	err := parse("total", b, &t)
-	return t, err
-}
-
 // ReadTotal reads what WriteTotal wrote. The error matches store.ErrNotExist until the
 // run's last stage has written it.
 func ReadTotal(ctx context.Context, s store.Store, runID string) (Tally, error) {
-	if err := checkName("run id", runID); err != nil {
-		return Tally{}, fmt.Errorf("reading the total of a run: %w", err)
-	}
-	t, err := load(ctx, s, runKey(runID, "total.json"), decodeTotal)
+	t, err := loadOf[total](ctx, s, runID, "total.json")
 	return t.Tally, err
 }
 
@@ -71,8 +58,8 @@ func (t Tally) Minus(o Tally) Tally {
 // DeadLetterIDs yields the ids of a job's dead letters without reading them.
 func DeadLetterIDs(ctx context.Context, s store.Store, job string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for key, err := range deadLetterKeys(ctx, s, job) {
-			if !yield(strings.TrimSuffix(path.Base(key), ".json"), err) || err != nil {
+		for o, err := range deadLetterObjects(ctx, s, job) {
+			if !yield(strings.TrimSuffix(path.Base(o.Key), ".json"), err) || err != nil {
 				return
 			}
 		}

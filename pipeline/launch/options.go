@@ -25,7 +25,6 @@ type Options struct {
 	Strict           bool
 	Report, Progress string
 	SharedFilesystem bool
-	FlinkREST        string // host:port of the JobManager
 	Estimate         EstimateForm
 	Prices           string         // file of price lists
 	Sample           bool           // the store is a copy of the sample bucket

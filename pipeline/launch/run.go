@@ -402,11 +402,7 @@ func (r *run) noWorkerYet(ctx context.Context, runID string) bool {
 	case err != nil:
 		r.log(runID).Warn("no_worker_yet", "error", ledger.Redact(err.Error()))
 	case !seen:
-		log := r.log(runID)
-		if slots := r.o.slotsNow(ctx); slots != "" {
-			log = log.With("slots", slots)
-		}
-		log.Warn("no_worker_yet", "runner", r.o.Runner, "parallelism", r.o.beam("parallelism"), "advice",
+		r.log(runID).Warn("no_worker_yet", "runner", r.o.Runner, "parallelism", r.o.beam("parallelism"), "advice",
 			"no worker has begun; if the cluster has fewer free slots than --parallelism the runner waits for them: lower it, add workers, or look at the runner's own page")
 	}
 	return !seen

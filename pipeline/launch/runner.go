@@ -13,7 +13,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/prism"
 	"github.com/newsfork/seed-engine/pipeline/usage"
-	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
 // remote are the runners whose workers are not in this process.
@@ -47,7 +46,7 @@ func (o *Options) checkRunner() error {
 	if o.beamDryRun() && o.action() != nil {
 		return usage.Errorf("--dry_run prints the job of a run, and these options start no run; leave --dry_run out")
 	}
-	if err := errors.Join(o.checkAsync(), o.checkFlinkREST()); err != nil {
+	if err := o.checkAsync(); err != nil {
 		return err
 	}
 	if !o.Remote() {
@@ -120,7 +119,7 @@ func (o *Options) Reach(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--endpoint=%s: no job server of %s answers there; start it, or correct the address: %w", o.beam("endpoint"), o.Runner, err)
 	}
-	return errors.Join(c.Close(), o.lookAtFlink(ctx, lane.Logger(o.LogFormat, o.Level())))
+	return c.Close()
 }
 
 // HostPort reports whether s has the form host:port.

@@ -155,7 +155,7 @@ func (o onCluster) fourJobs(t *testing.T, dsn string, managers []*rig.Child) {
 	o.w.ResetLog()
 	begin := time.Now()
 	start := func(i int) *rig.Child {
-		return jobs[i].Start(t, o.w, here[i].Store, here[i].DSN, o.s.args("PROCESS", 2, "--flink-rest="+o.rest)...)
+		return jobs[i].Start(t, o.w, here[i].Store, here[i].DSN, o.s.args("PROCESS", 2)...)
 	}
 	dir := rig.Directory(t, o.files)
 	ended(t, o.page.Submit(t, o.w, dir, o.localhost, "--concurrency=8", "--log-level=info"))

@@ -26,7 +26,7 @@ const (
 // seed starts the seed job on the cluster's four slots.
 func (o onCluster) seed(t *testing.T, dir string, more ...string) *rig.Child {
 	t.Helper()
-	return o.w.Start(t, dir, append(o.s.args("PROCESS", 4, fmt.Sprintf("--concurrency=%d", atOnce), "--lease-ttl=6s", "--flink-rest="+o.rest), more...)...)
+	return o.w.Start(t, dir, append(o.s.args("PROCESS", 4, fmt.Sprintf("--concurrency=%d", atOnce), "--lease-ttl=6s"), more...)...)
 }
 
 // middle waits until a run is in the middle of its hosts, on both TaskManagers.

@@ -6,8 +6,10 @@ GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 FUZZTIME    = 20s
 GOTEST      = go test
 # Without gRPC the client of Google's storage is 143 packages smaller; we use its JSON API.
-export GOFLAGS := $(strip $(GOFLAGS) -tags=disable_grpc_modules)
+# With -trimpath a copy of the sources elsewhere, as the README's test makes one, compiles nothing again.
+export GOFLAGS := $(strip $(GOFLAGS) -tags=disable_grpc_modules -trimpath)
 PLATFORMS   = linux/amd64 linux/arm64
+PACKAGES    = ./...
 
 # Packages with concurrent code.
 CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transforms/docs ./transforms/news/... ./transforms/parse/budget ./io/web ./io/web/polite ./io/lease ./io/ledger/... ./io/store ./io/db/... ./cmd/search/... ./io/kept ./server
@@ -18,24 +20,31 @@ CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transfor
 # stay on the disk.
 MEMORY = $(shell f=$$(mktemp /dev/shm/XXXXXX 2>/dev/null) && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt 4000000 ] && \
   echo exit >$$f && chmod +x $$f && sh -c $$f 2>/dev/null && echo /dev/shm; rm -f "$$f")
-test race scale: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
-test race scale: export TMPDIR := $(or $(MEMORY),$(TMPDIR),/tmp)
+test race unraced scale: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
+test race unraced scale: export TMPDIR := $(or $(MEMORY),$(TMPDIR),/tmp)
 
-.PHONY: run test race e2e bench bench-extraction scale nightly fuzz lint vet vuln golden release release-twice
+.PHONY: run test race raced unraced e2e bench bench-extraction scale nightly fuzz lint vet vuln golden release release-twice
 
 run: ## the seed job on the sample bucket, against the simulated web
 	go run ./cmd/pipeline --runner=direct --web=demo
 
 test: ## everything that needs no other process: about two minutes
 	@# Four packages at a time: their tests wait for real servers more than they compute.
-	$(GOTEST) -p 4 ./...
+	$(GOTEST) -p 4 $(PACKAGES)
 
 race: ## the packages with concurrent code, under the race detector
-	$(GOTEST) -race -timeout 30m $(CONCURRENT)
+	$(GOTEST) -race -p 4 -timeout 30m $(CONCURRENT)
+
+raced: # the packages that race tests, one a line
+	@go list $(CONCURRENT)
+
+unraced: ## the tests in those packages that the race detector makes too slow
+	@files=$$(grep -rl --include='*_test.go' '^//go:build.*!race' .); \
+	$(GOTEST) -run "^($$(sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' $$files | paste -sd '|'))$$" $$(dirname $$files | sort -u)
 
 e2e: ## the slow real parts too: whole runs, kills, and the README's own commands
-	@# The longest one first, while the others run on the other processor.
-	$(GOTEST) -tags=e2e,disable_grpc_modules -timeout 40m ./pipeline/e2etest/flink ./pipeline/e2etest/...
+	@# The longest one first; three at a time, because they wait for servers more than they compute.
+	$(GOTEST) -p 3 -tags=e2e,disable_grpc_modules -timeout 40m ./pipeline/e2etest/flink ./pipeline/e2etest/...
 
 bench: ## benchmarks only
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
@@ -52,8 +61,9 @@ SCALE = mixed/objects=10000,mixed/packed=10000,mixed/packed=100000,dead/packed=1
 scale: ## what runs of SCALE hosts cost, in a table; see docs/scale.md
 	$(GOTEST) -tags=e2e,disable_grpc_modules ./pipeline/e2etest -run 'TestScale$$' -count=1 -v -timeout 24h -scale=$(SCALE)
 
-nightly: ## what takes hours: ten million dead names, a million mixed ones on prism, long fuzzing, the search's quality, the docs job's whole field, and two cold builds of a release
+nightly: ## what takes hours: every form of the tests with real parts, ten million dead names, a million mixed ones on prism, long fuzzing, the search's quality, the docs job's whole field, and two cold builds of a release
 	$(GOTEST) ./transforms/docs -run 'TestField$$' -count=1 -v -args -field
+	$(GOTEST) -tags=e2e,nightly,disable_grpc_modules -timeout 2h ./pipeline/e2etest/...
 	$(MAKE) search-quality
 	$(MAKE) scale SCALE=dead/packed=10000000,mixed/packed/prism=1000000
 	$(MAKE) fuzz FUZZTIME=5m
@@ -66,8 +76,8 @@ fuzz: ## FUZZTIME for each fuzz target; of it at most ten tries to shorten one i
 	done
 
 vet: ## go vet and staticcheck: quicker to build than all linters
-	go vet -tags=e2e,disable_grpc_modules ./...
-	go run $(STATICCHECK) -checks inherit,-ST1013 -tags=e2e,disable_grpc_modules ./...
+	go vet -tags=e2e,nightly,disable_grpc_modules ./...
+	go run $(STATICCHECK) -checks inherit,-ST1013 -tags=e2e,nightly,disable_grpc_modules ./...
 
 lint: ## all linters of .golangci.yml; building them takes minutes, once
 	go run $(GOLANGCI) run ./...
@@ -91,7 +101,7 @@ release: ## the programs of PLATFORMS, stripped, with NOTICE and bills of materi
 	@set -e; for platform in $(PLATFORMS); do \
 	  name=seed-engine-$$(echo $$platform | tr / -); mkdir dist/$$name; cp -r dist/man LICENSE dist/NOTICE README.md CHANGELOG.md dist/$$name; \
 	  for program in pipeline search; do \
-	    CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -ldflags '-s -w' -o dist/$$name/$$program ./cmd/$$program; \
+	    CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -ldflags '-s -w' -o dist/$$name/$$program ./cmd/$$program; \
 	    go run ./release sbom dist/$$name/$$program >dist/$$name/$$program.cdx.json; \
 	  done; \
 	  tar --sort=name --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C dist -cf - $$name | gzip -9n >dist/$$name.tar.gz; \

@@ -41,6 +41,9 @@ func (m moment) String() string {
 func TestKilledRunEndsAsAnUninterruptedOne(t *testing.T) {
 	var moments []moment
 	for i := range 26 {
+		if !rig.Nightly && i/2%2 == 1 {
+			continue
+		}
 		m := moment{after: float64(i-3) / 20, runner: []string{"direct", "prism"}[i%2], forced: i%3 == 2, another: i%5 == 4}
 		switch { // also before the first request and after the last one
 		case i < 3:

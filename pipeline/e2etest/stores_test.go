@@ -153,6 +153,7 @@ func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
 func TestFaultyStoreLosesNothing(t *testing.T) {
+	t.Parallel() // each run waits for a minute
 	w := rig.StartWeb(t, webtest.Options{Seed: 5})
 	b := generate(40, steadyKinds)
 	want := uninterrupted(t, w, b)
@@ -160,14 +161,15 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 	target, err := url.Parse(s3.Endpoint)
 	require.NoError(t, err)
 	const victim = "index-2.com"
-	f := &faultyProxy{refuse: "/" + victim + "/domain_metadata.json", proxy: signedProxy(target)}
-	front := newServer(t, f)
 	for _, c := range []struct {
 		runner string
 		args   []string
 	}{{"direct", nil}, {"prism", nil}, {"direct", packed}} {
 		runner := c.runner
 		t.Run(strings.Join(append([]string{runner}, c.args...), " "), func(t *testing.T) {
+			t.Parallel()
+			f := &faultyProxy{refuse: "/" + victim + "/domain_metadata.json", proxy: signedProxy(target)}
+			front := newServer(t, f)
 			name := runner + strconv.Itoa(len(c.args))
 			behind := "s3://" + s3.Bucket + "/" + name + "?endpoint=" + s3.Endpoint + "&region=us-east-1"
 			before := "s3://" + s3.Bucket + "/" + name + "?endpoint=" + front + "&region=us-east-1"

@@ -9,7 +9,6 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
-	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
@@ -199,8 +198,8 @@ func checkPipeline(t *testing.T, model []byte, worker, workerSHA256, store strin
 	return &p
 }
 
-// onPrism runs a staged pipeline with the staged worker as that many processes.
-func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, processes int, dir string) error {
+// onPrism runs a staged pipeline with the staged worker.
+func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, dir string) error {
 	binary, command := filepath.Join(dir, "worker"), filepath.Join(dir, "start")
 	if err := os.WriteFile(binary, worker, 0o755); err != nil {
 		return err
@@ -217,15 +216,6 @@ func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, processes i
 		return err
 	}
 	env.Urn, env.Payload, env.Dependencies = "beam:env:process:v1", payload, nil
-	var several *workers
-	if processes > 1 {
-		if several, err = startWorkers(ctx, binary, processes); err != nil {
-			return err
-		}
-		if env.Urn, env.Payload, err = several.environment(); err != nil {
-			return err
-		}
-	}
 	endpoint, err := prism.Start(ctx, slog.Default())
 	if err != nil {
 		return err
@@ -248,11 +238,7 @@ func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, processes i
 	if err != nil {
 		return err
 	}
-	err = runnerlib.WaitForCompletion(ctx, client, id)
-	if several != nil {
-		err = errors.Join(err, several.err())
-	}
-	return err
+	return runnerlib.WaitForCompletion(ctx, client, id)
 }
 
 // world is the surroundings of a submission: a bucket with raw files, a staging
@@ -264,12 +250,10 @@ type world struct {
 	home              []string
 }
 
-func newWorld(t *testing.T) world { return worldOf(t, 40, 2*time.Millisecond) }
-
-func worldOf(t *testing.T, domains int, latency time.Duration) world {
+func newWorld(t *testing.T) world {
 	t.Helper()
-	w := slowWorld(t, latency)
-	files := rig.Bucket(domains)
+	w := emptyWorld(t)
+	files := rig.Bucket(40)
 	w.reference = rig.Directory(t, files)
 	w.web.Run(t, w.reference, "--runner=prism")
 	rig.Put(t, w.bucket, files)
@@ -278,16 +262,14 @@ func worldOf(t *testing.T, domains int, latency time.Duration) world {
 }
 
 // emptyWorld has no raw files and no reference.
-func emptyWorld(t *testing.T) world { return slowWorld(t, 2*time.Millisecond) }
-
-func slowWorld(t *testing.T, latency time.Duration) world {
+func emptyWorld(t *testing.T) world {
 	t.Helper()
 	w := world{bucket: "gs://" + buckettest.StartGCS(t)}
 	gcs, err := storage.NewClient(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = gcs.Close() }) // every write was confirmed
 	require.NoError(t, gcs.Bucket("staging").Create(t.Context(), "demo-project", nil))
-	w.web = rig.StartWeb(t, webtest.Options{Seed: 7, Latency: latency})
+	w.web = rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
 	t.Setenv("SSL_CERT_FILE", w.web.CA) // the workers' own environment
 	w.dir, w.home = emptyHome(t)
 	return w
@@ -341,11 +323,6 @@ func (w world) complete(t *testing.T, got rig.Report) {
 // runStaged runs a job as the service does: with the pipeline and the worker
 // from the staging bucket.
 func runStaged(t *testing.T, within time.Duration) func(body []byte) error {
-	return runStagedOn(t, 1, within)
-}
-
-// runStagedOn is runStaged with that many worker processes.
-func runStagedOn(t *testing.T, processes int, within time.Duration) func(body []byte) error {
 	return func(body []byte) error {
 		var j struct {
 			Environment struct{ SdkPipelineOptions sdkOptions }
@@ -360,7 +337,7 @@ func runStagedOn(t *testing.T, processes int, within time.Duration) func(body []
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		return onPrism(ctx, &p, staged(t, strings.TrimSuffix(model, "model")+"worker"), processes, t.TempDir())
+		return onPrism(ctx, &p, staged(t, strings.TrimSuffix(model, "model")+"worker"), t.TempDir())
 	}
 }
 
@@ -470,77 +447,6 @@ func goEnviron(t *testing.T) []string {
 	return []string{"GOCACHE=" + at[0], "GOMODCACHE=" + at[1], "GOFLAGS=-mod=readonly", "GOTELEMETRY=off", "XDG_CONFIG_HOME=" + t.TempDir()}
 }
 
-// With --async the program ends when the job is submitted, and the state of the
-// run comes from what its workers write. In this test the launcher is not static,
-// so it builds a static worker from its source tree.
-func TestAsync(t *testing.T) {
-	w := newWorld(t)
-	begin, ran := make(chan struct{}), make(chan error, 1)
-	a := startAPI(t, func(body []byte) error {
-		<-begin
-		err := runStaged(t, time.Minute)(body)
-		ran <- err
-		return err
-	})
-	source, err := filepath.Abs("../../..")
-	require.NoError(t, err)
-	home := w.dir
-	w.dir, w.home = source, append(w.home, goEnviron(t)...)
-	c := w.submit(t, a, "--async")
-	require.Zero(t, c.Wait(t, 8*time.Minute), "%s", rig.Tail(c.Output(t)))
-	id, state := w.newest(t)
-	assert.Equal(t, "running", state)
-	assert.Contains(t, c.Output(t), `"event":"run_submitted","run_id":"`+id+`","job_id":"job-1"`)
-	requireEmpty(t, home)
-	require.Len(t, a.jobs, 1)
-	var job struct {
-		Environment struct {
-			WorkerPools []struct {
-				Packages []struct{ Location, Sha256 string }
-			}
-		}
-	}
-	require.NoError(t, json.Unmarshal(a.jobs[0], &job))
-	built := staged(t, job.Environment.WorkerPools[0].Packages[0].Location)
-	checkJob(t, a.jobs[0], form{workers: 3, threads: 4, workerSHA256: sum(built)})
-	f, err := elf.NewFile(bytes.NewReader(built))
-	require.NoError(t, err)
-	libs, err := f.ImportedLibraries()
-	assert.True(t, err == nil || errors.Is(err, elf.ErrNoSymbols), "%v", err)
-	assert.Empty(t, libs, "the worker is static")
-	assert.NotContains(t, string(built), source+"/")
-
-	// While it runs, no other run begins, and a watcher waits for its end.
-	other := w.submit(t, a, "--async")
-	assert.Equal(t, 1, other.Wait(t, time.Minute))
-	assert.Regexp(t, `pipeline: starting the run: run `+id+` was submitted with --async at .* and has not ended: wait until .*runs show .*runs cancel `+id, other.Output(t))
-	assert.Len(t, a.jobs, 1)
-	watcher := w.web.Start(t, w.bucket, "--runner=prism", "--watch=500ms", "--log-format=text")
-	rig.Eventually(t, "the watcher waiting", time.Minute, func() bool { return watcher.Ended() || watcher.Output(t) != "" })
-	assert.Contains(t, watcher.Output(t), "waiting: run "+id+" was submitted with --async")
-
-	close(begin)
-	require.NoError(t, <-ran)
-	s := rig.Open(t, w.bucket)
-	rig.Eventually(t, "the watcher to take over", time.Minute, func() bool {
-		return watcher.Ended() || strings.Contains(string(rig.Get(t, s, "runs/"+id+"/state.json")), `"state": "done"`)
-	})
-	require.False(t, watcher.Ended(), "%s", rig.Tail(watcher.Output(t)))
-	require.NoError(t, watcher.Cmd.Process.Signal(os.Interrupt))
-	assert.Equal(t, 130, watcher.Wait(t, time.Minute), "%s", rig.Tail(watcher.Output(t)))
-	var got rig.Report
-	require.NoError(t, json.Unmarshal([]byte(w.runs(t, "show", id)), &got))
-	assert.Equal(t, []string{id, "done"}, []string{got.RunID, got.State})
-	w.complete(t, got)
-	assert.NotEmpty(t, got.Lanes)
-	for _, l := range got.Lanes {
-		assert.True(t, l.Finished)
-	}
-	// The next run has nothing to do.
-	w.web.Run(t, w.bucket, "--runner=prism")
-	assert.Zero(t, rig.LastReport(t, w.bucket).Counts["domains_collected"])
-}
-
 // --watch alone submits a job for each batch: here one for the first files, and
 // one for a file that appears later.
 func TestWatch(t *testing.T) {
@@ -574,47 +480,6 @@ func TestWatch(t *testing.T) {
 	assert.GreaterOrEqual(t, len(a.jobs), 2)
 	rig.Same(t, rig.Objects(t, w.bucket), rig.Objects(t, w.reference))
 	rig.OneAtATime(t, w.web.Requests())
-}
-
-// A stream submitted with --async reads new files, and `runs cancel` stops it.
-func TestAsyncStreaming(t *testing.T) {
-	w := newWorld(t)
-	given, _ := otherWorker(t)
-	ran := make(chan error, 1)
-	a := startAPI(t, func(body []byte) error {
-		err := runStaged(t, 2*time.Minute)(body)
-		ran <- err
-		return err
-	})
-	s := rig.Open(t, w.bucket)
-	late := "datasets/country=kr/category=news/date=2026-01-29/raw_0001.json"
-	body := rig.Get(t, s, late)
-	require.NoError(t, s.Delete(t.Context(), late))
-	c := w.submit(t, a, "--async", "--worker_binary="+given, "--watch=500ms", "--streaming")
-	require.Zero(t, c.Wait(t, time.Minute), "%s", rig.Tail(c.Output(t)))
-	id, state := w.newest(t)
-	assert.Equal(t, "running", state)
-	marked := func(key string) func() bool {
-		return func() bool { _, err := s.Head(t.Context(), key+".success"); return err == nil }
-	}
-	rig.Eventually(t, "the files that were there", time.Minute, marked("datasets/country=de/category=education/date=2026-01-30/raw_0001.json"))
-	require.NoError(t, s.Put(t.Context(), late, bytes.NewReader(body), store.PutOptions{}))
-	rig.Eventually(t, "the file that came", time.Minute, marked(late))
-	rig.Eventually(t, "the other files", time.Minute, marked("datasets/country=sg/category=news/date=2026-01-28/raw_0002.json"))
-	show := func() (r rig.Report) {
-		t.Helper()
-		require.NoError(t, json.Unmarshal([]byte(w.runs(t, "show", id)), &r))
-		return r
-	}
-	rig.Eventually(t, "the total of what was done", time.Minute, func() bool { return show().Counts["domains_collected"] == 50 })
-	assert.Equal(t, "running", show().State, "a part of a stream's total is not its end")
-	w.runs(t, "cancel", id)
-	require.NoError(t, <-ran)
-	rig.Eventually(t, "the run to be over", time.Minute, func() bool { return show().State == "cancelled" })
-	assert.EqualValues(t, len(w.web.Requests()), show().HTTP.Requests, "as in the simulated web's own log")
-	rig.Same(t, rig.Objects(t, w.bucket), rig.Objects(t, w.reference))
-	rig.OneAtATime(t, w.web.Requests())
-	w.web.Run(t, w.bucket, "--runner=prism") // the next run begins
 }
 
 // A submitted run whose job never begins is ended by `runs cancel`.

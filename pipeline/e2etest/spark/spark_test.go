@@ -67,7 +67,11 @@ func TestTwoExecutors(t *testing.T) {
 	begin := time.Now()
 	c := startCluster(t, w)
 	t.Logf("%v: the cluster is ready", time.Since(begin))
-	for _, limits := range [][]string{{"--concurrency=8", "--layout=packed"}, {"--concurrency=8", "--rate=40"}} {
+	runs := [][]string{{"--concurrency=8", "--rate=40"}}
+	if rig.Nightly {
+		runs = append(runs, []string{"--concurrency=8", "--layout=packed"})
+	}
+	for _, limits := range runs {
 		t.Run(strings.Join(limits, " "), func(t *testing.T) {
 			w.ResetLog()
 			packed, limited := slices.Contains(limits, "--layout=packed"), slices.Contains(limits, "--rate=40")

@@ -1,0 +1,6 @@
+//go:build e2e && nightly
+
+package rig
+
+// Nightly says that the long form of a test is wanted.
+const Nightly = true

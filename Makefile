@@ -8,7 +8,9 @@ GOTEST      = go test
 # Without gRPC the client of Google's storage is 143 packages smaller; we use its JSON API.
 # With -trimpath a copy of the sources elsewhere, as the README's test makes one, compiles nothing again.
 export GOFLAGS := $(strip $(GOFLAGS) -tags=disable_grpc_modules -trimpath)
-PLATFORMS   = linux/amd64 linux/arm64
+GORELEASER  = github.com/goreleaser/goreleaser/v2@v2.16.0
+CYCLONEDX   = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+RELEASER    = GOFLAGS= PATH="$(CURDIR)/dist/tools:$$PATH" goreleaser
 PACKAGES    = ./...
 
 # Packages with concurrent code.
@@ -23,7 +25,7 @@ MEMORY = $(shell f=$$(mktemp /dev/shm/XXXXXX 2>/dev/null) && [ "$$(df -Pk /dev/s
 test race unraced scale: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
 test race unraced scale: export TMPDIR := $(or $(MEMORY),$(TMPDIR),/tmp)
 
-.PHONY: run test race raced unraced e2e bench bench-extraction scale nightly fuzz lint vet vuln golden release release-twice
+.PHONY: run test race raced unraced e2e bench bench-extraction scale nightly fuzz lint vet vuln golden release publish tools release-twice
 
 run: ## the seed job on the sample bucket, against the simulated web
 	go run ./cmd/pipeline --runner=direct --web=demo
@@ -67,7 +69,7 @@ nightly: ## what takes hours: every form of the tests with real parts, ten milli
 	$(MAKE) search-quality
 	$(MAKE) scale SCALE=dead/packed=10000000,mixed/packed/prism=1000000
 	$(MAKE) fuzz FUZZTIME=5m
-	$(MAKE) release-twice PLATFORMS=linux/amd64
+	$(MAKE) release-twice
 
 fuzz: ## FUZZTIME for each fuzz target; of it at most ten tries to shorten one input, not the default minute
 	@grep -r --include='*_test.go' -o '^func Fuzz[A-Za-z0-9_]*' . | sort | while IFS=: read -r file func; do \
@@ -93,25 +95,22 @@ golden: ## write the expected outputs again; read the diff before committing it
 	  go test "$$dir" -count=1 -update </dev/null || exit 1; \
 	done
 
-release: ## the programs of PLATFORMS, stripped, with NOTICE and bills of materials, in dist/
+release: tools ## archives, packages, checksums and bills of materials of .goreleaser.yaml, in dist/; publishes nothing
 	@test -z "$$(git status --porcelain)" || { echo 'commit first: a release has the version of its commit' >&2; exit 1; }
-	rm -rf dist && mkdir dist
-	go run ./release notice >dist/NOTICE
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run ./pipeline/man dist/man
-	@set -e; for platform in $(PLATFORMS); do \
-	  name=seed-engine-$$(echo $$platform | tr / -); mkdir dist/$$name; cp -r dist/man LICENSE dist/NOTICE README.md CHANGELOG.md dist/$$name; \
-	  for program in pipeline search; do \
-	    CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -ldflags '-s -w' -o dist/$$name/$$program ./cmd/$$program; \
-	    go run ./release sbom dist/$$name/$$program >dist/$$name/$$program.cdx.json; \
-	  done; \
-	  tar --sort=name --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C dist -cf - $$name | gzip -9n >dist/$$name.tar.gz; \
-	done
-	cd dist && sha256sum *.tar.gz | tee SHA256SUMS
+	$(RELEASER) check
+	$(RELEASER) release --snapshot --clean
+
+publish: tools ## the same as a draft on GitHub, for the tag of this commit: see CONTRIBUTING.md
+	$(RELEASER) release --clean
+
+tools:
+	GOFLAGS= GOBIN=$(CURDIR)/dist/tools go install $(GORELEASER)
+	GOFLAGS= GOBIN=$(CURDIR)/dist/tools go install $(CYCLONEDX)
 
 release-twice: ## make the release in two clones with separate build caches, and compare the bytes
 	@set -e; dir=$$(mktemp -d); trap 'chmod -R u+w '$$dir'; rm -rf '$$dir EXIT; \
 	for clone in one two; do \
 	  git clone -q . $$dir/$$clone; \
-	  GOCACHE=$$dir/cache-$$clone $(MAKE) -s -C $$dir/$$clone release PLATFORMS='$(PLATFORMS)'; \
+	  GOCACHE=$$dir/cache-$$clone $(MAKE) -s -C $$dir/$$clone release; \
 	done; \
-	cmp $$dir/one/dist/SHA256SUMS $$dir/two/dist/SHA256SUMS; echo 'the same bytes twice'
+	cmp $$dir/one/dist/all/SHA256SUMS $$dir/two/dist/all/SHA256SUMS; echo 'the same bytes twice'

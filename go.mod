@@ -49,13 +49,11 @@ require (
 	golang.org/x/text v0.43.0 // character sets
 	golang.org/x/time v0.16.0 // --rate
 	google.golang.org/api v0.307.0 // gs://: telling errors apart
-	google.golang.org/grpc v1.84.0 // tests: several Dataflow workers as one
 	google.golang.org/protobuf v1.36.12 // where a Flink worker connects to when it cannot start; tests: the pipeline that Dataflow is given
 	modernc.org/sqlite v1.60.1 // db: SQLite without cgo, so that Beam can cross-compile workers
 )
 
 require (
-	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/google/licenseclassifier/v2 v2.0.0
 	github.com/klippa-app/go-pdfium v1.20.0 // docs: the text of PDFs
 	github.com/modelcontextprotocol/go-sdk v1.8.0
@@ -174,6 +172,7 @@ require (
 	google.golang.org/genproto v0.0.0-20260904194346-d0f1323225a4 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260904194346-d0f1323225a4 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
+	google.golang.org/grpc v1.84.0 // indirect
 	modernc.org/libc v1.77.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect

@@ -65,7 +65,7 @@ var (
 	heading   = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	quoted    = regexp.MustCompile("`([^`\n]+)`")
 	testName  = regexp.MustCompile(`^Test[A-Z]\w*$`)
-	ourFolder = regexp.MustCompile(`^(cmd|pipeline|server|transforms|io|release|testdata|docs)/[\w./-]*$`)
+	ourFolder = regexp.MustCompile(`^(cmd|pipeline|server|transforms|io|deploy|testdata|docs)/[\w./-]*$`)
 	notAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 

@@ -147,8 +147,8 @@ func breach(dir, imported string) string {
 		if under(ours, "io/web/webtest") {
 			return "the simulated web is for tests and for --web=demo, which pipeline/ starts"
 		}
-	case under(dir, "release"):
-		return "release/ reads what the programs link, and is no part of them"
+	case under(dir, "deploy"):
+		return "deploy/notice reads what the programs link, and is no part of them"
 	case under(dir, "testdata"):
 		return "testdata/ is data; its one Go file embeds the sample bucket, which Go allows no other folder to do"
 	}
@@ -175,8 +175,8 @@ func TestImportRules(t *testing.T) {
 			return nil
 		}
 		packages[dir] = true
-		if dir == "io" || dir != "testdata" && !slices.ContainsFunc([]string{"cmd", "pipeline", "server", "transforms", "io", "release"}, func(r string) bool { return under(dir, r) }) {
-			t.Errorf("%s: no package belongs here; the folders for packages are cmd, pipeline, server, transforms, io (in folders of its own, so that its name never shadows the standard library's) and release", p)
+		if dir == "io" || dir != "testdata" && !slices.ContainsFunc([]string{"cmd", "pipeline", "server", "transforms", "io", "deploy"}, func(r string) bool { return under(dir, r) }) {
+			t.Errorf("%s: no package belongs here; the folders for packages are cmd, pipeline, server, transforms, io (in folders of its own, so that its name never shadows the standard library's) and deploy", p)
 		}
 		for _, b := range fileBreaches(t, p, dir) {
 			t.Error(b)
@@ -366,8 +366,8 @@ func TestBreach(t *testing.T) {
 		{"io/store", module + "/io/store/hive", false},
 		{"io/store/hive", module + "/io/store", true},
 		{"testdata", module + "/io/store", true},
-		{"release", module + "/pipeline", true},
-		{"release", "debug/buildinfo", false},
+		{"deploy/notice", module + "/pipeline", true},
+		{"deploy/notice", "encoding/json", false},
 	} {
 		if why := breach(c.dir, c.imported); (why != "") != c.broken {
 			t.Errorf("%s importing %s: broken is %t, want %t (%s)", c.dir, c.imported, why != "", c.broken, why)

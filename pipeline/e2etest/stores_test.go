@@ -153,7 +153,6 @@ func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
 func TestFaultyStoreLosesNothing(t *testing.T) {
-	t.Parallel() // each run waits for a minute
 	w := rig.StartWeb(t, webtest.Options{Seed: 5})
 	b := generate(40, steadyKinds)
 	want := uninterrupted(t, w, b)
@@ -167,7 +166,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 	}{{"direct", nil}, {"prism", nil}, {"direct", packed}} {
 		runner := c.runner
 		t.Run(strings.Join(append([]string{runner}, c.args...), " "), func(t *testing.T) {
-			t.Parallel()
+			t.Parallel() // each waits for a minute
 			f := &faultyProxy{refuse: "/" + victim + "/domain_metadata.json", proxy: signedProxy(target)}
 			front := newServer(t, f)
 			name := runner + strconv.Itoa(len(c.args))

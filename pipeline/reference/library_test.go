@@ -138,7 +138,7 @@ func declaration(t *testing.T, set *token.FileSet, d ast.Decl) string {
 // Every package says whether it is public.
 func TestNoPromise(t *testing.T) {
 	promised := library(t)
-	for _, part := range append(parts, "release", "testdata") {
+	for _, part := range append(parts, "deploy", "testdata") {
 		require.NoError(t, filepath.WalkDir("../../"+part, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
 				return err

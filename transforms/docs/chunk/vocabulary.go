@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// packed is the vocabulary of cl100k_base, published by OpenAI (licence: release/cl100k_base.txt): the tokens in the order of their
+// packed is the vocabulary of cl100k_base, published by OpenAI (licence: deploy/notice/cl100k_base.txt): the tokens in the order of their
 // ranks, each after a byte with its length, compressed with gzip.
 //
 //go:embed cl100k_base.gz

@@ -1,6 +1,3 @@
-// Command release writes what a release has besides its programs: NOTICE,
-// with the licences of every module that is linked into them, and a bill of
-// materials (SBOM) of each program.
 package main
 
 import (
@@ -17,8 +14,7 @@ import (
 	"strings"
 )
 
-// standard is Go's standard library among the modules, by the name that bills
-// of materials and the vulnerability database use.
+// standard is Go's standard library among the modules.
 const standard = "std"
 
 // module is one that the released programs link.
@@ -90,26 +86,14 @@ func (m *module) readLicences(identify func([]byte) []string) error {
 		ids := identify(text)
 		for _, id := range ids {
 			if !slices.Contains(allowedLicences, id) {
-				return fmt.Errorf("%s %s: %s is under %s, which is not among the allowed licences (%s): drop the module, or allow it in release/licences.go", m.Path, m.Version, f.Name(), id, strings.Join(allowedLicences, ", "))
+				return fmt.Errorf("%s %s: %s is under %s, which is not among the allowed licences (%s): drop the module, or allow it in deploy/notice/licences.go", m.Path, m.Version, f.Name(), id, strings.Join(allowedLicences, ", "))
 			}
 		}
 		known = known || len(ids) > 0
 		m.texts = append(m.texts, licence{strings.Join(ids, " and "), strings.ReplaceAll(string(text), "\r\n", "\n")})
 	}
 	if !known {
-		return fmt.Errorf("%s %s: none of its files has a known licence: read its terms, and drop the module or add the licence to release/licences.go", m.Path, m.Version)
+		return fmt.Errorf("%s %s: none of its files has a known licence: read its terms, and drop the module or add the licence to deploy/notice/licences.go", m.Path, m.Version)
 	}
 	return nil
-}
-
-// ids are the module's licences, each once.
-func (m *module) ids() []string {
-	var all []string
-	for _, l := range m.texts {
-		if l.id != "" {
-			all = append(all, strings.Split(l.id, " and ")...)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -45,18 +44,11 @@ func (d *DB) InsertNew(ctx context.Context, tx *sql.Tx, table string, columns []
 	if err != nil {
 		return err
 	}
-	got, err := tx.QueryContext(ctx, statement+end+` RETURNING `+columns[0], arrays...)
-	if err != nil {
-		return err
-	}
-	for got.Next() {
-		var first string
-		if err = got.Scan(&first); err != nil {
-			break
-		}
+	news, err := Texts(ctx, tx, statement+end+` RETURNING `+columns[0], arrays...)
+	for _, first := range news {
 		added(first)
 	}
-	return errors.Join(err, got.Err(), got.Close())
+	return err
 }
 
 func into(table string, columns []string) string {

@@ -169,21 +169,16 @@ func (d *DB) kinds(ctx context.Context, tx *sql.Tx, table string) (kinds map[str
 		return kinds, nil
 	}
 	kinds = map[string]string{}
-	rows, err := tx.QueryContext(ctx, `SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = $1::text::regclass AND attnum > 0`, table)
-	if err != nil {
-		return nil, fmt.Errorf("reading the types of %s: %w", table, err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has its error
-	for rows.Next() {
-		var name, kind string
-		if err := rows.Scan(&name, &kind); err != nil {
-			return nil, err
+	for column, err := range Select(ctx, tx, func(r *sql.Rows) (c [2]string, err error) { err = r.Scan(&c[0], &c[1]); return c, err },
+		`SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = $1::text::regclass AND attnum > 0`, table) {
+		if err != nil {
+			return nil, fmt.Errorf("reading the types of %s: %w", table, err)
 		}
-		kinds[name] = kind
+		kinds[column[0]] = column[1]
 	}
 	if d.columns == nil {
 		d.columns = map[string]map[string]string{}
 	}
 	d.columns[table] = kinds
-	return kinds, rows.Err()
+	return kinds, nil
 }

@@ -123,14 +123,3 @@ func classesOf(selector string, group cascadia.SelectorGroup) (classes []string)
 	}
 	return classes
 }
-
-func addText(b *strings.Builder, n *html.Node) {
-	switch n.Type {
-	case html.TextNode:
-		b.WriteString(n.Data)
-	case html.ElementNode:
-		for c := n.FirstChild; c != nil; c = c.NextSibling {
-			addText(b, c)
-		}
-	}
-}

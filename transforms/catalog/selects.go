@@ -254,7 +254,11 @@ func (f finder) raw(n *html.Node) string {
 		return attribute(n, f.attribute)
 	}
 	var b strings.Builder
-	addText(&b, n)
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+		}
+	}
 	return b.String()
 }
 

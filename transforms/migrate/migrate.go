@@ -154,32 +154,21 @@ const (
 
 // Inspect returns the state of a file's new key. It changes nothing.
 func Inspect(ctx context.Context, s store.Store, r hive.Raw) (TargetState, error) {
-	var there, old store.Object
-	err := store.Retry(ctx, func() (err error) { there, err = s.Head(ctx, r.NewKey()); return err })
-	if errors.Is(err, store.ErrNotExist) {
-		return free, nil
-	}
-	if err == nil {
-		err = store.Retry(ctx, func() (err error) { old, err = s.Head(ctx, r.Key); return err })
-	}
+	there, err := store.Has(ctx, s, r.NewKey())
 	if err != nil {
 		return free, fmt.Errorf("comparing %s with its new key: %w", r.Key, err)
 	}
-	if there.Size != old.Size {
-		return Conflict, nil
+	if !there {
+		return free, nil
 	}
-	was, err := digest(ctx, s, r.Key)
-	if err != nil {
+	equal, err := same(ctx, s, r)
+	switch {
+	case err != nil:
 		return free, err
+	case equal:
+		return Same, nil
 	}
-	is, err := digest(ctx, s, r.NewKey())
-	if err != nil {
-		return free, err
-	}
-	if was != is {
-		return Conflict, nil
-	}
-	return Same, nil
+	return Conflict, nil
 }
 
 // Outcome is what CopyFile did, besides verifying.
@@ -189,7 +178,7 @@ type Outcome struct{ Copied, Deleted bool }
 var ErrDiffers = errors.New("the new key has other content; compare the two objects and remove one by hand")
 
 // CopyFile copies a legacy file to its new key, unless that exists, and verifies the
-// copy by size and SHA-256. With deleteVerified it then deletes the old file.
+// copy by SHA-256. With deleteVerified it then deletes the old file.
 func CopyFile(ctx context.Context, s store.Store, key string, deleteVerified bool) (Outcome, error) {
 	var done Outcome
 	r, ok := hive.ParseLegacy(key)
@@ -211,15 +200,11 @@ func CopyFile(ctx context.Context, s store.Store, key string, deleteVerified boo
 	case !errors.Is(err, store.ErrExist):
 		return done, fmt.Errorf("copying %s: %w", key, err)
 	}
-	was, err := digest(ctx, s, key)
+	equal, err := same(ctx, s, r)
 	if err != nil {
 		return done, err
 	}
-	is, err := digest(ctx, s, to)
-	if err != nil {
-		return done, err
-	}
-	if was != is {
+	if !equal {
 		return done, fmt.Errorf("%s and %s: %w", key, to, ErrDiffers)
 	}
 	if deleteVerified {
@@ -231,26 +216,30 @@ func CopyFile(ctx context.Context, s store.Store, key string, deleteVerified boo
 	return done, nil
 }
 
-type sum struct {
-	size int64
-	hash [sha256.Size]byte
+// same reports whether a file's new key has its content.
+func same(ctx context.Context, s store.Store, r hive.Raw) (bool, error) {
+	was, err := digest(ctx, s, r.Key)
+	if err != nil {
+		return false, err
+	}
+	is, err := digest(ctx, s, r.NewKey())
+	return was == is, err
 }
 
-func digest(ctx context.Context, s store.Store, key string) (sum, error) {
-	var out sum
-	err := store.Retry(ctx, func() error {
+func digest(ctx context.Context, s store.Store, key string) (sum [sha256.Size]byte, err error) {
+	err = store.Retry(ctx, func() error {
 		body, err := s.Open(ctx, key)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = body.Close() }() // it was only read: its error does not matter
 		h := sha256.New()
-		n, err := io.Copy(h, body)
-		out = sum{n, [sha256.Size]byte(h.Sum(nil))}
+		_, err = io.Copy(h, body)
+		sum = [sha256.Size]byte(h.Sum(nil))
 		return err
 	})
 	if err != nil {
-		return out, fmt.Errorf("reading back %s: %w", key, err)
+		return sum, fmt.Errorf("reading back %s: %w", key, err)
 	}
-	return out, nil
+	return sum, nil
 }

@@ -30,7 +30,7 @@ const (
 // Install adds both sites at their full size. handle sets the handler of a host
 // of the simulated web; it is webtest's Web.Handle.
 func Install(handle func(host string, site http.Handler)) (matter, gadgets *Site) {
-	matter, gadgets = NewMatter(Pages, PerPage), newGadgets(8, 6)
+	matter, gadgets = NewMatter(Pages, PerPage), newSite(8, 6, gadgetsHost, gadgetsList, gadgetsDetail)
 	handle(MatterHost, matter)
 	handle(gadgetsHost, gadgets)
 	return matter, gadgets
@@ -61,11 +61,6 @@ type rule struct {
 // NewMatter is a register of certified products in the shape of the CSA's.
 func NewMatter(pages, perPage int) *Site {
 	return newSite(pages, perPage, MatterHost, matterList, matterDetail)
-}
-
-// newGadgets is a shop whose list pages have a link to the next page.
-func newGadgets(pages, perPage int) *Site {
-	return newSite(pages, perPage, gadgetsHost, gadgetsList, gadgetsDetail)
 }
 
 func newSite(pages, perPage int, host string, list func(*Site, int, int) string, detail func(*Site, int) string) *Site {
@@ -184,44 +179,27 @@ func answer(w http.ResponseWriter, kind, text string) {
 }
 
 func (s *Site) product(path string) (int, bool) {
-	var text string
+	prefix := "/shop/item/"
 	if s.host == MatterHost {
-		rest, ok := strings.CutPrefix(path, "/csa_product/demo-product-")
-		if !ok {
-			return 0, false
-		}
-		text = strings.TrimSuffix(rest, "/")
-	} else {
-		rest, ok := strings.CutPrefix(path, "/shop/item/")
-		if !ok {
-			return 0, false
-		}
-		text = rest
+		prefix = "/csa_product/demo-product-"
 	}
-	n, err := strconv.Atoi(text)
-	return n, err == nil
+	rest, ok := strings.CutPrefix(path, prefix)
+	n, err := strconv.Atoi(strings.TrimSuffix(rest, "/"))
+	return n, ok && err == nil
 }
 
 func (s *Site) page(r *http.Request) int {
-	if s.host == MatterHost {
-		rest, ok := strings.CutPrefix(r.URL.Path, "/csa-iot_products/page/")
-		if !ok {
-			return 0
-		}
-		n, err := strconv.Atoi(strings.TrimSuffix(rest, "/"))
-		if err != nil {
-			return 0
-		}
+	matter, is := strings.CutPrefix(r.URL.Path, "/csa-iot_products/page/")
+	after, err := strconv.Atoi(r.URL.Query().Get("after"))
+	switch {
+	case s.host == MatterHost && is:
+		n, _ := strconv.Atoi(strings.TrimSuffix(matter, "/")) // 0: it is no page
 		return n
-	}
-	switch r.URL.Path {
-	case "/shop/":
+	case s.host == MatterHost:
+	case r.URL.Path == "/shop/":
 		return 1
-	case "/shop/more":
-		after, err := strconv.Atoi(r.URL.Query().Get("after"))
-		if err == nil && after%s.perPage == 0 {
-			return after/s.perPage + 1
-		}
+	case r.URL.Path == "/shop/more" && err == nil && after%s.perPage == 0:
+		return after/s.perPage + 1
 	}
 	return 0
 }

@@ -1,6 +1,7 @@
 package catalogsim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -115,12 +116,9 @@ func lamps(path string, r *http.Request) string {
 		if err := json.NewDecoder(io.LimitReader(r.Body, 1<<10)).Decode(&ask); err != nil || ask.Size < 1 {
 			return ""
 		}
-		after := 0
-		if ask.After != "" {
-			var err error
-			if after, err = strconv.Atoi(strings.TrimPrefix(ask.After, "after:")); err != nil {
-				return ""
-			}
+		after, err := strconv.Atoi(strings.TrimPrefix(cmp.Or(ask.After, "0"), "after:"))
+		if err != nil {
+			return ""
 		}
 		items := []object{}
 		for n := after + 1; n <= min(after+ask.Size, ShopProducts); n++ {

@@ -2,6 +2,7 @@ package value
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -51,18 +52,12 @@ var powers = regexp.MustCompile(`[cm]?m\^?[23]\b`)
 // ParseUnit checks the name of a unit; "" is allowed.
 func ParseUnit(name string) error {
 	if _, ok := units[name]; name != "" && !ok {
-		return fmt.Errorf("unit %q: want one of %s", name, strings.Join(unitList(), ", "))
+		return fmt.Errorf("unit %q: want one of %s", name, unitList())
 	}
 	return nil
 }
 
-func unitList() (all []string) {
-	for name := range units {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
-}
+func unitList() string { return strings.Join(slices.Sorted(maps.Keys(units)), ", ") }
 
 // Quantity reads the only number in a text and the unit after it: "2,5 kg", `15.6"`. With
 // want the value is converted to that unit, which is also the unit of a text without one.
@@ -80,7 +75,7 @@ func Quantity(text string, l Locale, want string) (Measure, error) {
 	case name == "" && strings.TrimSpace(n.after) == "" && want != "":
 		return Measure{f, want}, nil
 	case name == "":
-		return Measure{}, fmt.Errorf("%q names no unit that is known (%s): choose its number by a regexp, and set unit", text, strings.Join(unitList(), ", "))
+		return Measure{}, fmt.Errorf("%q names no unit that is known (%s): choose its number by a regexp, and set unit", text, unitList())
 	case want == "" || want == name:
 		return Measure{f, name}, nil
 	case units[want].dimension != units[name].dimension:

@@ -1,6 +1,8 @@
 package structured
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -60,10 +62,9 @@ func (p *jsonReader) keep(it *Item) {
 		p.r.data.Items = append(p.r.data.Items, it)
 		return
 	}
-	if delete(it.values, "@graph"); it.names[0] == "@graph" && len(it.names) == 1 {
-		it.names = nil
-	} else {
-		it.names = without(it.names, "@graph")
+	delete(it.values, "@graph")
+	it.names = slices.DeleteFunc(it.names, func(name string) bool { return name == "@graph" })
+	if len(it.names) > 0 {
 		p.r.data.Items = append(p.r.data.Items, it)
 	}
 	for _, v := range graph {
@@ -71,16 +72,6 @@ func (p *jsonReader) keep(it *Item) {
 			p.keep(v.Item)
 		}
 	}
-}
-
-func without(all []string, one string) []string {
-	out := all[:0:0]
-	for _, s := range all {
-		if s != one {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // value reads a value; a list is read as its elements. inObject says what may follow a string.
@@ -240,7 +231,7 @@ func (p *jsonReader) text(key, inObject bool) (string, bool) {
 				b.WriteString(last)
 				last = b.String()
 			}
-			return valid(last), true
+			return strings.ToValidUTF8(last, "\ufffd"), true
 		}
 		if b == nil {
 			b = &strings.Builder{}
@@ -330,26 +321,12 @@ func (p *jsonReader) hex(n int) (r rune, ok bool) {
 	if p.at+n > len(p.s) {
 		return 0, false
 	}
-	for _, c := range []byte(p.s[p.at : p.at+n]) {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
+	v, err := strconv.ParseUint(p.s[p.at:p.at+n], 16, 16)
+	if err != nil {
+		return 0, false
 	}
 	p.at += n
-	return r, true
-}
-
-func valid(s string) string {
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\ufffd")
-	}
-	return s
+	return rune(v), true
 }
 
 // space passes space and comments; outside of all values also what surrounds a script.
@@ -388,9 +365,6 @@ func (p *jsonReader) space(outside bool) {
 
 // pass goes behind the next end.
 func (p *jsonReader) pass(end string) {
-	if i := strings.Index(p.s[p.at:], end); i >= 0 {
-		p.at += i + len(end)
-	} else {
-		p.at = len(p.s)
-	}
+	_, rest, _ := strings.Cut(p.s[p.at:], end)
+	p.at = len(p.s) - len(rest)
 }

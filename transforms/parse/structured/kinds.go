@@ -60,7 +60,7 @@ func (d *Data) Article() (a Article, ok bool) {
 		a.Language = firstOf(a.Language, from.Text("inLanguage"))
 		a.URL = firstOf(a.URL, from.URL("url"))
 		if len(a.Images) == 0 {
-			a.Images = from.images("image", "primaryImageOfPage")
+			a.Images = from.urls("image", "primaryImageOfPage")
 		}
 		if free, said := truth(from.plain("isAccessibleForFree")); said && !says {
 			a.Paid, says = !free, true
@@ -92,30 +92,7 @@ func (d *Data) Article() (a Article, ok bool) {
 
 // main are the items that may be what the page is about: not those within lists, comments and the like.
 func (d *Data) main() iter.Seq[*Item] {
-	return func(yield func(*Item) bool) {
-		var walk func(*Item, int) bool
-		walk = func(it *Item, depth int) bool {
-			if !yield(it) {
-				return false
-			}
-			if depth == 6 {
-				return true
-			}
-			for _, name := range []string{"mainEntity", "mainEntityOfPage", "hasPart"} {
-				for _, v := range it.values[name] {
-					if v.Item != nil && !walk(v.Item, depth+1) {
-						return false
-					}
-				}
-			}
-			return true
-		}
-		for _, it := range d.Items {
-			if !walk(it, 0) {
-				return
-			}
-		}
-	}
+	return d.walk(6, func(*Item) []string { return []string{"mainEntity", "mainEntityOfPage", "hasPart"} })
 }
 
 // people are the names of persons and organisations, without those that are addresses.
@@ -124,17 +101,6 @@ func (it *Item) people(name string) []string {
 	for _, s := range it.texts(name) {
 		if !strings.Contains(s, "://") && !slices.Contains(out, s) {
 			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func (it *Item) images(names ...string) (out []string) {
-	for _, name := range names {
-		for _, s := range it.urls(name) {
-			if !slices.Contains(out, s) {
-				out = append(out, s)
-			}
 		}
 	}
 	return out
@@ -227,7 +193,7 @@ func (it *Item) Product() Product {
 	p := Product{Item: it, Name: it.Text("name"), Description: it.Text("description"),
 		SKU: cmp.Or(it.Text("sku"), it.Text("productID"), it.Text("productGroupID")), MPN: it.Text("mpn"), Brand: cmp.Or(it.Text("brand"), it.Text("manufacturer")),
 		GTIN:     cmp.Or(it.Text("gtin13"), it.Text("gtin"), it.Text("gtin14"), it.Text("gtin12"), it.Text("gtin8"), it.Text("isbn")),
-		Category: it.Text("category"), URL: it.URL("url"), Images: it.images("image")}
+		Category: it.Text("category"), URL: it.URL("url"), Images: it.urls("image")}
 	for _, r := range it.Items("aggregateRating") {
 		p.Rating, p.RatingCount, p.Reviews = r.Text("ratingValue"), r.Text("ratingCount"), r.Text("reviewCount")
 	}

@@ -213,17 +213,18 @@ func (it *Item) Text(name string) string {
 	return ""
 }
 
-// urls are a property's addresses as written. That of an item is its url, contentUrl or id.
-func (it *Item) urls(name string) []string {
-	var out []string
-	for _, v := range it.Values(name) {
-		s := v.Text
-		if v.Item != nil {
-			s = firstOf(v.Item.plain("url"), v.Item.plain("contentUrl"), v.Item.ID)
-		}
-		s = strings.TrimSpace(strings.ReplaceAll(s, "&amp;", "&"))
-		if s != "" && !slices.Contains(out, s) {
-			out = append(out, s)
+// urls are some properties' addresses as written, each once. That of an item is its url, contentUrl or id.
+func (it *Item) urls(names ...string) (out []string) {
+	for _, name := range names {
+		for _, v := range it.Values(name) {
+			s := v.Text
+			if v.Item != nil {
+				s = firstOf(v.Item.plain("url"), v.Item.plain("contentUrl"), v.Item.ID)
+			}
+			s = strings.TrimSpace(strings.ReplaceAll(s, "&amp;", "&"))
+			if s != "" && !slices.Contains(out, s) {
+				out = append(out, s)
+			}
 		}
 	}
 	return out
@@ -251,14 +252,28 @@ func (it *Item) plain(name string) string {
 // without types all items.
 func (d *Data) All(types ...string) iter.Seq[*Item] {
 	return func(yield func(*Item) bool) {
-		var walk func(*Item) bool
-		walk = func(it *Item) bool {
+		for it := range d.walk(maxDepth+1, (*Item).Names) {
 			if (len(types) == 0 || it.Is(types...)) && !yield(it) {
+				return
+			}
+		}
+	}
+}
+
+// walk yields the items, each before those in its properties of some names, down to a depth.
+func (d *Data) walk(most int, names func(*Item) []string) iter.Seq[*Item] {
+	return func(yield func(*Item) bool) {
+		var walk func(*Item, int) bool
+		walk = func(it *Item, depth int) bool {
+			if !yield(it) {
 				return false
 			}
-			for _, name := range it.names {
+			if depth == most {
+				return true
+			}
+			for _, name := range names(it) {
 				for _, v := range it.values[name] {
-					if v.Item != nil && !walk(v.Item) {
+					if v.Item != nil && !walk(v.Item, depth+1) {
 						return false
 					}
 				}
@@ -266,7 +281,7 @@ func (d *Data) All(types ...string) iter.Seq[*Item] {
 			return true
 		}
 		for _, it := range d.Items {
-			if !walk(it) {
+			if !walk(it, 0) {
 				return
 			}
 		}

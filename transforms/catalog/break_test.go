@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -99,13 +98,13 @@ func (s *shop) kinds() (kinds []string) {
 }
 
 func eachDB(t *testing.T, test func(t *testing.T, dsn string)) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		dsn := dbtest.SQLite(t)
-		if d.Dialect == db.Postgres {
-			dsn = dbtest.Postgres(t)
-		}
-		test(t, dsn)
-	})
+	eachDBs(t, func(t *testing.T, dsn func(testing.TB) string) { test(t, dsn(t)) })
+}
+
+// eachDBs is for tests that need several databases of a kind.
+func eachDBs(t *testing.T, test func(t *testing.T, dsn func(testing.TB) string)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, dbtest.SQLite) })
+	t.Run("postgres", func(t *testing.T) { test(t, dbtest.Postgres) })
 }
 
 // When a field stops matching, nothing is overwritten, the site's crawl stops after a few

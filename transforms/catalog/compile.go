@@ -120,7 +120,7 @@ func (r *reader) compileAddresses() error {
 	}
 	u.Fragment = ""
 	r.base = u
-	if len(r.headers) > 0 && u.Scheme != "https" && slices.ContainsFunc(mapValues(r.headers), func(v string) bool { return len(variables(v)) > 0 }) {
+	if len(r.headers) > 0 && u.Scheme != "https" && slices.ContainsFunc(slices.Collect(maps.Values(r.headers)), func(v []string) bool { return len(variables(v[0])) > 0 }) {
 		return wrong("list.url", "list.url %q: want https://, because headers has secrets", l.URL)
 	}
 	if !slices.Contains([]string{formatHTML, formatJSON, formatSitemap}, l.Format) {
@@ -146,13 +146,6 @@ func (r *reader) compileAddresses() error {
 		return wrong("detail.url", "detail.url %q: want an address on the host of list.url, %s", d.URL, u.Host)
 	}
 	return nil
-}
-
-func mapValues(h http.Header) (all []string) {
-	for _, v := range h {
-		all = append(all, v...)
-	}
-	return all
 }
 
 // compileList checks how the list's pages are found, and compiles its selectors.

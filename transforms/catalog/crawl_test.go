@@ -124,11 +124,7 @@ func TestEachWorkerAlone(t *testing.T) {
 // last time has a dead letter that can be replayed.
 func TestFailuresRetriesAndReplay(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		dsn := dbtest.SQLite(t)
-		if d.Dialect == db.Postgres {
-			dsn = dbtest.Postgres(t)
-		}
+	eachDB(t, func(t *testing.T, dsn string) {
 		j := newJob(t, dsn, webtest.Options{}, "matter")
 		j.small(5, 4)
 		j.matter.Fail(j.matter.DetailPath(3), 2, 503, "")  // the third try is good
@@ -175,20 +171,6 @@ func TestFailuresRetriesAndReplay(t *testing.T) {
 		assert.Empty(t, j.deadLetters(), "a success resolves the dead letter")
 		assert.Equal(t, 1, times(j.matter.DetailPath(5)), "once, though it is a replay and on a list page")
 	})
-}
-
-// A 404 of a page that never was a product's is a final failure at once.
-func TestPageThatNeverWas(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, "", webtest.Options{}, "matter")
-	j.small(1, 3)
-	j.matter.Fail(j.matter.DetailPath(2), -1, 404, "")
-	total := j.run()
-	assert.Equal(t, counted(total, "product_urls_found", "detail_pages_fetched", "products_saved", "failed_tasks"),
-		map[string]int64{"product_urls_found": 3, "detail_pages_fetched": 2, "products_saved": 2, "failed_tasks": 1})
-	require.Len(t, j.deadLetters(), 1)
-	assert.False(t, j.deadLetters()[0].Retryable)
-	assert.Len(t, j.asked(catalogsim.MatterHost), 1+1+3)
 }
 
 func TestPoliteness(t *testing.T) {
@@ -354,13 +336,9 @@ func TestStopAfterKnown(t *testing.T) {
 // saved twice, and only what was in flight is fetched twice.
 func TestKilledRunIsResumed(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	eachDBs(t, func(t *testing.T, dsn func(testing.TB) string) {
 		for _, after := range []int{1, 5, 20, 45} {
-			dsn := dbtest.SQLite(t)
-			if d.Dialect == db.Postgres {
-				dsn = dbtest.Postgres(t)
-			}
-			j := newJob(t, dsn, webtest.Options{Latency: 2 * time.Millisecond}, "matter")
+			j := newJob(t, dsn(t), webtest.Options{Latency: 2 * time.Millisecond}, "matter")
 			j.small(6, 8)
 			cfg := j.config()
 			v, _ := j.visit(cfg, "matter")
@@ -413,13 +391,9 @@ func arrivalsAt(j *job) (clock *politetest.Clock, arrivals *[]time.Time) {
 // the host: by the host's own clock, which only pauses move.
 func TestPauseOutlivesAKill(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	eachDBs(t, func(t *testing.T, dsn func(testing.TB) string) {
 		for killedAt := range 4 { // its pause
-			dsn := dbtest.SQLite(t)
-			if d.Dialect == db.Postgres {
-				dsn = dbtest.Postgres(t)
-			}
-			j := newJob(t, dsn, webtest.Options{}, "matter")
+			j := newJob(t, dsn(t), webtest.Options{}, "matter")
 			j.small(1, 3)
 			j.matter.Robots("User-agent: *\nCrawl-delay: 4\n")
 			j.cfg.Lane.Polite.HostDelay = time.Second

@@ -8,18 +8,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/db/dbtest"
 )
 
 // Three crawls, and what differs between any two of them.
 func TestDiff(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		dsn := dbtest.SQLite(t)
-		if d.Dialect == db.Postgres {
-			dsn = dbtest.Postgres(t)
-		}
+	eachDB(t, func(t *testing.T, dsn string) {
 		s := newShop(t, dsn, shopFile)
 		products := func(prices map[string]string) time.Time {
 			s.lay(0, nil)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -154,7 +155,7 @@ func empty(sizes [5]int, fan, last int, m *memory, saw func(Task)) []*stage {
 	return plan
 }
 
-func testEngine(plan []*stage, length int, c Control, m *memory) *engine {
+func testEngine(plan []*stage, length int, c polite.Control, m *memory) *engine {
 	e := newEngine(plan, length, &SharedState{Control: c, Stats: &Stats{}}, m)
 	e.deadLetter = func(context.Context, entry, string, *failure) error { return nil }
 	e.backoff = func(tries int) time.Duration { return time.Duration(tries) * time.Second }

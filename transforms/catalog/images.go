@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +46,7 @@ const (
 
 // imageFetcher fetches products' images: SaveProduct → SaveProduct. A product whose images
 // cannot be fetched is saved all the same. There is no such stage without --images.
-func (v *visit) imageFetcher() []*stage {
+func (v *visit) imageFetcher() *stage {
 	if !v.cfg.Images.Fetch {
 		return nil
 	}
@@ -52,13 +54,13 @@ func (v *visit) imageFetcher() []*stage {
 		v.log.Warn("site_without_images", "reason", "no field of its file has the type image")
 		return nil
 	}
-	return []*stage{{name: "ImageFetcher", fails: "failed_image_fetcher", input: KindSaveProduct, size: v.cfg.Images.Fetchers,
+	return &stage{name: "ImageFetcher", fails: "failed_image_fetcher", input: KindSaveProduct, size: v.cfg.Images.Fetchers,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			if err := v.images(ctx, task.(SaveProduct)); err != nil {
 				return nil, err
 			}
 			return []Task{task}, nil
-		}}}
+		}}
 }
 
 // imaging is a visit's part of imageFetcher: two products may name the same image.
@@ -231,22 +233,13 @@ type namedImages struct {
 
 // HasImages reports whether a field of the site has images.
 func (s Site) HasImages() bool {
-	for _, f := range s.Fields {
-		if f.isImage() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.Fields)), Field.isImage)
 }
 
 // isImage reports whether a field, or a part of it, is an image.
 func (f Field) isImage() bool {
-	for _, p := range f.Fields {
-		if p.Type == typeImage {
-			return true
-		}
-	}
-	return f.Type == typeImage
+	isPart := func(p Part) bool { return p.Type == typeImage }
+	return f.Type == typeImage || slices.ContainsFunc(slices.Collect(maps.Values(f.Fields)), isPart)
 }
 
 const typeImage = "image"

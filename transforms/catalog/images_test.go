@@ -20,8 +20,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/store"
 )
 
@@ -156,11 +154,7 @@ func (g *gallery) count(total map[string]int64) [4]int64 {
 }
 
 func TestImages(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		dsn := dbtest.SQLite(t)
-		if d.Dialect == db.Postgres {
-			dsn = dbtest.Postgres(t)
-		}
+	eachDB(t, func(t *testing.T, dsn string) {
 		g := newGallery(t, dsn)
 		black, photo := drawn(t, 30, asPNG), drawn(t, 20, asJPEG)
 		g.files["shop.example/own.jpg"] = file("image/jpeg", photo)
@@ -248,14 +242,10 @@ func TestManyImages(t *testing.T) {
 // A crawl that is killed or stopped while it fetches images is resumed: no image that was
 // received is fetched again, and no product is saved without its images.
 func TestImagesAreResumed(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	eachDBs(t, func(t *testing.T, dsn func(testing.TB) string) {
 		for name, end := range map[string]func(v *visit, kill func()){"killed": func(_ *visit, kill func()) { kill() }, "stopped": func(v *visit, _ func()) { v.control.stop(nil) }} {
 			t.Run(name, func(t *testing.T) {
-				dsn := dbtest.SQLite(t)
-				if d.Dialect == db.Postgres {
-					dsn = dbtest.Postgres(t)
-				}
-				g := newGallery(t, dsn)
+				g := newGallery(t, dsn(t))
 				ctx, kill := context.WithCancel(t.Context())
 				defer kill()
 				v := g.visitOf(g.config(), g.cfg.Sites[0])
@@ -342,5 +332,5 @@ func TestSiteWithoutImages(t *testing.T) {
 	var err error
 	g.cfg.Sites[0], err = ParseSite([]byte(shopFile))
 	require.NoError(t, err)
-	assert.Empty(t, g.visitOf(g.config(), g.cfg.Sites[0]).imageFetcher())
+	assert.Nil(t, g.visitOf(g.config(), g.cfg.Sites[0]).imageFetcher())
 }

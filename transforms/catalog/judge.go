@@ -28,12 +28,6 @@ type held struct {
 	why   *failure
 }
 
-func (v *visit) hold(h held) {
-	v.judging.Lock()
-	defer v.judging.Unlock()
-	v.held = append(v.held, h)
-}
-
 // beginJudging begins to judge the site by the answers of this run.
 func (v *visit) beginJudging(ctx context.Context) (err error) {
 	about := judging.About{Name: v.reader.base.Hostname(), Seeds: 1, SeedKey: "list.url in the site's file"}

@@ -14,8 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 )
@@ -274,14 +272,10 @@ func TestFormsOfLists(t *testing.T) {
 // led to its products is read again.
 func TestKilledListIsResumed(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+	eachDBs(t, func(t *testing.T, dsn func(testing.TB) string) {
 		for name, form := range shelves {
 			t.Run(name, func(t *testing.T) {
-				dsn := dbtest.SQLite(t)
-				if d.Dialect == db.Postgres {
-					dsn = dbtest.Postgres(t)
-				}
-				j := newJob(t, dsn, webtest.Options{}, "matter")
+				j := newJob(t, dsn(t), webtest.Options{}, "matter")
 				j.shelf(t, form.file)
 				j.cfg.ListFetchers, j.cfg.Sites = 1, slices.Clone(j.cfg.Sites)
 				ctx, kill := context.WithCancel(t.Context())

@@ -1,11 +1,7 @@
 package catalog
 
 import (
-	"fmt"
-	"net/http"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,68 +11,17 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// stall is a shop that a test changes between crawls.
-type stall struct {
-	mu      sync.Mutex
-	perPage int
-	listed  int         // the list names the products 1 to listed
-	status  map[int]int // of products' pages; 0 is 200
-	pager   bool        // the list says its last page; without it a page beyond the end repeats the last one
-	extra   string      // more links on the first page
-	lists   int         // requests since the last crawl began
-	items   int
-	failing int // a list page that answers 403
-}
-
-func (s *stall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n, _ := strconv.Atoi(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
-	switch {
-	case strings.HasPrefix(r.URL.Path, "/p/"):
-		s.items++
-		if status := s.status[n]; status != 0 {
-			w.WriteHeader(status)
-			return
-		}
-		_, _ = fmt.Fprintf(w, "<p id=id>K%03d", n)
-	case strings.HasPrefix(r.URL.Path, "/l/"):
-		s.lists++
-		if n == s.failing {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		last := (s.listed + s.perPage - 1) / s.perPage
-		page := min(n, last)
-		for i := (page-1)*s.perPage + 1; i <= min(page*s.perPage, s.listed); i++ {
-			_, _ = fmt.Fprintf(w, "<a class=p href=/p/%d>x</a>", i)
-		}
-		if n == 1 {
-			_, _ = fmt.Fprint(w, s.extra)
-		}
-		if s.pager {
-			_, _ = fmt.Fprintf(w, "<a class=last>%d</a>", last)
-		}
-	default:
-		http.NotFound(w, r)
-	}
-}
-
-// open makes a shop and its crawl.
-func (s *stall) open(t *testing.T) *job {
-	list := "until_empty: true"
+// open makes a crawl of the shop.
+func (s *bazaar) open(t *testing.T) *job {
+	file := bazaarSite
 	if s.pager {
-		list = "last_page: {selector: a.last}"
+		file = strings.Replace(file, "until_empty: true", "last_page: {selector: a.last}", 1)
 	}
-	return newSite(t, `name: shop
-key: id
-fields: {id: {selector: "#id"}}
-list: {url: "https://shop.example/l/{page}", product_link: {selector: a.p}, `+list+`}
-`, s.ServeHTTP)
+	return newSite(t, file, s.ServeHTTP)
 }
 
 // day changes the shop and crawls it once.
-func (s *stall) day(j *job, change func()) ledger.Tally {
+func (s *bazaar) day(j *job, change func()) ledger.Tally {
 	j.t.Helper()
 	s.mu.Lock()
 	change()
@@ -85,24 +30,24 @@ func (s *stall) day(j *job, change func()) ledger.Tally {
 	return j.run()
 }
 
-func (s *stall) remove(products ...int) {
-	s.status = map[int]int{}
+func (s *bazaar) remove(products ...int) {
+	s.sold = map[int]bool{}
 	for _, n := range products {
-		s.status[n] = http.StatusNotFound
+		s.sold[n] = true
 	}
 }
 
 // A list that hides products for a crawl makes none of them gone: their pages still show them.
 func TestListThatHidesProducts(t *testing.T) {
 	t.Parallel()
-	s := &stall{perPage: 10, listed: 300, pager: true}
+	s := &bazaar{perPage: 10, listed: numbers(1, 300), pager: true}
 	j := s.open(t)
 	s.day(j, func() {})
-	second := s.day(j, func() { s.listed = 242 })
+	second := s.day(j, func() { s.listed = numbers(1, 242) })
 	assert.Equal(t, map[string]int64{"products_gone": 0, "products_saved": 300, "sites_failed": 0}, counted(second, "products_gone", "products_saved", "sites_failed"))
 	assert.Equal(t, []ledger.Warning{{Kind: "list_shorter", Source: "shop", Count: 1}}, second.Warnings)
 	assert.Equal(t, []int{25, 300}, []int{s.lists, s.items})
-	third := s.day(j, func() { s.listed = 300 })
+	third := s.day(j, func() { s.listed = numbers(1, 300) })
 	assert.Empty(t, third.Warnings)
 	var changes, unlisted int
 	require.NoError(t, j.db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM catalog_changes), (SELECT count(*) FROM catalog_products WHERE NOT `+j.db.Never("unlisted_at")+`)`).Scan(&changes, &unlisted))
@@ -112,12 +57,12 @@ func TestListThatHidesProducts(t *testing.T) {
 // A shop that repeats its last page has an end, and products that are gone.
 func TestLastPageThatIsRepeated(t *testing.T) {
 	t.Parallel()
-	s := &stall{perPage: 9, listed: 30}
+	s := &bazaar{perPage: 9, listed: numbers(1, 30), repeats: true}
 	j := s.open(t)
 	first := s.day(j, func() {})
 	assert.EqualValues(t, 30, first.Counts["products_saved"])
 	assert.Equal(t, []int{7, 30}, []int{s.lists, s.items})
-	second := s.day(j, func() { s.listed = 26; s.remove(27, 28, 29, 30) })
+	second := s.day(j, func() { s.listed = numbers(1, 26); s.remove(27, 28, 29, 30) })
 	assert.EqualValues(t, 4, second.Counts["products_gone"])
 	assert.EqualValues(t, 0, s.day(j, func() {}).Counts["products_gone"])
 	assert.EqualValues(t, 26, s.items, "what is gone is not requested")
@@ -126,16 +71,16 @@ func TestLastPageThatIsRepeated(t *testing.T) {
 // One page that is refused for ever delays what is gone by a crawl.
 func TestOnePageThatIsRefusedForEver(t *testing.T) {
 	t.Parallel()
-	for name, refuse := range map[string]func(s *stall){
-		"a product":   func(s *stall) { s.extra = "<a class=p href=/p/200>x</a>"; s.status[200] = 403 },
-		"a list page": func(s *stall) { s.failing = 2 },
+	for name, refuse := range map[string]func(s *bazaar){
+		"a product":   func(s *bazaar) { s.extra = "<a class=p href=/p/200>x</a>"; s.failing = "/p/200" },
+		"a list page": func(s *bazaar) { s.failing = "/l/2" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &stall{perPage: 10, listed: 60, pager: true}
+			s := &bazaar{perPage: 10, listed: numbers(1, 60), pager: true}
 			j := s.open(t)
 			s.day(j, func() {})
-			assert.Zero(t, s.day(j, func() { s.listed = 58; s.remove(59, 60); refuse(s) }).Counts["products_gone"])
+			assert.Zero(t, s.day(j, func() { s.listed = numbers(1, 58); s.remove(59, 60); refuse(s) }).Counts["products_gone"])
 			third := s.day(j, func() {})
 			assert.Equal(t, map[string]int64{"products_gone": 2, "sites_failed": 0}, counted(third, "products_gone", "sites_failed"))
 			assert.Zero(t, s.day(j, func() {}).Counts["products_gone"])
@@ -146,7 +91,7 @@ func TestOnePageThatIsRefusedForEver(t *testing.T) {
 // Removed products at the head of a list do not end the crawl; a site that has moved all of its pages does.
 func TestRemovedProductsAtTheHead(t *testing.T) {
 	t.Parallel()
-	s := &stall{perPage: 10, listed: 60, pager: true}
+	s := &bazaar{perPage: 10, listed: numbers(1, 60), pager: true}
 	j := s.open(t)
 	s.day(j, func() {})
 	second := s.day(j, func() { s.remove(1, 2, 3, 4, 5, 6, 7, 8, 9) })
@@ -154,7 +99,7 @@ func TestRemovedProductsAtTheHead(t *testing.T) {
 		counted(second, "products_saved", "products_missing", "products_gone", "sites_failed"))
 	assert.EqualValues(t, 9, s.day(j, func() {}).Counts["products_gone"])
 
-	small := &stall{perPage: 10, listed: 9, pager: true}
+	small := &bazaar{perPage: 10, listed: numbers(1, 9), pager: true}
 	j = small.open(t)
 	small.day(j, func() {})
 	for range 3 {
@@ -166,12 +111,12 @@ func TestRemovedProductsAtTheHead(t *testing.T) {
 // A product that whole lists no longer name is gone after a week, though its page still shows it.
 func TestProductThatIsNoLongerListed(t *testing.T) {
 	t.Parallel()
-	s := &stall{perPage: 10, listed: 60, pager: true}
+	s := &bazaar{perPage: 10, listed: numbers(1, 60), pager: true}
 	j := s.open(t)
 	s.day(j, func() {})
 	begin := time.Now()
 	for day := range 9 {
-		s.listed = 58
+		s.listed = numbers(1, 58)
 		v := j.visitOf(j.config(), j.cfg.Sites[0])
 		v.clock = func() time.Time { return begin.Add(time.Duration(day) * 24 * time.Hour) }
 		require.NoError(t, v.run(t.Context()))

@@ -230,7 +230,9 @@ func (p product) merge(old storedProduct, had bool, now, crawl int64) (row store
 	}
 	row.changed = max(now, old.changed+1) // each change has a different time, even if the clock does not advance
 	row.last = max(row.last, row.changed)
-	for _, name := range slices.Sorted(maps.Keys(union(old.fields, row.fields))) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(old.fields)), maps.Keys(row.fields))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		was, became := old.fields[name], row.fields[name]
 		if !bytes.Equal(was, became) {
 			changes = append(changes, change{key: p.key, field: name, at: row.changed, was: text(was), became: text(became)})
@@ -239,26 +241,13 @@ func (p product) merge(old storedProduct, had bool, now, crawl int64) (row store
 	return row, changes, stateChanged
 }
 
-func union(a, b map[string]json.RawMessage) map[string]json.RawMessage {
-	all := maps.Clone(a)
-	if all == nil {
-		all = map[string]json.RawMessage{}
-	}
-	maps.Copy(all, b)
-	return all
-}
-
-func quoted(s string) *string {
-	s = strconv.Quote(s)
-	return &s
-}
+func quoted(s string) *string { return new(strconv.Quote(s)) }
 
 func text(v json.RawMessage) *string {
 	if v == nil {
 		return nil
 	}
-	s := string(v)
-	return &s
+	return new(string(v))
 }
 
 // encode returns the JSON of fields, as json.Marshal would. Their names are plain and

@@ -175,7 +175,7 @@ func TestListWithMorePagesThanAreRead(t *testing.T) {
 	} {
 		t.Run(list, func(t *testing.T) {
 			t.Parallel()
-			s := &stall{perPage: 10, listed: 60, pager: true, extra: "<b>60</b>"}
+			s := &bazaar{perPage: 10, listed: numbers(1, 60), pager: true}
 			j := newSite(t, "name: shop\nkey: id\nfields: {id: {selector: \"#id\"}}\nlist: {url: \"https://shop.example/l/{page}\", product_link: {selector: a.p}, "+list+"}\n", func(w http.ResponseWriter, r *http.Request) {
 				if n, _ := strconv.Atoi(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]); strings.HasPrefix(r.URL.Path, "/l/") && n > 6 {
 					return // an empty page

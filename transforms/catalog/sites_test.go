@@ -98,18 +98,6 @@ func TestMatterLabels(t *testing.T) {
 	assert.Equal(t, 44, rows)
 }
 
-// All products of a register in the documented shape are saved, with all that their pages say.
-func TestMatterCrawl(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, "", webtest.Options{}, "matter")
-	j.web.Handle(catalogsim.MatterHost, catalogsim.NewMatter(5, 10))
-	total := j.run()
-	assert.Equal(t, map[string]int64{"products_saved": 50, "failed_tasks": 0, "sites_held": 0, "sites_failed": 0},
-		counted(total, "products_saved", "failed_tasks", "sites_held", "sites_failed"))
-	assert.Empty(t, total.Warnings)
-	assert.Len(t, j.products("matter"), 50)
-}
-
 // The documented page itself, fifty times with other numbers, is a site whose products are all saved.
 func TestMatterCrawlOfDocumentedPage(t *testing.T) {
 	t.Parallel()

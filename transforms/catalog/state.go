@@ -5,32 +5,26 @@ import (
 	"errors"
 	"maps"
 	"sync"
+
+	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
 // SharedState is what all workers of a crawl share. Requests in flight are limited by the
 // web client, which all fetchers of a process share.
 type SharedState struct {
-	Control Control
+	Control polite.Control
 	Stats   *Stats
-}
-
-// Control pauses and stops a crawl; *lane.Worker is one.
-type Control interface {
-	// Stopping ends once nothing new may begin.
-	Stopping() context.Context
-	// Proceed waits while the crawl is paused, and reports whether a task may begin.
-	Proceed(ctx context.Context) bool
 }
 
 // siteControl stops one site's crawl, together with the run or alone. In both cases the
 // next run resumes it.
 type siteControl struct {
-	Control  // of the run
-	stopping context.Context
-	stop     context.CancelCauseFunc // stops only this site, with the reason
+	polite.Control // of the run
+	stopping       context.Context
+	stop           context.CancelCauseFunc // stops only this site, with the reason
 }
 
-func newSiteControl(of Control) *siteControl {
+func newSiteControl(of polite.Control) *siteControl {
 	s := &siteControl{Control: of}
 	s.stopping, s.stop = context.WithCancelCause(of.Stopping())
 	return s

@@ -40,11 +40,11 @@ const (
 // productTagger lets a model tag products: SaveProduct → SaveProduct. A product that cannot
 // be tagged is saved all the same, and tagged by the next crawl. There is no such stage
 // without an endpoint.
-func (v *visit) productTagger() []*stage {
+func (v *visit) productTagger() *stage {
 	if v.tagger == nil {
 		return nil
 	}
-	return []*stage{{name: "ProductTagger", fails: "failed_product_tagger", input: KindSaveProduct, size: v.cfg.Tagging.Taggers,
+	return &stage{name: "ProductTagger", fails: "failed_product_tagger", input: KindSaveProduct, size: v.cfg.Tagging.Taggers,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			p := task.(SaveProduct)
 			err := v.tag(ctx, p)
@@ -61,7 +61,7 @@ func (v *visit) productTagger() []*stage {
 				}
 			}
 			return []Task{p}, nil
-		}}}
+		}}
 }
 
 // newTagger makes the client of the endpoint, nil if there is none.

@@ -89,8 +89,9 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 
 // run crawls the site from its first page, or resumes an interrupted crawl.
 func (v *visit) run(ctx context.Context) error {
-	ctx, release, ok, err := v.lease(ctx)
-	if err != nil || !ok {
+	// Another run may hold the site: then it waits.
+	within, release, err := v.w.Lease(ctx, lease.InDB(v.journal.db), cmp.Or(v.cfg.LeaseTTL, DefaultLeaseTTL), false, Job+"/"+v.reader.site.Name)
+	if err != nil || within == nil {
 		return err
 	}
 	defer release()
@@ -98,7 +99,7 @@ func (v *visit) run(ctx context.Context) error {
 	if v.tagger != nil {
 		defer v.tagger.Close()
 	}
-	ctx, cut := context.WithCancel(ctx)
+	ctx, cut := context.WithCancel(within)
 	defer cut()
 	defer v.control.stop(nil)
 	defer context.AfterFunc(v.control.Stopping(), func() { time.AfterFunc(maxInFlight, cut) })()
@@ -146,6 +147,22 @@ func (v *visit) run(ctx context.Context) error {
 		err = errors.Join(err, cause)
 	}
 	return err
+}
+
+// plan returns the stages of a site's crawl. A new stage needs its own file and a line
+// here. It may wrap the work of an earlier stage, which then leads to it
+// (TestAddingAStage).
+func (v *visit) plan() []*stage {
+	all := []*stage{
+		v.listPageFetcher(),
+		v.listPageParser(),
+		v.productDetailFetcher(),
+		v.productDetailParser(),
+		v.productTagger(), // nil without --tag-url
+		v.imageFetcher(),  // nil without --images
+		v.dbSaver(),
+	}
+	return slices.DeleteFunc(all, func(s *stage) bool { return s == nil })
 }
 
 // work does the tasks of the journal, and reports whether all are done.
@@ -239,13 +256,6 @@ func (v *visit) warn(kind, field string, n int) {
 	v.count(t)
 }
 
-// lease acquires the site's lease, and waits while another run has it.
-func (v *visit) lease(ctx context.Context) (_ context.Context, release func(), ok bool, err error) {
-	ttl := cmp.Or(v.cfg.LeaseTTL, DefaultLeaseTTL)
-	within, release, err := v.w.Lease(ctx, lease.InDB(v.journal.db), ttl, false, Job+"/"+v.reader.site.Name)
-	return within, release, within != nil, err
-}
-
 // deadLetterOf makes the dead letter of a task: what is needed to do it again, never the page's text.
 func (v *visit) deadLetterOf(e entry) ledger.DeadLetter {
 	d := ledger.DeadLetter{Job: Job, RunID: v.cfg.Lane.RunID, Input: ledger.Input{Source: v.reader.site.Name, URL: e.URL}}
@@ -270,7 +280,9 @@ func (v *visit) deadLetter(ctx context.Context, e entry, stage string, f *failur
 		return v.letter(ctx, e, stage, f)
 	}
 	v.log.Warn("task_failed", "stage", stage, "kind", f.kind, "url", e.URL, "tries", e.Tries, "error", ledger.Redact(f.Error()))
-	v.hold(held{e, stage, f})
+	v.judging.Lock()
+	v.held = append(v.held, held{e, stage, f})
+	v.judging.Unlock()
 	v.answered(ctx, e, *f.answer)
 	return errHeld
 }

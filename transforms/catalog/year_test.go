@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -20,12 +21,17 @@ import (
 
 // bazaar is a shop of 24 products, six on a list page, that a test changes between crawls.
 type bazaar struct {
-	mu       sync.Mutex
-	listed   []int
-	sold     map[int]bool     // their pages answer 404
-	all      http.HandlerFunc // answers in place of everything but robots.txt
-	repeats  bool             // a page beyond the end repeats the last one
-	requests int
+	mu      sync.Mutex
+	perPage int // 0: six
+	listed  []int
+	sold    map[int]bool     // their pages answer 404
+	all     http.HandlerFunc // answers in place of everything but robots.txt
+	repeats bool             // a page beyond the end repeats the last one
+	pager   bool             // the list says its last page
+	extra   string           // more links on the first page
+	failing string           // a path that answers 403
+
+	requests, lists, items int
 }
 
 const bazaarSite = `name: shop
@@ -46,21 +52,37 @@ func (s *bazaar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	s.requests++
 	n, _ := strconv.Atoi(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
+	list, item := strings.HasPrefix(r.URL.Path, "/l/"), strings.HasPrefix(r.URL.Path, "/p/")
+	if list {
+		s.lists++
+	} else if item {
+		s.items++
+	}
 	switch {
 	case r.URL.Path == "/robots.txt":
 		http.NotFound(w, r)
 	case s.all != nil:
 		s.all(w, r)
-	case strings.HasPrefix(r.URL.Path, "/p/") && !s.sold[n]:
+	case r.URL.Path == s.failing:
+		w.WriteHeader(http.StatusForbidden)
+	case item && !s.sold[n]:
 		_, _ = fmt.Fprintf(w, "<p id=id>K%02d", n)
-	case strings.HasPrefix(r.URL.Path, "/l/"):
+	case list:
+		size := cmp.Or(s.perPage, 6)
+		last := (len(s.listed) + size - 1) / size
 		if s.repeats {
-			n = min(n, (len(s.listed)+5)/6)
+			n = min(n, last)
 		}
-		for _, p := range s.listed[min(6*n-6, len(s.listed)):min(6*n, len(s.listed))] {
+		for _, p := range s.listed[min(size*n-size, len(s.listed)):min(size*n, len(s.listed))] {
 			_, _ = fmt.Fprintf(w, "<a class=p href=/p/%d>x</a>", p)
 		}
 		_, _ = fmt.Fprintf(w, "<b class=total>%d products</b>", len(s.listed))
+		if n == 1 {
+			_, _ = fmt.Fprint(w, s.extra)
+		}
+		if s.pager {
+			_, _ = fmt.Fprintf(w, "<a class=last>%d</a>", last)
+		}
 	default:
 		http.NotFound(w, r)
 	}

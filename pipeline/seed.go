@@ -17,7 +17,6 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/untrusted"
-	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/pipeline/estimate"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -67,7 +66,7 @@ func seedJob() Job {
 			Alerts: []string{"failure_rate", "duration", "retry_rate"}, // most sites have no sitemap, so a 404 is nothing unusual
 		},
 		Keeps: []string{hive.Processing, seed.PackedRoot},
-		Rows:  seed.Rows(web.DefaultUserAgent), Removal: new(seed.Removal()), Commands: o.commands(), Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept,
+		Rows:  seed.Rows(), Removal: new(seed.Removal()), Commands: o.commands(), Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept,
 		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
 		Config: func(c RunOptions, l lane.Config, forceID string) any {
 			cfg := o.config(c)

@@ -19,16 +19,15 @@ type Kind struct {
 	Title string // Domains
 	One   string // domain
 	About string // what a search finds
-	// Fields are what a search asks for, Keys what identifies one item, and Asks are
-	// questions about one item.
-	Fields, Keys, Asks []Field
+	// Fields are what a search asks for, Keys what identifies one item.
+	Fields, Keys []Field
 	// Shown are the columns of a list.
 	Shown []string
 	// SQL says that Source.DB is needed.
 	SQL bool
 
 	// Search returns a page of items, without their parts. Its query has Fields, and
-	// After. Show returns one item. Its query has Keys and Asks.
+	// After. Show returns one item. Its query has Keys.
 	Search func(context.Context, Source, Query) (List, error) `json:"-"`
 	Show   func(context.Context, Source, Query) (Item, error) `json:"-"`
 }
@@ -96,7 +95,6 @@ type Part struct {
 	Truncated bool   `json:"truncated,omitempty"`
 	// Stored says where in the store the whole is.
 	Stored string `json:"stored,omitempty"`
-	Asks   bool   `json:"-"` // it answers the kind's questions
 }
 
 // Record is a row of a table, as `pipeline export` writes it.

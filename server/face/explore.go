@@ -228,12 +228,10 @@ const maxParameter = untrusted.MaxKey
 // description names no maximum length, because a header of 16 KiB may end a request before it.
 const parameter = "[^\x00-\x1f\x7f-\u009f]*[^\\s\x00-\x1f\x7f-\u009f][^\x00-\x1f\x7f-\u009f]*"
 
-// searchFields are the parameters of a search, itemFields those of one item.
+// searchFields are the parameters of a search.
 func (k kind) searchFields() []explore.Field {
 	return append(slices.Clone(k.Fields), explore.Field{Name: explore.After, About: "next of the page before."})
 }
-
-func (k kind) itemFields() []explore.Field { return slices.Concat(k.Keys, k.Asks) }
 
 const explorePath = "/api/v1/explore"
 
@@ -255,12 +253,12 @@ func (f exploreRows) rows() ([]action, []view) {
 			looks(explorePath+"/"+k.Name, "find"+name, k.About, "200 FoundList A page of what was found.", k.searchFields(),
 				func(ctx context.Context, q explore.Query) (any, error) { return f.search(ctx, k, q) }),
 			looks(explorePath+"/"+k.Name+"/item", "show"+name, "One "+k.One+", with all that is stored of it", "200 Found What is stored of it.",
-				k.itemFields(),
+				k.Keys,
 				func(ctx context.Context, q explore.Query) (any, error) { return f.find(ctx, k, q) }))
 		views = append(views, view{At: "GET /explore/" + k.Name, Template: "explore", Section: "explore", Title: k.Title, Still: true,
 			Data: func(c *call) (any, error) { return f.searchPage(c, i) },
 		}, view{At: "GET /explore/" + k.Name + "/item", Template: "found", Section: "explore", Still: true, Data: func(c *call) (any, error) {
-			q, err := readQuery(c.in, k.itemFields(), false)
+			q, err := readQuery(c.in, k.Keys, false)
 			if err != nil {
 				return nil, err
 			}
@@ -347,7 +345,7 @@ func (k kindForm) Next(after string) string {
 	return "/explore/" + k.Name + "?" + q.Encode()
 }
 
-// Asked is the value of a question about an item.
+// Asked is the value of a field of its form.
 func (k kindForm) Asked(name string) string { return k.Query[name] }
 
 func queryOf(q explore.Query) url.Values {

@@ -2,14 +2,11 @@ package seed
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/net/idna"
 
@@ -18,16 +15,14 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/untrusted"
-	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/transforms/seed/domain"
-	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
 // maxShown is how much of a file of evidence is shown.
 const maxShown = 64 << 10
 
-// Finds are the domains, for those who look at one. agent is the User-Agent of the job.
-func Finds(agent string) explore.Kind {
+// Finds are the domains, for those who look at one.
+func Finds() explore.Kind {
 	return explore.Kind{Name: "domains", Title: "Domains", One: "domain", About: "What is stored of one domain, in each partition: its metadata, its robots.txt and its sitemap.",
 		Fields: []explore.Field{
 			{Name: "domain", Label: "Domain", Hint: "such as moh.gov.sg, or the URL of one of its pages", About: "The domain, its domain id, or a URL of it.", Required: true},
@@ -39,15 +34,9 @@ func Finds(agent string) explore.Kind {
 			{Name: "domain", Label: "Domain", Required: true}, {Name: "country", Label: "Country", Required: true},
 			{Name: "category", Label: "Category", Required: true}, {Name: "date", Label: "Date", Day: true, Required: true},
 		},
-		Asks: []explore.Field{
-			{Name: "path", Label: "Path or URL", Hint: "such as /news?page=2", About: "Which line of robots.txt decides about this path."},
-			{Name: "agent", Label: "User agent", Hint: "empty: this crawler's", About: "The crawler whose group of robots.txt counts."},
-		},
 		Shown:  []string{"country", "category", "date", "collected_at", "robots_status", "sitemap_status", "sitemap_kind", "sitemap_url_count"},
 		Search: searchDomains,
-		Show: func(ctx context.Context, src explore.Source, q explore.Query) (explore.Item, error) {
-			return showDomain(ctx, src.Store, q, agent)
-		},
+		Show:   showDomain,
 	}
 }
 
@@ -160,7 +149,7 @@ func (k kept) item() (explore.Item, error) {
 		Record: rows.Record(d), URL: "https://" + name + "/", RunID: k.run, At: k.at, Failures: name}, nil
 }
 
-func showDomain(ctx context.Context, s store.Store, q explore.Query, agent string) (item explore.Item, err error) {
+func showDomain(ctx context.Context, src explore.Source, q explore.Query) (item explore.Item, err error) {
 	f, err := filterOf(q)
 	if err != nil {
 		return item, err
@@ -169,14 +158,14 @@ func showDomain(ctx context.Context, s store.Store, q explore.Query, agent strin
 	if err != nil {
 		return item, err
 	}
-	places, _, err := placesOf(ctx, s, name, f, nil)
+	places, _, err := placesOf(ctx, src.Store, name, f, nil)
 	if err != nil {
 		return item, err
 	}
 	if len(places) == 0 {
 		return item, explore.ErrNone
 	}
-	k, err := places[0].read(ctx, s, name)
+	k, err := places[0].read(ctx, src.Store, name)
 	if errors.Is(err, store.ErrNotExist) {
 		return item, explore.ErrNone
 	}
@@ -186,71 +175,45 @@ func showDomain(ctx context.Context, s store.Store, q explore.Query, agent strin
 	if item, err = k.item(); err != nil {
 		return item, err
 	}
-	err = k.addEvidence(ctx, s, &item, q, agent)
+	err = k.addEvidence(ctx, src.Store, &item)
 	return item, err
 }
 
-// addEvidence adds the evidence of a result and our reading of it. What metadata says is
-// not there may be there of an earlier visit, and is left out.
-func (k kept) addEvidence(ctx context.Context, s store.Store, item *explore.Item, q explore.Query, agent string) error {
-	r, m := k.metadata.Robots, k.metadata.Sitemap
-	if !r.Exists {
-		item.Parts = append(item.Parts, noRobots(r, q, agent))
-	} else {
-		at := k.evidence["robots.txt"]
-		file, whole, found, err := at.beginning(ctx, s, maxRobots)
+// addEvidence adds the evidence of a result. What metadata says is not there may be there of
+// an earlier visit, and is left out.
+func (k kept) addEvidence(ctx context.Context, s store.Store, item *explore.Item) error {
+	for _, e := range []struct {
+		file, title string
+		exists      bool
+		size        int64
+	}{
+		{"robots.txt", "robots.txt", k.metadata.Robots.Exists, k.metadata.Robots.ContentLength},
+		{"sitemap.xml", "Sitemap", k.metadata.Sitemap.Exists, k.metadata.Sitemap.ContentLength},
+	} {
+		if !e.exists {
+			continue
+		}
+		at := k.evidence[e.file]
+		body, whole, found, err := at.beginning(ctx, s, maxShown)
 		if err != nil {
-			return fmt.Errorf("reading the robots.txt of %s: %w", item.Title, err)
+			return fmt.Errorf("reading the %s of %s: %w", e.file, item.Title, err)
 		}
-		if !found {
-			item.Parts = append(item.Parts, explore.Part{Name: "rule", Title: ruleTitle, Note: "The site has a robots.txt, but it is not stored: what could not be written is only in the run's log."})
-		} else {
-			reading := readRobots(file, cmp.Or(r.FinalURL, "https://"+k.metadata.RegistrableDomain+"/robots.txt"), q, agent)
-			if !whole || r.Truncated {
-				reading.Note = "Only the beginning of the file is stored and was read."
-			}
-			item.Parts = append(item.Parts, reading, textPart("robots.txt", "robots.txt", file, whole, r.ContentLength, at))
+		if !found { // what could not be written is only in the run's log
+			continue
 		}
-	}
-	if !m.Exists {
-		return nil
-	}
-	at := k.evidence["sitemap.xml"]
-	body, whole, found, err := at.beginning(ctx, s, maxShown)
-	if err != nil {
-		return fmt.Errorf("reading the sitemap of %s: %w", item.Title, err)
-	}
-	if found {
-		part := textPart("sitemap.xml", "Sitemap", body, whole, m.ContentLength, at)
-		part.Note = sitemapNote(k)
+		part := textPart(e.file, e.title, body, whole, e.size, at)
+		if e.file == "sitemap.xml" {
+			part.Note = sitemapNote(k)
+		}
 		item.Parts = append(item.Parts, part)
 	}
 	return nil
 }
 
-// noRobots is what holds without a robots.txt: by RFC 9309 section 2.3.1 all is allowed if
-// the site answers that there is none, and nothing if it does not answer.
-func noRobots(r metadata.Robots, q explore.Query, agent string) explore.Part {
-	if r.StatusCode >= 200 && r.StatusCode < 500 {
-		p := readRobots(nil, "", q, agent)
-		p.Note = fmt.Sprintf("There is no robots.txt (status %d), which allows everything.", r.StatusCode)
-		return p
-	}
-	why := r.Error
-	if why == "" {
-		why = fmt.Sprintf("status %d", r.StatusCode)
-	}
-	return explore.Part{Name: "rule", Title: ruleTitle, Note: "The site did not answer for its robots.txt (" + why + "), so nothing is known about what it allows."}
-}
-
 // textPart is the beginning of a file of evidence as a person may see it.
 func textPart(name, title string, body []byte, whole bool, size int64, at object) explore.Part {
-	cut := len(body) > maxShown
-	if cut {
-		body = body[:maxShown]
-	}
 	body = bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n"))
-	return explore.Part{Name: name, Title: title, Text: untrusted.Text(string(body), 0), Bytes: size, Truncated: cut || !whole, Stored: at.String()}
+	return explore.Part{Name: name, Title: title, Text: untrusted.Text(string(body), 0), Bytes: size, Truncated: !whole, Stored: at.String()}
 }
 
 func sitemapNote(k kept) string {
@@ -268,56 +231,4 @@ func sitemapNote(k kept) string {
 	count(m.ChildCount, "of its sitemaps read")
 	count(m.TotalURLCount, "entries in them")
 	return note + "."
-}
-
-// rule is what a robots.txt says about one path.
-type rule struct {
-	Path       string   `parquet:"path" doc:"the path or URL that was asked about"`
-	Agent      string   `parquet:"agent" doc:"the crawler whose group counts"`
-	Allowed    bool     `parquet:"allowed" doc:"whether it may be fetched"`
-	Line       *int64   `parquet:"line,optional" doc:"number of the line that decides; null: no line applies, so it is allowed"`
-	Rule       string   `parquet:"rule" doc:"that line"`
-	Group      string   `parquet:"group" doc:"the group for the agent: its own name, *, or empty: there is none"`
-	GroupLines []string `parquet:"group_lines,list" doc:"numbers of the group's User-agent lines"`
-	CrawlDelay string   `parquet:"crawl_delay" doc:"the pause that the group asks for; empty: none"`
-	Sitemaps   []string `parquet:"sitemaps,list" doc:"sitemaps that the file names, at most 100"`
-}
-
-const (
-	maxRule     = 500 // bytes of a line that are shown
-	maxSitemaps = 100
-)
-
-const ruleTitle = "What robots.txt allows"
-
-// readRobots is our reading of the robots.txt at a URL.
-func readRobots(file []byte, at string, q explore.Query, agent string) explore.Part {
-	const all = "/"
-	r := rule{Path: q["path"], Agent: q["agent"]}
-	if r.Path == "" {
-		r.Path = all
-	}
-	if r.Agent == "" {
-		r.Agent = agent
-	}
-	from, _ := url.Parse(at) // of a program that checks its URLs
-	parsed := robots.ParseAt(file, from)
-	line, text, allowed := parsed.Rule(r.Agent, r.Path)
-	r.Allowed, r.Rule = allowed, untrusted.Line(text, maxRule)
-	if line > 0 {
-		n := int64(line)
-		r.Line = &n
-	}
-	token, lines := parsed.Group(r.Agent)
-	r.Group = token
-	for _, n := range lines[:min(len(lines), maxSitemaps)] {
-		r.GroupLines = append(r.GroupLines, strconv.Itoa(n))
-	}
-	if d, ok := parsed.CrawlDelay(r.Agent); ok {
-		r.CrawlDelay = d.Round(time.Millisecond).String()
-	}
-	for _, u := range parsed.Sitemaps()[:min(len(parsed.Sitemaps()), maxSitemaps)] {
-		r.Sitemaps = append(r.Sitemaps, untrusted.Line(u, maxRule))
-	}
-	return explore.Part{Name: "rule", Title: ruleTitle, Asks: true, Rows: []explore.Record{rows.Record(r)}}
 }

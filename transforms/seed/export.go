@@ -65,9 +65,9 @@ const (
 	outcomeFailed      = "failed"
 )
 
-// Rows are the kinds of rows that the job finds. agent is its User-Agent.
-func Rows(agent string) []rows.What {
-	find := Finds(agent)
+// Rows are the kinds of rows that the job finds.
+func Rows() []rows.What {
+	find := Finds()
 	of := rows.What{Job: Job, Version: 2, Filters: []string{"country", "category", "date", "since"}, Since: "when the domain was visited"}
 	domains, feeds, outcomes := of, of, of
 	domains.Name, domains.About = "domains", "What is known about each domain in each partition, when it is done."

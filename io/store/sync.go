@@ -5,26 +5,14 @@ import (
 	"fmt"
 )
 
-type syncer interface {
-	Sync(ctx context.Context) error
-}
-
 // Sync makes the objects of a directory store, and their names, survive a power
 // cut. Syncing the folder with each object would cost as much as the object
 // itself, so a run calls Sync once, at its end. Buckets need no sync.
 func Sync(ctx context.Context, s Store) error {
-	switch s := s.(type) {
-	case *counted:
-		return Sync(ctx, s.Store)
-	case *guarded:
-		return Sync(ctx, s.Store)
-	case syncer:
-		return s.Sync(ctx)
+	d, ok := bare(s).(*dir)
+	if !ok {
+		return nil
 	}
-	return nil
-}
-
-func (d *dir) Sync(context.Context) error {
 	if err := d.checkRoot(); err != nil {
 		return err
 	}

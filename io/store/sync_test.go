@@ -24,7 +24,7 @@ func TestSync(t *testing.T) {
 	}
 	allow := func(context.Context, bool) error { return nil }
 	for name, s := range map[string]Store{"a directory": opened, "counted": Counted(opened, new(Calls)), "guarded": Guarded(opened, allow),
-		"both": Guarded(Counted(opened, new(Calls)), allow)} {
+		"placed": Placed(opened, Roots{Raw: "raw/"}), "all": Guarded(Counted(Placed(opened, Roots{Raw: "raw/"}), new(Calls)), allow)} {
 		synced = nil
 		if err := Sync(t.Context(), s); err != nil || len(synced) != 1 || synced[0] != root {
 			t.Errorf("%s: synced %q, error %v; want %q once", name, synced, err, root)

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -17,22 +18,33 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
+// newLister is the lister of a run, whose bucket gets raw files by put.
+func newLister(t *testing.T, run string, every time.Duration) (fn *pollFn, put func(name string)) {
+	t.Helper()
+	cfg := Config{Lane: lane.Config{Job: Job, RunID: run, Store: "mem://lister-" + run}}
+	w, err := lane.Open(t.Context(), cfg.Lane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := lane.Close(run); err != nil {
+			t.Error(err)
+		}
+	})
+	return &pollFn{doFn: doFn{Config: cfg, DoFn: lane.DoFn{Worker: w}}, Every: every}, func(name string) {
+		if err := w.Store.Put(context.Background(), "datasets/country=sg/category=news/date=2026-02-02/"+name, strings.NewReader("{}"), store.PutOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A lister with a MaxCall stays in its call until a file is due, comes back so
 // that the runner's watermark passes what it found, and ends with the run.
 func TestListerStaysInItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every, maxCall = 10 * time.Second, time.Minute
-		cfg := Config{Lane: lane.Config{Job: Job, RunID: "stay", Store: "mem://lister-stays"}}
-		w, err := lane.Open(t.Context(), cfg.Lane)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := lane.Close(cfg.Lane.RunID); err != nil {
-				t.Error(err)
-			}
-		}()
-		fn := &pollFn{doFn: doFn{Config: cfg, DoFn: lane.DoFn{Worker: w}}, Every: every, MaxCall: maxCall}
+		fn, put := newLister(t, "stay", every)
+		fn.MaxCall = maxCall
 		tracker := fn.CreateTracker(fn.CreateInitialRestriction(nil))
 		watermark := fn.CreateWatermarkEstimator()
 		var found []time.Time
@@ -65,11 +77,7 @@ func TestListerStaysInItsCall(t *testing.T) {
 		if want := []time.Duration{0, 2 * time.Second, 6 * time.Second, 14 * time.Second, 30 * time.Second, maxCall, maxCall}; !slices.Equal(calls, want) {
 			t.Errorf("calls without a file lasted %v, want %v", calls, want)
 		}
-		time.AfterFunc(25*time.Second, func() {
-			if err := w.Store.Put(t.Context(), "datasets/country=sg/category=news/date=2026-02-02/raw_0001.json", strings.NewReader("{}"), store.PutOptions{}); err != nil {
-				t.Error(err)
-			}
-		})
+		time.AfterFunc(25*time.Second, func() { put("raw_0001.json") })
 		began := time.Now()
 		again, _ := call()
 		if !again.ShouldResume() || again.ResumeDelay() < time.Second || len(found) != 1 || time.Since(began) > 25*time.Second+2*every {
@@ -79,7 +87,7 @@ func TestListerStaysInItsCall(t *testing.T) {
 			t.Errorf("the watermark %v in whole seconds is not past the poll of %v", over, found[0])
 		}
 
-		time.AfterFunc(time.Second, func() { w.Stop(nil) })
+		time.AfterFunc(time.Second, func() { fn.Worker.Stop(nil) })
 		if again, took := call(); again.ShouldResume() || took != time.Second || !tracker.IsDone() {
 			t.Errorf("stopped after a second the lister ended after %v, resumes: %t", took, again.ShouldResume())
 		}
@@ -91,24 +99,8 @@ func TestListerStaysInItsCall(t *testing.T) {
 // before the watermark of the call before.
 func TestListerResumedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Lane: lane.Config{Job: Job, RunID: "moved", Store: "mem://lister-moved"}}
-		w, err := lane.Open(t.Context(), cfg.Lane)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := lane.Close(cfg.Lane.RunID); err != nil {
-				t.Error(err)
-			}
-		}()
-		put := func(name string) {
-			t.Helper()
-			if err := w.Store.Put(t.Context(), "datasets/country=sg/category=news/date=2026-02-02/"+name, strings.NewReader("{}"), store.PutOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		fn, put := newLister(t, "moved", time.Minute)
 		put("raw_0001.json")
-		fn := &pollFn{doFn: doFn{Config: cfg, DoFn: lane.DoFn{Worker: w}}, Every: time.Minute}
 		next, passed := int64(0), time.Time{}
 		calls := func(n int) (found int) {
 			t.Helper()
@@ -159,25 +151,9 @@ func TestListerResumedElsewhere(t *testing.T) {
 // pauses, as in one process; a file that comes later within two polls.
 func TestListerResumedInFreshProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Lane: lane.Config{Job: Job, RunID: "fresh", Store: "mem://lister-fresh"}}
-		w, err := lane.Open(t.Context(), cfg.Lane)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := lane.Close(cfg.Lane.RunID); err != nil {
-				t.Error(err)
-			}
-		}()
-		put := func(name string) {
-			t.Helper()
-			if err := w.Store.Put(t.Context(), "datasets/country=sg/category=news/date=2026-02-02/"+name, strings.NewReader("{}"), store.PutOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		fn, put := newLister(t, "fresh", time.Minute)
 		put("raw_0001.json")
 		time.Sleep(time.Hour)
-		fn := &pollFn{doFn: doFn{Config: cfg, DoFn: lane.DoFn{Worker: w}}, Every: time.Minute}
 		began, rest, emitted := time.Now(), fn.CreateInitialRestriction(nil), map[string][]int{}
 		was := listers.of
 		defer func() { listers.of = was }()

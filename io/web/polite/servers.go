@@ -1,11 +1,9 @@
 package polite
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	_ "embed" // for cdns.txt
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -41,44 +39,21 @@ const DefaultCDNRate = 50
 //go:embed cdns.txt
 var cdns string
 
-// DefaultCDNs returns the networks of cdns.txt.
-var DefaultCDNs = sync.OnceValue(func() []CDN {
-	all, err := ParseCDNs(cdns)
-	if err != nil {
-		panic(err) // TestDefaultCDNs parses it
+// DefaultCDNs returns the networks of cdns.txt: on each line a name and a prefix, or a comment.
+var DefaultCDNs = sync.OnceValue(func() (all []CDN) {
+	for line := range strings.Lines(cdns) {
+		name, prefix, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name == "" || name == "#" {
+			continue
+		}
+		i := slices.IndexFunc(all, func(c CDN) bool { return c.Name == name })
+		if i < 0 {
+			i, all = len(all), append(all, CDN{Name: name})
+		}
+		all[i].Prefixes = append(all[i].Prefixes, netip.MustParsePrefix(prefix)) // TestDefaultCDNs parses them
 	}
 	return all
 })
-
-// ParseCDNs reads a list of networks: on each line a name and a prefix, such as
-// "example 192.0.2.0/24". What follows a # is ignored.
-func ParseCDNs(text string) ([]CDN, error) {
-	all := []CDN{}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	for n := 1; lines.Scan(); n++ {
-		line, _, _ := strings.Cut(lines.Text(), "#")
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		if len(words) != 2 {
-			return nil, fmt.Errorf("line %d: write a name and a prefix, such as: example 192.0.2.0/24", n)
-		}
-		prefix, err := netip.ParsePrefix(words[1])
-		if err != nil || prefix != prefix.Masked() || prefix.Addr().Is4In6() {
-			return nil, fmt.Errorf("line %d: %q is no prefix, such as 192.0.2.0/24", n, words[1])
-		}
-		i := slices.IndexFunc(all, func(c CDN) bool { return c.Name == words[0] })
-		if i < 0 {
-			i, all = len(all), append(all, CDN{Name: words[0]})
-		}
-		all[i].Prefixes = append(all[i].Prefixes, prefix)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("reading the networks: %w", err)
-	}
-	return all, nil
-}
 
 // serverIPv6Bits is the part of an IPv6 address that tells servers apart: a network
 // gives each machine a /64 (RFC 6177, RFC 7934), and many hosters give each name on it

@@ -3,7 +3,6 @@ package webtest
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -116,143 +115,6 @@ func TestDrawFollowsWeights(t *testing.T) {
 	}
 }
 
-func TestKindsThatAnswer(t *testing.T) {
-	w, c := start(t, Options{Seed: 1})
-	tests := []struct {
-		kind            Kind
-		path            string
-		status          int
-		mediaType, part string
-	}{
-		{KindURLSet, "/robots.txt", 200, plainType, "Sitemap: https://kind-urlset.example.com/sitemap.xml\n"},
-		{KindURLSet, "/sitemap.xml", 200, xmlType, "<urlset"},
-		{KindURLSet, "/sitemap_index.xml", 404, htmlType, "404"},
-		{KindURLSet, "/", 200, htmlType, `<link rel="alternate" type="application/rss+xml"`},
-		{KindURLSet, "/feed", 200, "application/rss+xml; charset=utf-8", "<rss"},
-		{KindURLSet, "/articles/1.html", 200, htmlType, "Paragraph 3 of article 1"},
-		{KindURLSet, "/articles/0.html", 404, htmlType, "404"},
-		{KindIndex, "/sitemap.xml", 200, xmlType, "<sitemapindex"},
-		{KindIndex, "/sitemap-1.xml", 200, xmlType, "<urlset"},
-		{KindIndex, "/sitemap-nested-2.xml", 200, xmlType, "<urlset"},
-		{KindIndex, "/sitemap-nested-3.xml", 404, htmlType, "404"},
-		{KindSitemapGz, "/sitemap.xml", 200, xmlType, "\x1f\x8b"},
-		{KindRSS, "/sitemap.xml", 200, "application/rss+xml; charset=utf-8", "<rss"},
-		{KindAtom, "/sitemap.xml", 200, "application/atom+xml; charset=utf-8", "<feed"},
-		{KindText, "/sitemap.xml", 404, htmlType, "404"},
-		{KindText, "/sitemap.txt", 200, plainType, "https://kind-text.example.com/articles/1.html\n"},
-		{KindNamespaced, "/sitemap.xml", 200, xmlType, "<sm:url><sm:loc>https://"},
-		{KindUTF16, "/sitemap.xml", 200, "application/xml", "\xff\xfe<\x00?\x00"},
-		{KindWrongType, "/robots.txt", 200, "application/octet-stream", "Sitemap:"},
-		{KindWrongType, "/sitemap.xml", 200, htmlType, "<urlset"},
-		{KindBigURLSet, "/sitemap.xml", 200, xmlType, "/articles/50000.html"},
-		{KindNoSitemapLine, "/sitemap.xml", 404, htmlType, "404"},
-		{KindNoSitemapLine, "/sitemap_index.xml", 200, xmlType, "<urlset"},
-		{KindNoSitemap, "/sitemap.xml", 404, htmlType, "404"},
-		{KindSoft404, "/sitemap.xml", 200, htmlType, "Page not found"},
-		{KindEUCKR, "/", 200, "text/html", "\xb4\xeb\xc7\xd1\xb9\xce\xb1\xb9"},
-		{KindNoRobots, "/robots.txt", 404, htmlType, "404"},
-		{KindRobots403, "/robots.txt", 403, htmlType, "403"},
-		{KindRobots500, "/robots.txt", 500, htmlType, "500"},
-		{KindRobots500, "/sitemap.xml", 200, xmlType, "<urlset"},
-		{KindRobots503Once, "/robots.txt", 503, htmlType, "503"},
-		{KindRobots503Once, "/robots.txt", 200, plainType, "Sitemap:"},
-		{KindRateLimited, "/robots.txt", 429, htmlType, "429"},
-		{KindRateLimited, "/robots.txt", 200, plainType, "Sitemap:"},
-		{KindAlways503, "/sitemap.xml", 503, htmlType, "503"},
-		{KindCrawlDelay, "/robots.txt", 200, plainType, "Crawl-delay: 1\n"},
-		{KindCrawlDelayLong, "/robots.txt", 200, plainType, "Crawl-delay: 60\n"},
-		{KindHugeRobots, "/robots.txt", 200, plainType, "/sitemap-late.xml\n"},
-		{KindForeignSitemap, "/robots.txt", 200, plainType, ".sitemaps.example.net/sitemap.xml?of=kind-robots-with-foreign-sitemap.example.com\n"},
-		{KindManySitemaps, "/robots.txt", 200, plainType, "/sitemap-30.xml\n"},
-		{KindManySitemaps, "/sitemap-24.xml", 404, htmlType, "404"},
-		{KindManySitemaps, "/sitemap-25.xml", 200, xmlType, "<urlset"},
-		{KindBadSitemaps, "/robots.txt", 200, plainType, "Sitemap: /sitemap.xml\n"},
-		{KindDisallowAll, "/robots.txt", 200, plainType, "Disallow: /\n"},
-		{KindTLSWrongName, "/robots.txt", -1, "", "certificate is valid for another-name.example.net"},
-		{KindTLSRefused, "/robots.txt", -1, "", "EOF"},
-		{KindNoSuchHost, "/robots.txt", -1, "", "tls: internal error"},
-		{KindRefused, "/robots.txt", -1, "", "tls: internal error"},
-		{KindReset, "/robots.txt", -1, "", syscall.ECONNRESET.Error()},
-		{KindResetOnce, "/robots.txt", -1, "", syscall.ECONNRESET.Error()},
-		{KindResetOnce, "/robots.txt", 200, plainType, "Sitemap:"},
-		{KindRebind, "/robots.txt", 200, plainType, "Sitemap:"},
-	}
-	for _, tt := range tests {
-		url := "https://kind-" + strings.ReplaceAll(string(tt.kind), "_", "-") + ".example.com" + tt.path
-		if tt.status < 0 {
-			resp, err := c.Get(url)
-			if err == nil {
-				_ = resp.Body.Close()
-				t.Errorf("%s: status %d, want an error with %q", url, resp.StatusCode, tt.part)
-			} else if !strings.Contains(err.Error(), tt.part) {
-				t.Errorf("%s: %v, want %q", url, err, tt.part)
-			}
-			continue
-		}
-		resp, body := get(t, c, url)
-		if resp.StatusCode != tt.status || resp.Header.Get("Content-Type") != tt.mediaType || !bytes.Contains(body, []byte(tt.part)) {
-			t.Errorf("%s: %d, %s, %.200q; want %d, %s and %q in it", url, resp.StatusCode, resp.Header.Get("Content-Type"), body,
-				tt.status, tt.mediaType, tt.part)
-		}
-		if tt.status == 429 && resp.Header.Get("Retry-After") != "1" {
-			t.Errorf("%s: Retry-After %q, want 1", url, resp.Header.Get("Retry-After"))
-		}
-	}
-	if got := w.MaxInFlight(); got != 1 {
-		t.Errorf("MaxInFlight = %d after one request at a time, want 1", got)
-	}
-}
-
-func TestRedirects(t *testing.T) {
-	_, c := start(t, Options{})
-	f := func(url string, want ...string) {
-		t.Helper()
-		for _, next := range want {
-			resp, _ := get(t, c, url)
-			if got := resp.Header.Get("Location"); got != next {
-				t.Fatalf("%s leads to %q, want %q", url, got, next)
-			}
-			url = next
-		}
-	}
-	f("https://redirect-www-1.com/a?b=c", "https://www.redirect-www-1.com/a?b=c", "")
-	f("https://redirect-http-1.com/", "http://redirect-http-1.com/", "")
-	f("https://redirect-private-1.com/robots.txt", "http://169.254.169.254/latest/meta-data/")
-	f("https://redirect-private-1.com/sitemap.xml", "http://127.0.0.1/")
-	hops := func(kind string, n int) (urls []string) {
-		for i := range n {
-			urls = append(urls, fmt.Sprintf("https://%s-1.com/robots.txt?hop=%d", kind, i+1))
-		}
-		return urls
-	}
-	f("https://redirect-short-1.com/robots.txt", append(hops("redirect-short", 3), "")...)
-	f("https://redirect-chain-1.com/robots.txt", append(hops("redirect-chain", 7), "")...)
-	f("https://redirect-loop-1.com/robots.txt", hops("redirect-loop", 12)...)
-}
-
-func TestEncodings(t *testing.T) {
-	_, c := start(t, Options{})
-	for _, kind := range []Kind{KindGzip, KindDeflate, KindBrotli, KindZstd} {
-		url := "https://" + string(kind) + "-1.com/sitemap.xml"
-		resp, body := get(t, c, url)
-		if resp.Header.Get("Content-Encoding") != "" || !bytes.Contains(body, []byte("<urlset")) {
-			t.Errorf("%s: encoded though nobody accepts it", url)
-		}
-		resp, packed := get(t, c, url, "Accept-Encoding", string(kind))
-		if got := resp.Header.Get("Content-Encoding"); got != string(kind) || len(packed) >= len(body) {
-			t.Errorf("%s: Content-Encoding %q, %d of %d bytes", url, got, len(packed), len(body))
-		}
-	}
-	_, packed := get(t, c, "https://gzip-bomb-1.com/sitemap.xml.gz")
-	z, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := io.Copy(io.Discard, z); err != nil || n < 1<<30 || len(packed) > 3<<20 {
-		t.Errorf("the bomb: %d bytes from %d, %v; want over 1 GiB from at most 3 MiB", n, len(packed), err)
-	}
-}
-
 func TestConditional(t *testing.T) {
 	_, c := start(t, Options{})
 	const url = "https://urlset-1.com/articles/1.html"
@@ -286,16 +148,6 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 	if !differ {
 		t.Error("another seed gives the same bytes everywhere")
-	}
-}
-
-func TestCount(t *testing.T) {
-	w, c := start(t, Options{Seed: 5})
-	for kind, mark := range map[string]string{"urlset": "<url>", "index": "<sitemap>", "rss": "<item>", "atom": "<entry>", "namespaced": "<sm:url>", "big-urlset": "<url>"} {
-		_, body := get(t, c, "https://"+kind+"-3.com/sitemap.xml")
-		if got, want := bytes.Count(body, []byte(mark)), w.Count(kind+"-3.com"); got != want {
-			t.Errorf("%s: %d of %s, Count says %d", kind, got, mark, want)
-		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
 // DefaultLeaseTTL is how long a lane's lease lasts after its worker was killed,
@@ -147,12 +148,8 @@ func WaitForLanes(ctx context.Context, s store.Store, job string, waits func(lea
 			waits(holder)
 			announced = true
 		}
-		t := time.NewTimer(lanesPoll)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return ctx.Err()
+		if err := polite.SystemClock.Sleep(ctx, lanesPoll); err != nil {
+			return err
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"path"
 	"strings"
@@ -36,6 +35,9 @@ type Pauses struct {
 	written map[string]time.Time // by site: what this process has in the store
 }
 
+// maxPauseObject is the size of the largest object that is read as a pause.
+const maxPauseObject = 1 << 20
+
 // pauseObject is a pause in the store.
 type pauseObject struct {
 	Until time.Time `json:"until"`
@@ -64,38 +66,21 @@ func (w *Worker) LoadPauses(ctx context.Context) error {
 		if err != nil {
 			continue // not ours
 		}
-		var until time.Time
-		err = store.Retry(ctx, func() (err error) { until, err = p.read(ctx, o.Key); return err })
+		text, err := store.ReadAll(ctx, w.Store, o.Key, maxPauseObject)
+		var kept pauseObject
+		_ = json.Unmarshal(text, &kept) // zero for an object that is none of ours
 		switch {
 		case errors.Is(err, store.ErrNotExist): // another worker removed it
 		case err != nil:
 			return fmt.Errorf("reading the pause %s of an earlier run: %w", o.Key, err)
-		case until.After(now):
-			p.earlier[site], p.written[site] = until, until
+		case kept.Until.After(now):
+			p.earlier[site], p.written[site] = kept.Until, kept.Until
 		default:
 			p.remove(ctx, site)
 		}
 	}
 	p.loaded = true
 	return nil
-}
-
-// read gives zero for an object that is none of ours.
-func (p *Pauses) read(ctx context.Context, key string) (until time.Time, err error) {
-	body, err := p.w.Store.Open(ctx, key)
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer func() { _ = body.Close() }() // of a reader: nothing is lost with its error
-	text, err := io.ReadAll(io.LimitReader(body, 1<<10))
-	if err != nil {
-		return time.Time{}, err
-	}
-	var of pauseObject
-	if json.Unmarshal(text, &of) != nil {
-		return time.Time{}, nil
-	}
-	return of.Until, nil
 }
 
 // remove is for a pause that is over. An object that stays is removed by a later run.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
 // RunLogger is Logger for one run: each line has the run's id and job. If this
@@ -137,7 +138,7 @@ func KeepLog(ctx context.Context, s store.Store, runID, process string) (end fun
 			select {
 			case <-tick.C:
 			case <-k.wake:
-				if !wait(ctx, time.Second) { // one error is often followed by more
+				if polite.SystemClock.Sleep(ctx, time.Second) != nil { // one error is often followed by more
 					return
 				}
 			case <-ctx.Done():
@@ -157,17 +158,6 @@ func KeepLog(ctx context.Context, s store.Store, runID, process string) (end fun
 		}
 		return nil
 	}, nil
-}
-
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)

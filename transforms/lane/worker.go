@@ -134,15 +134,13 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	w.Store = store.Guarded(store.Counted(s, w.calls), w.allowed)
 	client.Allow, client.Lowered = w.allowed, w.lowered
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if cfg.Leases { // this process may have been started for a run that has ended
-		if err := w.Obey(ctx); err != nil {
-			w.cancel()
-			client.Close()
-			return nil, errors.Join(fmt.Errorf("reading the run's control object: %w", err), s.Close())
+	if cfg.Leases {
+		if err = w.Obey(ctx); err != nil { // this process may have been started for a run that has ended
+			err = fmt.Errorf("reading the run's control object: %w", err)
+		} else {
+			err = w.keepOwnLog(ctx) // the launcher keeps only the log of its own process
 		}
-	}
-	if cfg.Leases { // the launcher keeps only the log of its own process
-		if err := w.keepOwnLog(ctx); err != nil {
+		if err != nil {
 			w.cancel()
 			client.Close()
 			return nil, errors.Join(err, s.Close())

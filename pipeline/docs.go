@@ -158,7 +158,7 @@ func (d *docsOptions) check(c *RunOptions) error {
 	if d.alerts, err = alert.Parse(d.Alerts, alert.PageRules()...); err != nil {
 		return usage.Errorf("--alerts: %w", err)
 	}
-	if d.files, err = Policies(d.Policies); err != nil {
+	if d.files, err = readPolicies(d.Policies); err != nil {
 		return err
 	}
 	d.given = given

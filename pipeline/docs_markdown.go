@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -20,8 +21,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
-// Policies reads the policies in a directory, or those shipped with the program.
-func Policies(dir string) ([]policy.Policy, error) {
+// readPolicies reads the policies in a directory, or those shipped with the program.
+func readPolicies(dir string) ([]policy.Policy, error) {
 	var files fs.FS = policies.Files
 	if dir != "" {
 		if info, err := os.Stat(dir); err != nil {
@@ -36,24 +37,6 @@ func Policies(dir string) ([]policy.Policy, error) {
 		return nil, usage.Errorf("--policies: %s", usage.OneLine(err))
 	}
 	return loaded, nil
-}
-
-// ProviderPolicies reads the policies as Policies does, with the changes that people keep in
-// the store.
-func ProviderPolicies(ctx context.Context, s store.Store, dir string) ([]policy.Policy, error) {
-	files, err := Policies(dir)
-	if err != nil {
-		return nil, err
-	}
-	changes, err := providerChanges(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	var out []policy.Policy
-	for _, p := range policy.Providers(files, changes, dir != "", time.Now()) {
-		out = append(out, p.Policy)
-	}
-	return out, nil
 }
 
 // providerChanges reads the changes of providers that people keep in the store.
@@ -86,17 +69,11 @@ func (d *docsOptions) printMarkdown(ctx context.Context, c RunOptions, s store.S
 	return d.writeFolder(ctx, base, s, d.only, stdout)
 }
 
-// writeFolder writes the pages of providers, or of all, into the directory of --markdown.
+// writeFolder writes the stored pages of providers, or of all, into the directory of --markdown: whole where the provider's policy says
+// tos: allowed, else 200 characters of each.
 func (d *docsOptions) writeFolder(ctx context.Context, base *db.DB, s store.Store, ids []string, stdout io.Writer) error {
-	return WriteMarkdown(ctx, base, s, "markdown", d.Markdown, ids, d.loaded, stdout)
-}
-
-// WriteMarkdown writes the stored pages of providers, or of all, into the directory that a
-// flag names: whole where the provider's policy says tos: allowed, else 200 characters of
-// each.
-func WriteMarkdown(ctx context.Context, base *db.DB, s store.Store, flag, dir string, ids []string, loaded []policy.Policy, out io.Writer) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return usage.Errorf("--%s: %w", flag, err)
+	if err := os.MkdirAll(d.Markdown, 0o755); err != nil {
+		return usage.Errorf("--markdown: %w", err)
 	}
 	if len(ids) == 0 {
 		var err error
@@ -105,17 +82,23 @@ func WriteMarkdown(ctx context.Context, base *db.DB, s store.Store, flag, dir st
 		}
 	}
 	whole := func(id string) bool {
-		return slices.ContainsFunc(loaded, func(p policy.Policy) bool { return p.ProviderID == id && p.Terms == policy.Allowed })
+		return slices.ContainsFunc(d.loaded, func(p policy.Policy) bool { return p.ProviderID == id && p.Terms == policy.Allowed })
 	}
-	n, err := docs.WriteFolder(ctx, base, s, dir, ids, whole, out)
+	n, err := docs.WriteFolder(ctx, base, s, d.Markdown, ids, whole, stdout)
 	if err == nil && n == 0 {
-		err = fmt.Errorf("--%s: no page is stored of these providers; crawl them first, with --job=docs --provider=ID", flag)
+		err = errors.New("--markdown: no page is stored of these providers; crawl them first, with --job=docs --provider=ID")
 	}
 	return err
 }
 
 // wholeShown reports whether a provider's policy allows to show a whole page.
 func wholeShown(ctx context.Context, src explore.Source, provider string) (bool, error) {
-	loaded, err := ProviderPolicies(ctx, src.Store, src.Option("policies"))
-	return slices.ContainsFunc(loaded, func(p policy.Policy) bool { return p.ProviderID == provider && p.Terms == policy.Allowed }), err
+	dir := src.Option("policies")
+	files, err := readPolicies(dir)
+	if err != nil {
+		return false, err
+	}
+	changes, err := providerChanges(ctx, src.Store)
+	loaded := policy.Providers(files, changes, dir != "", time.Now())
+	return slices.ContainsFunc(loaded, func(p policy.Provider) bool { return p.ProviderID == provider && p.Terms == policy.Allowed }), err
 }

@@ -121,7 +121,7 @@ func sayRemoved(stdout io.Writer, did string, r removal.Removed, then string) er
 
 // knows refuses a provider that has no policy and left nothing.
 func (d *docsOptions) knows(ctx context.Context, o *RunOptions, s store.Store, provider string) (err error) {
-	if d.files, err = Policies(d.Policies); err != nil {
+	if d.files, err = readPolicies(d.Policies); err != nil {
 		return err
 	}
 	changes, err := providerChanges(ctx, s)

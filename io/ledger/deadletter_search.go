@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -56,14 +55,14 @@ const (
 // written last first. A listing says when each was written; the others of the query's
 // conditions need the objects. So a page lists all and reads at most maxSearched, and
 // may have fewer than Limit, even none, although Next says that there can be more. It
-// has at most maxSearched keys in memory.
+// has at most twice as many keys in memory.
 func SearchDeadLetters(ctx context.Context, s store.Store, q DeadLetterQuery) (DeadLetterPage, error) {
 	var page DeadLetterPage
 	after, err := parsePlace(q.After)
 	if err != nil {
 		return page, err
 	}
-	var found places
+	var found []place
 	oldest := q.From
 	if q.Since.After(oldest) {
 		oldest = q.Since
@@ -80,18 +79,15 @@ func SearchDeadLetters(ctx context.Context, s store.Store, q DeadLetterQuery) (D
 		if after.key != "" && !after.before(at) || o.ModTime.Before(oldest) {
 			continue
 		}
-		if len(found) == maxSearched {
-			more = true
-			if !at.before(found[0]) {
-				continue
-			}
-			found[0] = at
-			heap.Fix(&found, 0)
-			continue
+		if found = append(found, at); len(found) == 2*maxSearched {
+			slices.SortFunc(found, place.compare)
+			found, more = found[:maxSearched], true
 		}
-		heap.Push(&found, at)
 	}
 	slices.SortFunc(found, place.compare)
+	if len(found) > maxSearched {
+		found, more = found[:maxSearched], true
+	}
 	for len(found) > 0 {
 		if len(page.DeadLetters) >= q.Limit {
 			return page, nil
@@ -249,18 +245,4 @@ func parsePlace(text string) (place, error) {
 		return place{}, ErrPlace
 	}
 	return place{n, deadLettersPrefix + name + ".json"}, nil // it is compared, never read
-}
-
-// places is a heap whose first is the last in order.
-type places []place
-
-func (p places) Len() int           { return len(p) }
-func (p places) Less(i, j int) bool { return p[j].before(p[i]) }
-func (p places) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
-func (p *places) Push(x any)        { *p = append(*p, x.(place)) }
-func (p *places) Pop() any {
-	last := len(*p) - 1
-	x := (*p)[last]
-	*p = (*p)[:last]
-	return x
 }

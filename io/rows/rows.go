@@ -116,7 +116,7 @@ func Schema(row reflect.Type, title, about string) ([]byte, error) {
 		Time: {"type": "string", "format": "date-time"}, Texts: {"type": "array", "items": map[string]any{"type": "string"}},
 		Structs: {"type": "array", "items": map[string]any{"type": "object"}},
 	}
-	properties, required := ordered{}, []string{}
+	properties, required := explore.Record{}, []string{}
 	for _, c := range Columns(row) {
 		p := map[string]any{"description": c.Doc}
 		for k, v := range types[c.Kind] {
@@ -125,40 +125,12 @@ func Schema(row reflect.Type, title, about string) ([]byte, error) {
 		if t, ok := p["type"]; ok && c.Optional {
 			p["type"] = []any{t, "null"}
 		}
-		properties = append(properties, pair{c.Name, p})
+		properties = append(properties, explore.Cell{Name: c.Name, Value: p})
 		required = append(required, c.Name)
 	}
-	b, err := json.MarshalIndent(ordered{
-		{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}, {"description", about},
-		{"type", "object"}, {"additionalProperties", false}, {"required", required}, {"properties", properties},
+	b, err := json.MarshalIndent(explore.Record{
+		{Name: "$schema", Value: "https://json-schema.org/draft/2020-12/schema"}, {Name: "title", Value: title}, {Name: "description", Value: about},
+		{Name: "type", Value: "object"}, {Name: "additionalProperties", Value: false}, {Name: "required", Value: required}, {Name: "properties", Value: properties},
 	}, "", "  ")
 	return append(b, '\n'), err
-}
-
-// ordered is a JSON object whose members keep their order.
-type ordered []pair
-
-type pair struct {
-	name  string
-	value any
-}
-
-// MarshalJSON implements json.Marshaler.
-func (o ordered) MarshalJSON() ([]byte, error) {
-	b := []byte{'{'}
-	for i, p := range o {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		name, err := json.Marshal(p.name)
-		if err != nil {
-			return nil, err
-		}
-		value, err := json.Marshal(p.value)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
-		}
-		b = append(append(append(b, name...), ':'), value...)
-	}
-	return append(b, '}'), nil
 }

@@ -23,14 +23,7 @@ func TestSlotsUnderTheLimits(t *testing.T) {
 		all  int
 	}{
 		{onDataflow, 4},
-		{onDataflow + "--num_workers=8", 32},
-		{onDataflow + "--num_workers=8 --number_of_worker_harness_threads=12", 64},
-		{onDataflow + "--num_workers=100", 64},
-		{onDataflow + "--num_workers=100 --concurrency=1000", 400},
-		{onDataflow + "--num_workers=3 --concurrency=8", 6},
-		{onDataflow + "--num_workers=3 --concurrency=1", 1},
 		{onDataflow + "--num_workers=3 --rate=5.9", 3},
-		{onDataflow + "--num_workers=3 --rate=0.2", 1},
 		{onFlink, 16},
 		{onFlink + "--concurrency=3", 3},
 		{onFlink + "--rate=2", 2},

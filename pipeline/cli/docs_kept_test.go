@@ -75,7 +75,7 @@ func TestProvidersInTheStore(t *testing.T) {
 	// Whether pages are shown whole is also decided by the policy in the store.
 	whole := func() bool {
 		to := t.TempDir()
-		got := here(t, "export --what=pages --format=markdown --provider=more --store="+dir+" --to="+to)
+		got := here(t, "--job=docs --web=demo --log-level=error --provider=more --store="+dir+" --markdown="+to)
 		require.Equal(t, ExitOK, got.code, got.stderr)
 		b, err := os.ReadFile(filepath.Join(to, "kind-urlset-1.com", "articles", "9.html.md"))
 		require.NoError(t, err)

@@ -56,21 +56,12 @@ func TestDocsURL(t *testing.T) {
 	assert.True(t, found, short)
 	assert.Len(t, []rune(text), 200)
 
-	// An export has the same files.
-	exported := t.TempDir()
-	export := "export --what=pages --format=markdown --store=" + dir + " --to=" + exported + "/pages"
-	got = here(t, export+" --provider=url-kind-urlset-1-com-ad4d8f25d6d5")
-	require.Equal(t, ExitOK, got.code, got.stderr)
-	assert.Equal(t, files(t, excerpts), files(t, exported+"/pages"))
 	policies := t.TempDir() // somebody has read the terms
 	writeFile(t, filepath.Join(policies, "a.yaml"), "provider_id: url-kind-urlset-1-com-ad4d8f25d6d5\nseed_urls: [https://kind-urlset-1.com/]\nallowed_path_patterns: [/**]\ntos: allowed\ntos_checked: 2026-01-05\n")
-	got = here(t, export+" --policies="+policies)
+	whole := t.TempDir()
+	got = here(t, base+"--markdown="+whole+" --policies="+policies)
 	require.Equal(t, ExitOK, got.code, got.stderr)
-	assert.Equal(t, pages, files(t, exported+"/pages"))
-
-	got = here(t, export+" --provider=nobody")
-	assert.Equal(t, ExitUsage, got.code)
-	assert.Contains(t, got.stderr, "--provider=nobody: the database has nothing of it")
+	assert.Equal(t, pages, files(t, whole))
 
 	// One page, by the policy of its host, whose terms are unknown.
 	one := t.TempDir()

@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/option"
@@ -30,7 +27,7 @@ type exportOptions struct {
 func (p *program) export() *cobra.Command {
 	e := exportOptions{choice: choice{}}
 	c := p.command("export [WHAT] [FILE]", "write what the jobs found, as Parquet, JSON lines or CSV", func(s *option.Set) {
-		s.Text(&e.format, "format", "", "parquet, jsonl or csv (default: by the file's ending); pages: also markdown, a folder with one file a page")
+		s.Text(&e.format, "format", "", "parquet, jsonl or csv (default: by the file's ending)")
 		e.choice.tell(s, []string{"run", "since", "provider", "site", "publisher"})
 		s.Yes(&e.schema, "schema", false, "print the JSON Schema of the rows, and export nothing")
 		s.Text(&e.what, "what", "", "WHAT") // as scripts of before name them
@@ -39,7 +36,7 @@ func (p *program) export() *cobra.Command {
 		w = append(w, "", "")
 		e.what, e.to = cmp.Or(w[0], e.what), cmp.Or(w[1], e.to, "-")
 		return p.exportRows(ctx, &e)
-	}, append([]string{"country", "category", "date", "db", "policies"}, stored...)...)
+	}, append([]string{"country", "category", "date", "db"}, stored...)...)
 	for _, old := range []string{"what", "to"} {
 		c.Flags().Lookup(old).Hidden = true
 	}
@@ -67,12 +64,7 @@ func (p *program) exportRows(ctx context.Context, e *exportOptions) error {
 	if err != nil {
 		return err
 	}
-	var to export.Target
-	if e.format == markdown {
-		err = e.forMarkdown(what, p.o.Flags.Value("policies"))
-	} else {
-		to, err = export.ParseTarget(what.Name, e.to, e.format)
-	}
+	to, err := export.ParseTarget(what.Name, e.to, e.format)
 	if err != nil {
 		return err
 	}
@@ -83,9 +75,6 @@ func (p *program) exportRows(ctx context.Context, e *exportOptions) error {
 		return err
 	}
 	err = p.withRows(within, s, what, filter, func(src export.Source) error {
-		if e.format == markdown {
-			return p.exportMarkdown(within, what, src, e.to)
-		}
 		n, err := to.Write(within, s, p.stdout, func(out io.Writer) (int64, error) { return what.Write(within, src, to.Format, out) })
 		if err == nil {
 			_, err = fmt.Fprintf(p.stderr, "wrote %d rows of %s to %s\n", n, what.Name, to)
@@ -94,40 +83,8 @@ func (p *program) exportRows(ctx context.Context, e *exportOptions) error {
 	})
 	if within.Err() != nil && err != nil {
 		err = errExportInterrupted
-		if e.format == markdown {
-			err = errors.New("the export was interrupted; the pages that it has written are whole: start it again for the others")
-		}
 	}
 	return errors.Join(err, s.Close())
 }
 
 var errExportInterrupted = errors.New("the export was interrupted and has written nothing; start it again")
-
-// markdown is the format of a folder with one file a page.
-const markdown = "markdown"
-
-// forMarkdown checks what an export as Markdown asks for.
-func (e *exportOptions) forMarkdown(what export.What, policies string) error {
-	switch info, err := os.Stat(e.to); {
-	case what.Name != "pages":
-		return usage.Errorf("--format=%s is for pages; use parquet, jsonl or csv", markdown)
-	case *e.choice["since"] != "":
-		return usage.Errorf("--since means nothing to --format=%s, which writes all pages", markdown)
-	case e.to == "-" || strings.HasPrefix(e.to, "store:") || strings.Contains(e.to, "://") || err == nil && !info.IsDir():
-		return usage.Errorf("%s: --format=%s needs a folder", e.to, markdown)
-	}
-	_, err := pipeline.Policies(policies)
-	return err
-}
-
-// exportMarkdown writes pages, whole where the policy of their provider allows it.
-func (p *program) exportMarkdown(ctx context.Context, what export.What, src export.Source, dir string) error {
-	loaded, err := pipeline.ProviderPolicies(ctx, src.Store, p.o.Flags.Value("policies"))
-	if err == nil {
-		err = what.Known(ctx, src)
-	}
-	if err != nil {
-		return err
-	}
-	return pipeline.WriteMarkdown(ctx, src.DB, src.Store, "to", dir, src.Names, loaded, p.stdout)
-}

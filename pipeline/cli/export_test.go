@@ -88,11 +88,6 @@ func TestExportRefusals(t *testing.T) {
 		"export --what=outcomes --run=20260128-x --to=" + file + " --store=" + store:       "there is no run 20260128-x",
 		"export --what=domains --to=" + file + " --store=" + filepath.Join(out, "nothing"): "--store",
 		"export --what=pages --to=" + file + " --store=" + store:                           "there is no database " + store + ".db; run --job=docs first",
-		"export --what=chunks --format=markdown --to=" + out + "/m":                        "--format=markdown is for pages",
-		"export --what=pages --format=markdown --to=" + file:                               "--format=markdown needs a folder",
-		"export --what=pages --format=markdown --to=-":                                     "--format=markdown needs a folder",
-		"export --what=pages --format=markdown --since=7d --to=" + out + "/m":              "--since means nothing to --format=markdown",
-		"export --what=pages --format=markdown --policies=" + file + " --to=" + out + "/m": "is no directory",
 		"export --what=pages --site=a --to=" + file + " --store=" + store:                  "its filters are --provider, --since",
 	} {
 		a := here(t, args)

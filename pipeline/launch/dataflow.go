@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -114,39 +113,29 @@ func (o *Options) reachDataflow(ctx context.Context) error {
 	s, err := store.Open(ctx, "gs://"+bucket)
 	switch {
 	case err == nil:
-		return errors.Join(s.Close(), o.workerSource(ctx))
+		_, err := o.workerBinary()
+		return errors.Join(s.Close(), err)
 	case store.Retryable(err):
 		return fmt.Errorf("--staging_location: %w; try again when it answers", err)
 	}
 	return usage.Errorf("--staging_location: %w", err)
 }
 
-const (
-	program     = "github.com/newsfork/seed-engine/cmd/pipeline"
-	buildWorker = "run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -ldflags='-s -w' -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker"
-)
-
-// workerSource checks that there is a program for the workers, or the source to build it from.
-func (o *Options) workerSource(ctx context.Context) error {
-	if o.beam("worker_binary") != "" {
-		return nil
+// workerBinary is the program that the workers run: by default this one, which must be statically linked, because Beam's container
+// needs that.
+func (o *Options) workerBinary() (string, error) {
+	if given := o.beam("worker_binary"); given != "" {
+		return given, nil
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("finding this program, which the workers run: %w", err)
+		return "", fmt.Errorf("finding this program, which the workers run: %w", err)
 	}
-	if static(self) {
-		return nil
+	if !static(self) {
+		return "", usage.Errorf("--runner=dataflow needs a static worker, and this program is not static: run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 " +
+			"go build -tags=disable_grpc_modules -ldflags='-s -w' -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker")
 	}
-	if _, err := exec.LookPath("go"); err != nil {
-		return usage.Errorf("--runner=dataflow needs a static worker; this program is not static, and there is no Go toolchain here to build one: on a machine that has one, %s", buildWorker)
-	}
-	look := exec.CommandContext(ctx, "go", "list", program)
-	look.Env = append(os.Environ(), "GOPROXY=off", "GOTOOLCHAIN=local") // nothing is downloaded
-	if said, err := look.CombinedOutput(); err != nil {
-		return usage.Errorf("--runner=dataflow needs a static worker; this program is not static, and there is no source tree of it in this directory to build one from: %s (go list: %s)", buildWorker, said)
-	}
-	return nil
+	return self, nil
 }
 
 // async reports whether the program ends when the job is submitted.
@@ -234,7 +223,7 @@ func printDataflow(ctx context.Context, o Options, stdout io.Writer, build graph
 	if err := errors.Join(os.Unsetenv("STORAGE_EMULATOR_HOST"), os.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(os.DevNull, "none"))); err != nil {
 		return err
 	}
-	if err := o.dataflowWorker(ctx, ""); err != nil {
+	if err := o.dataflowWorker(); err != nil {
 		return err
 	}
 	p, scope := beam.NewPipelineWithRoot()
@@ -287,31 +276,19 @@ func (o *Options) dataflowWorkers() error {
 	return nil
 }
 
-// dataflowWorker sets the flags that the user left out. The worker is this
-// program, statically linked, because Beam's container needs that.
-func (o *Options) dataflowWorker(ctx context.Context, dir string) error {
+// dataflowWorker sets the flags that the user left out.
+func (o *Options) dataflowWorker() error {
 	if o.Runner != "dataflow" {
 		return nil
 	}
-	if err := o.dataflowWorkers(); err != nil {
+	if err := o.dataflowWorkers(); err != nil || o.beamDryRun() {
 		return err
 	}
-	if o.beam("worker_binary") != "" || o.beamDryRun() {
-		return nil
-	}
-	self, err := os.Executable()
+	worker, err := o.workerBinary()
 	if err != nil {
-		return fmt.Errorf("finding this program, which the workers run: %w", err)
+		return err
 	}
-	if !static(self) {
-		self = filepath.Join(dir, "worker")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", self, program)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("building a static worker: correct what the compiler reports, or, on a machine where it works, %s: %w: %s", buildWorker, err, out)
-		}
-	}
-	return flag.Set("worker_binary", self)
+	return flag.Set("worker_binary", worker)
 }
 
 // static reports whether a program is for Linux on amd64 and needs no library of

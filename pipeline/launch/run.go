@@ -107,13 +107,11 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 		beam.Init() // before quietBeam, because it sets up its own logging
 	}
 	quietBeam(r.log(r.id))
-	return r, r.interruptible(ctx, func(ctx context.Context) error {
-		undo, err := o.workerSetup(ctx)
-		if err == nil {
-			r.undo = append(r.undo, undo)
-		}
-		return err
-	})
+	undo, err := o.workerSetup()
+	if err == nil {
+		r.undo = append(r.undo, undo)
+	}
+	return r, err
 }
 
 // short stops the run's worker in this process: its writes wait for the run's lease, which

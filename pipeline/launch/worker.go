@@ -156,7 +156,7 @@ func unnamedFile(text string) (string, error) {
 // workerSetup prepares the workers of a job, so that Beam compiles and copies no
 // program itself. It also gives Beam a temporary folder of its own, because Beam
 // never removes its temporary files. undo removes all of it.
-func (o *Options) workerSetup(ctx context.Context) (undo func() error, err error) {
+func (o *Options) workerSetup() (undo func() error, err error) {
 	dir, remove, err := scratch.Dir("newsfork-run-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for Beam's temporary files: %w", err)
@@ -171,7 +171,7 @@ func (o *Options) workerSetup(ctx context.Context) (undo func() error, err error
 		}
 		return errors.Join(os.Unsetenv("TMPDIR"), remove())
 	}
-	if err := errors.Join(o.processWorker(dir), o.dataflowWorker(ctx, dir), o.setParallelism()); err != nil {
+	if err := errors.Join(o.processWorker(dir), o.dataflowWorker(), o.setParallelism()); err != nil {
 		return nil, errors.Join(err, undo())
 	}
 	return undo, nil

@@ -4,11 +4,8 @@ package dataflow
 
 import (
 	"bytes"
-	"debug/elf"
 	"encoding/json"
-	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +18,7 @@ import (
 )
 
 // With --async the program ends when the job is submitted, and the state of the
-// run comes from what its workers write. In this test the launcher is not static,
-// so it builds a static worker from its source tree.
+// run comes from what its workers write.
 func TestAsync(t *testing.T) {
 	w := newWorld(t)
 	begin, ran := make(chan struct{}), make(chan error, 1)
@@ -32,36 +28,18 @@ func TestAsync(t *testing.T) {
 		ran <- err
 		return err
 	})
-	source, err := filepath.Abs("../../..")
-	require.NoError(t, err)
-	home := w.dir
-	w.dir, w.home = source, append(w.home, goEnviron(t)...)
-	c := w.submit(t, a, "--async")
-	require.Zero(t, c.Wait(t, 8*time.Minute), "%s", rig.Tail(c.Output(t)))
+	given, content := otherWorker(t)
+	c := w.submit(t, a, "--async", "--worker_binary="+given)
+	require.Zero(t, c.Wait(t, time.Minute), "%s", rig.Tail(c.Output(t)))
 	id, state := w.newest(t)
 	assert.Equal(t, "running", state)
 	assert.Contains(t, c.Output(t), `"event":"run_submitted","run_id":"`+id+`","job_id":"job-1"`)
-	requireEmpty(t, home)
+	requireEmpty(t, w.dir)
 	require.Len(t, a.jobs, 1)
-	var job struct {
-		Environment struct {
-			WorkerPools []struct {
-				Packages []struct{ Location, Sha256 string }
-			}
-		}
-	}
-	require.NoError(t, json.Unmarshal(a.jobs[0], &job))
-	built := staged(t, job.Environment.WorkerPools[0].Packages[0].Location)
-	checkJob(t, a.jobs[0], form{workers: 3, threads: 4, workerSHA256: sum(built)})
-	f, err := elf.NewFile(bytes.NewReader(built))
-	require.NoError(t, err)
-	libs, err := f.ImportedLibraries()
-	assert.True(t, err == nil || errors.Is(err, elf.ErrNoSymbols), "%v", err)
-	assert.Empty(t, libs, "the worker is static")
-	assert.NotContains(t, string(built), source+"/")
+	checkJob(t, a.jobs[0], form{workers: 3, threads: 4, workerSHA256: sum(content)})
 
 	// While it runs, no other run begins, and a watcher waits for its end.
-	other := w.submit(t, a, "--async")
+	other := w.submit(t, a, "--async", "--worker_binary="+given)
 	assert.Equal(t, 1, other.Wait(t, time.Minute))
 	assert.Regexp(t, `pipeline: starting the run: run `+id+` was submitted with --async at .* and has not ended: wait until .*runs show .*runs cancel `+id, other.Output(t))
 	assert.Len(t, a.jobs, 1)

@@ -34,37 +34,34 @@ func (r *Report) Figures() Figures {
 // CostLine is one figure of a cost, as text.
 type CostLine struct{ Label, Actual, Estimated string }
 
-// Lines are the figures of a cost as people read them. The prices come last, where there
-// are any.
+// Lines are the figures as people read them, each with its label. The prices come last, where there are any.
+func (f Figures) Lines() [][2]string {
+	lines := [][2]string{
+		{"requests", FormatCount(f.Requests)}, {"received", FormatBytes(f.Bytes)}, {"duration", formatSeconds(f.Duration)},
+		{"store: reads", FormatCount(f.Calls.Reads)}, {"store: lists", FormatCount(f.Calls.Lists)}, {"store: writes", FormatCount(f.Calls.Writes)},
+		{"store: deletes", FormatCount(f.Calls.Deletes)}, {"store: written", FormatBytes(f.Written)},
+	}
+	if p := f.Price; p != nil {
+		lines = append(lines, [2]string{"price of calls", fmt.Sprintf("$%.4f", p.Calls)}, [2]string{"price of a month", fmt.Sprintf("$%.4f", p.Storage)})
+	}
+	return lines
+}
+
+// Lines are the figures of a cost as people read them.
 func (c Cost) Lines() (lines []CostLine) {
-	line := func(label string, form func(Figures) string) {
-		l := CostLine{Label: label, Actual: form(c.Actual)}
-		if c.Estimated != nil {
-			l.Estimated = form(*c.Estimated)
+	var estimated [][2]string
+	if c.Estimated != nil {
+		estimated = c.Estimated.Lines()
+	}
+	for i, l := range c.Actual.Lines() {
+		line := CostLine{Label: l[0], Actual: l[1]}
+		if i < len(estimated) {
+			line.Estimated = estimated[i][1]
+		} else if estimated != nil {
+			line.Estimated = "-"
 		}
-		lines = append(lines, l)
+		lines = append(lines, line)
 	}
-	line("requests", func(f Figures) string { return FormatCount(f.Requests) })
-	line("received", func(f Figures) string { return FormatBytes(f.Bytes) })
-	line("duration", func(f Figures) string { return formatSeconds(f.Duration) })
-	line("store: reads", func(f Figures) string { return FormatCount(f.Calls.Reads) })
-	line("store: lists", func(f Figures) string { return FormatCount(f.Calls.Lists) })
-	line("store: writes", func(f Figures) string { return FormatCount(f.Calls.Writes) })
-	line("store: deletes", func(f Figures) string { return FormatCount(f.Calls.Deletes) })
-	line("store: written", func(f Figures) string { return FormatBytes(f.Written) })
-	if c.Prices == nil {
-		return lines
-	}
-	dollars := func(of func(price.Price) float64) func(Figures) string {
-		return func(f Figures) string {
-			if f.Price == nil {
-				return "-"
-			}
-			return fmt.Sprintf("$%.4f", of(*f.Price))
-		}
-	}
-	line("price of calls", dollars(func(p price.Price) float64 { return p.Calls }))
-	line("price of a month", dollars(func(p price.Price) float64 { return p.Storage }))
 	return lines
 }
 

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os/user"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,33 +92,30 @@ func listAlerts(ctx context.Context, s store.Store, asJSON bool, stdout io.Write
 	if asJSON {
 		return json.NewEncoder(stdout).Encode(map[string]any{"firing": firing, "silences": silences})
 	}
-	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	if err := row(t, "JOB", "ALERT", "PROVIDER", "SINCE", "SILENCED", "TEXT"); err != nil {
-		return err
-	}
-	for _, a := range firing {
+	if _, err := printTable(stdout, seq(firing), "JOB\tALERT\tPROVIDER\tSINCE\tSILENCED\tTEXT", func(a alert.Firing) []string {
 		silenced := ""
 		for _, sil := range silences {
 			if sil.Covers(a.Job, a.Rule, cmp.Or(a.Provider, a.Schedule), now) {
 				silenced = sil.ID
 			}
 		}
-		if err := row(t, a.Job, a.Rule, cmp.Or(a.Provider, a.Schedule), a.Since.Format(time.RFC3339), silenced, a.Text); err != nil {
-			return err
+		return []string{a.Job, a.Rule, cmp.Or(a.Provider, a.Schedule), a.Since.Format(time.RFC3339), silenced, a.Text}
+	}); err != nil {
+		return err
+	}
+	_, err = printTable(stdout, seq(silences), "\nSILENCE\tOF\tUNTIL\tBY\tNOTE", func(sil alert.Silence) []string {
+		return []string{sil.ID, sil.Text(), sil.Until.Format(time.RFC3339), sil.By, sil.Note}
+	})
+	return err
+}
+
+// seq yields what a list has.
+func seq[T any](all []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, x := range all {
+			if !yield(x, nil) {
+				return
+			}
 		}
 	}
-	if len(silences) > 0 {
-		if _, err := fmt.Fprintln(t); err != nil {
-			return err
-		}
-		if err := row(t, "SILENCE", "OF", "UNTIL", "BY", "NOTE"); err != nil {
-			return err
-		}
-	}
-	for _, sil := range silences {
-		if err := row(t, sil.ID, sil.Text(), sil.Until.Format(time.RFC3339), sil.By, sil.Note); err != nil {
-			return err
-		}
-	}
-	return t.Flush()
 }

@@ -3,11 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/user"
 	"slices"
@@ -63,7 +61,7 @@ func (p *program) errors() *cobra.Command {
 	retry.Aliases = []string{"replay"}
 	c.AddCommand(ls, retry,
 		letters("show ID", "a dead letter as JSON", nil, func(ctx context.Context, s store.Store, of []pipeline.Job, ids []string) error {
-			return showDeadLetter(ctx, s, p.o, of, ids[0], p.stdout)
+			return p.showDeadLetter(ctx, s, of, ids[0])
 		}),
 		letters("dismiss ID…", "nothing will be done about it: it is not listed and not tried again, until the same input fails again",
 			func(s *option.Set) { s.Text(&note, "note", "", "why nothing will be done about it") },
@@ -98,46 +96,39 @@ func dismiss(ctx context.Context, s store.Store, o Options, of []pipeline.Job, i
 	if err != nil {
 		return err
 	}
-	n := 0
-	for i, j := range of {
-		for _, d := range letters[i] {
-			if _, err := ledger.Dismiss(ctx, s, j.Name, d.ID(), why); err != nil {
-				return err
-			}
-			n++
+	for _, d := range letters {
+		if _, err := ledger.Dismiss(ctx, s, d.Job, d.ID(), why); err != nil {
+			return err
 		}
 	}
 	did := "dismissed %d dead letters; a new failure of the same input opens it again\n"
 	if why == nil {
 		did = "opened %d dead letters again\n"
 	}
-	_, err = fmt.Fprintf(stdout, did, n)
+	_, err = fmt.Fprintf(stdout, did, len(letters))
 	return err
 }
 
-// namedLetters are the dead letters that have these ids, by job. Each id must have one.
-func namedLetters(ctx context.Context, s store.Store, o Options, of []pipeline.Job, ids []string) ([][]ledger.DeadLetter, error) {
-	letters, missing := make([][]ledger.DeadLetter, len(of)), map[string]bool{}
-	for _, id := range ids {
-		missing[id] = true
-	}
-	ids = slices.Sorted(maps.Keys(missing))
-	for i, j := range of {
-		var err error
-		if letters[i], err = ledger.NamedDeadLetters(ctx, s, j.Name, ids); err != nil {
+// namedLetters are the dead letters that have these ids. Each id must have one.
+func namedLetters(ctx context.Context, s store.Store, o Options, of []pipeline.Job, ids []string) (letters []ledger.DeadLetter, err error) {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	for _, j := range of {
+		some, err := ledger.NamedDeadLetters(ctx, s, j.Name, ids)
+		if err != nil {
 			return nil, err
 		}
-		for _, d := range letters[i] {
-			delete(missing, d.ID())
+		for _, d := range some {
+			letters = append(letters, d)
+			ids = slices.DeleteFunc(ids, func(id string) bool { return id == d.ID() })
 		}
 	}
-	if len(missing) > 0 {
-		return nil, noDeadLetter(o, strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
+	if len(ids) > 0 {
+		return nil, noDeadLetter(o, strings.Join(ids, ", "))
 	}
 	return letters, nil
 }
 
-func showDeadLetter(ctx context.Context, s store.Store, o Options, of []pipeline.Job, id string, stdout io.Writer) error {
+func (p *program) showDeadLetter(ctx context.Context, s store.Store, of []pipeline.Job, id string) error {
 	for _, j := range of {
 		d, err := ledger.Get(ctx, s, j.Name, id)
 		if errors.Is(err, store.ErrNotExist) {
@@ -146,11 +137,9 @@ func showDeadLetter(ctx context.Context, s store.Store, o Options, of []pipeline
 		if err != nil {
 			return err
 		}
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(d)
+		return p.showJSON(d)
 	}
-	return noDeadLetter(o, id)
+	return noDeadLetter(p.o, id)
 }
 
 // letter is a dead letter in a list for programs.

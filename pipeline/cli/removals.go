@@ -20,13 +20,7 @@ func (p *program) removals() *cobra.Command {
 		return p.ofStore(use, "requests to remove what was kept of a source, and until when; show one, do the open ones", jsonLines(&asJSON),
 			func(ctx context.Context, s store.Store, _ []string) error {
 				all, err := removal.All(ctx, s)
-				return errors.Join(err, list(asJSON, p.stdout, func(yield func(removal.Entry, error) bool) {
-					for _, e := range all {
-						if !yield(e, nil) {
-							return
-						}
-					}
-				}, "REQUEST\tJOB\tNAME\tASKED\tDUE\tSTATE\tFROM\tNOTE", removalCells))
+				return errors.Join(err, list(asJSON, p.stdout, seq(all), "REQUEST\tJOB\tNAME\tASKED\tDUE\tSTATE\tFROM\tNOTE", removalCells))
 			})
 	}
 	c, ls := all("removals"), all("ls")

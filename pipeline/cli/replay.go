@@ -24,45 +24,45 @@ func replay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, ru
 	if err != nil {
 		return err
 	}
+	by := map[string][]ledger.DeadLetter{}
+	for _, d := range letters {
+		by[d.Job] = append(by[d.Job], d)
+	}
+	of = slices.DeleteFunc(slices.Clone(of), func(j pipeline.Job) bool { return by[j.Name] == nil })
 	options := make([]Options, len(of))
-	for i, j := range of {
+	for i, j := range of { // all are checked before the first is opened
 		options[i] = o
 		options[i].Job = j.Name
-		if len(letters[i]) > 0 && j.Reopen != nil {
+		if j.Reopen != nil {
 			if err := options[i].placeDB(); err != nil {
 				return err
 			}
 		}
 	}
-	if !slices.ContainsFunc(letters, func(l []ledger.DeadLetter) bool { return len(l) > 0 }) {
+	if len(of) == 0 {
 		_, err := fmt.Fprintln(stdout, "opened the inputs of 0 dead letters: there are none")
 		return err
 	}
 	for i, j := range of {
-		n := len(letters[i])
-		if n == 0 {
-			continue
-		}
 		reopen := j.Reopen
 		if reopen == nil {
 			reopen = unmark
 		}
-		if err := errors.Join(ledger.ForgetDeaths(ctx, s, letters[i]), reopen(ctx, options[i].RunOptions, s, letters[i])); err != nil {
+		if err := errors.Join(ledger.ForgetDeaths(ctx, s, by[j.Name]), reopen(ctx, options[i].RunOptions, s, by[j.Name])); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(stdout, "opened the inputs of %d dead letters; the next run of --job=%s does them again\n", n, j.Name); err != nil {
+		if _, err := fmt.Fprintf(stdout, "opened the inputs of %d dead letters; the next run of --job=%s does them again\n", len(by[j.Name]), j.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// toReplay are the open dead letters of a run, or of all runs when it is empty, by job:
-// all, or those that have the ids.
-func toReplay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, run string, ids []string) ([][]ledger.DeadLetter, error) {
+// toReplay are the open dead letters of a run, or of all runs when it is empty: all, or those that have the ids.
+func toReplay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, run string, ids []string) (letters []ledger.DeadLetter, err error) {
 	if len(ids) > 0 {
-		letters, err := namedLetters(ctx, s, o, of, ids)
-		for _, d := range slices.Concat(letters...) {
+		letters, err = namedLetters(ctx, s, o, of, ids)
+		for _, d := range letters {
 			switch {
 			case run != "" && !d.FailedIn(run):
 				return nil, noDeadLetter(o, d.ID()+" of run "+run)
@@ -72,13 +72,12 @@ func toReplay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, 
 		}
 		return letters, err
 	}
-	letters := make([][]ledger.DeadLetter, len(of))
-	for i, j := range of {
+	for _, j := range of {
 		for d, err := range ledger.AllDeadLetters(ctx, s, ledger.DeadLetterQuery{Job: j.Name, RunID: run, State: ledger.OpenLetters}) {
 			if err != nil {
 				return nil, err
 			}
-			letters[i] = append(letters[i], d)
+			letters = append(letters, d)
 		}
 	}
 	return letters, nil

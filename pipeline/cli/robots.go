@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,9 +44,7 @@ func (p *program) try() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			e := json.NewEncoder(p.stdout)
-			e.SetIndent("", "  ")
-			err = e.Encode(a)
+			err = p.showJSON(a)
 		} else {
 			err = writeRobots(p.stdout, a, p.o.MaxCrawlDelay)
 		}

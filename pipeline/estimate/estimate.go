@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
-	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store/price"
@@ -48,30 +46,31 @@ type Price struct {
 	Egress  Range      `json:"egress"`
 }
 
-// at returns the calls of one of the three figures.
-func (c Calls) at(of pick) price.Calls {
+// at returns one of the three figures of everything.
+func (e Estimate) at(of pick) ledger.Figures {
 	n := func(r Range) int64 { return int64(math.Round(of(r))) }
-	return price.Calls{Reads: n(c.Reads), Lists: n(c.Lists), Writes: n(c.Writes), Deletes: n(c.Deletes)}
-}
-
-// Priced adds the price by a price list.
-func (e Estimate) Priced(l price.List) Estimate {
-	of := func(figure func(price.Price) float64) Range {
-		return each(func(of pick) float64 { return figure(l.Of(e.Calls.at(of), int64(of(e.Written)), int64(of(e.Read)))) })
+	f := ledger.Figures{Requests: n(e.Requests), Bytes: n(e.Bytes), Duration: math.Round(of(e.Seconds)*1000) / 1000, Written: n(e.Written), Read: n(e.Read),
+		Calls: price.Calls{Reads: n(e.Calls.Reads), Lists: n(e.Calls.Lists), Writes: n(e.Calls.Writes), Deletes: n(e.Calls.Deletes)}}
+	if e.Price != nil {
+		p := e.Price.List.Of(f.Calls, f.Written, f.Read)
+		f.Price = &p
 	}
-	e.Price = &Price{l, of(func(p price.Price) float64 { return p.Calls }), of(func(p price.Price) float64 { return p.Storage }), of(func(p price.Price) float64 { return p.Egress })}
-	return e
+	return f
 }
 
 // Figures are the likely figures, as a run's report has them.
-func (e Estimate) Figures() ledger.Figures {
-	n := func(r Range) int64 { return int64(math.Round(r.Likely)) }
-	f := ledger.Figures{Requests: n(e.Requests), Bytes: n(e.Bytes), Duration: math.Round(e.Seconds.Likely*1000) / 1000, Calls: e.Calls.at(likely),
-		Written: n(e.Written), Read: n(e.Read)}
-	if e.Price != nil {
-		f.Price = &price.Price{Calls: e.Price.Calls.Likely, Storage: e.Price.Storage.Likely, Egress: e.Price.Egress.Likely}
+func (e Estimate) Figures() ledger.Figures { return e.at(likely) }
+
+// Priced adds the price by a price list.
+func (e Estimate) Priced(l price.List) Estimate {
+	e.Price = &Price{List: l}
+	of := func(figure func(price.Price) float64) Range {
+		return each(func(of pick) float64 { return figure(*e.at(of).Price) })
 	}
-	return f
+	e.Price.Calls = of(func(p price.Price) float64 { return p.Calls })
+	e.Price.Storage = of(func(p price.Price) float64 { return p.Storage })
+	e.Price.Egress = of(func(p price.Price) float64 { return p.Egress })
+	return e
 }
 
 // WriteJSON writes the estimate for programs.
@@ -88,38 +87,28 @@ func (e Estimate) WriteJSON(w io.Writer) error {
 func (e Estimate) WriteTable(w io.Writer) error {
 	var b bytes.Buffer
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format, args...) } // memory takes everything
-	row := func(label string, r Range, form func(float64) string) {
-		line("  %-28s %12s %12s %12s\n", label, form(r.Likely), form(r.Low), form(r.High))
-	}
 	line("Estimate of a run of %s. No site was asked, and nothing was written.\nBasis: %s.\n", e.Job, e.Basis)
 	if k := e.Work; k != nil {
 		line("\nWork\n")
-		number := func(label string, n int64) { line("  %-28s %12s\n", label, count(float64(n))) }
-		number("raw files to read", k.Files)
-		if k.BadFiles > 0 {
-			number("of these broken", k.BadFiles)
+		for _, n := range []struct {
+			label string
+			n     int64
+		}{{"raw files to read", k.Files}, {"of these broken", k.BadFiles}, {"registrable domains", k.Domains}, {"of these finished", k.Finished},
+			{"of these to visit", k.Open}, {"results to write", k.Results}} {
+			line("  %-28s %12s\n", n.label, ledger.FormatCount(n.n))
 		}
-		number("registrable domains", k.Domains)
-		number("of these finished", k.Finished)
-		number("of these to visit", k.Open)
-		number("results to write", k.Results)
 	}
-	line("\n  %-28s %12s %12s %12s\n", "Cost", "likely", "from", "to")
-	if e.Work != nil {
-		row("hosts that do not answer", e.Unreachable, count)
+	const row = "  %-28s %12s %12s %12s\n"
+	line("\n"+row, "Cost", "likely", "from", "to")
+	if count := ledger.FormatCount; e.Work != nil {
+		line(row, "hosts that do not answer", count(int64(e.Unreachable.Likely)), count(int64(e.Unreachable.Low)), count(int64(e.Unreachable.High)))
 	}
-	row("requests", e.Requests, count)
-	row("received", e.Bytes, size)
-	row("duration", e.Seconds, duration)
-	row("store: reads", e.Calls.Reads, count)
-	row("store: lists", e.Calls.Lists, count)
-	row("store: writes", e.Calls.Writes, count)
-	row("store: deletes", e.Calls.Deletes, count)
-	row("store: written", e.Written, size)
+	from, to := e.at(low).Lines(), e.at(high).Lines()
+	for i, l := range e.at(likely).Lines() {
+		line(row, l[0], l[1], from[i][1], to[i][1])
+	}
 	if p := e.Price; p != nil {
-		row("price of the store's calls", p.Calls, dollars)
-		row("price of a month's storage", p.Storage, dollars)
-		row("price of traffic *", p.Egress, dollars)
+		line(row, "price of traffic *", dollars(p.Egress.Likely), dollars(p.Egress.Low), dollars(p.Egress.High))
 		line("\nPrices: %s, as of %s (%s).\n", p.List.Name, p.List.AsOf, p.List.Source)
 		line("* of what the run reads from the store, if it runs outside the provider's network\n")
 	} else {
@@ -131,20 +120,4 @@ func (e Estimate) WriteTable(w io.Writer) error {
 	return nil
 }
 
-func count(v float64) string { return ledger.FormatCount(int64(math.Round(v))) }
-func size(v float64) string  { return ledger.FormatBytes(int64(math.Round(v))) }
-
-func duration(s float64) string {
-	if s >= 3600 {
-		return strconv.FormatFloat(s/3600, 'f', 1, 64) + " h"
-	}
-	return time.Duration(math.Round(s) * float64(time.Second)).String()
-}
-
-// dollars has as many digits as a small price needs.
-func dollars(v float64) string {
-	if v != 0 && v < 0.995 {
-		return "$" + strconv.FormatFloat(v, 'g', 2, 64)
-	}
-	return "$" + strconv.FormatFloat(v, 'f', 2, 64)
-}
+func dollars(v float64) string { return fmt.Sprintf("$%.4f", v) }

@@ -107,6 +107,6 @@ func TestPriced(t *testing.T) {
 	require.InDelta(t, 0.9, e.Price.Egress.Likely, 1e-9)
 	var b bytes.Buffer
 	require.NoError(t, e.WriteTable(&b))
-	require.Contains(t, b.String(), "price of the store's calls         $17.00       $12.00       $27.00\n")
+	require.Contains(t, b.String(), "price of calls                   $17.0000     $12.0000     $27.0000\n")
 	require.Contains(t, b.String(), "Amazon S3 Standard, us-east-1, list price, as of 2026-03 (https://aws.amazon.com/s3/pricing/)")
 }

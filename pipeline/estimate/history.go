@@ -61,14 +61,11 @@ func (p Past) history() (basis string, rates Rates, scale ranges) {
 	if len(all) == 0 {
 		return "no earlier run of this kind in this store: assumptions about usual sites, so look at the range", assumed(), unscaled()
 	}
-	hosts, runs := int64(0), "run"
+	hosts := int64(0)
 	for _, r := range all {
 		hosts += r.Counts["hosts_visited"]
 	}
-	if len(all) > 1 {
-		runs = fmt.Sprintf("%d runs", len(all))
-	}
-	basis = fmt.Sprintf("the last %s of this kind in this store, with %s hosts", runs, ledger.FormatCount(hosts))
+	basis = fmt.Sprintf("the last %s of this kind in this store, with %s hosts", several(len(all), "run"), ledger.FormatCount(hosts))
 	same := p.alike(minHosts, append([]string{"layout"}, p.Extent...)...)
 	if len(same) > 0 {
 		return basis, ratesOf(all), p.scale(same)
@@ -85,9 +82,9 @@ func ratesOf(reports []ledger.Report) Rates {
 		var runs []float64
 		for _, r := range reports {
 			v, n := figure(r), float64(r.Counts["hosts_visited"])
-			sum, hosts, runs = sum+v, hosts+n, append(runs, ratio(v, n))
+			sum, hosts, runs = sum+v, hosts+n, append(runs, v/n)
 		}
-		return measured(ratio(sum, hosts), runs)
+		return measured(sum/hosts, runs)
 	}
 	share := func(name string) Range {
 		r := perHost(func(r ledger.Report) float64 { return float64(r.Counts[name]) })
@@ -148,9 +145,12 @@ func FromRuns(p Past) (e Estimate, ok bool) {
 		}
 		all[i] = measured(sum/float64(len(reports)), runs)
 	}
-	runs := "done run"
-	if len(reports) > 1 {
-		runs = fmt.Sprintf("%d done runs", len(reports))
+	return all.estimate("what the last " + several(len(reports), "done run") + " took"), true
+}
+
+func several(n int, what string) string {
+	if n == 1 {
+		return what
 	}
-	return all.estimate("what the last " + runs + " took"), true
+	return fmt.Sprintf("%d %ss", n, what)
 }

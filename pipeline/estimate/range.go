@@ -19,13 +19,15 @@ func exactly(v float64) Range { return Range{v, v, v} }
 // pick chooses one of a range's figures.
 type pick func(Range) float64
 
+func low(r Range) float64    { return r.Low }
 func likely(r Range) float64 { return r.Likely }
+func high(r Range) float64   { return r.High }
 
 // each applies f to the three figures of ranges: the lows together, and so on. Where f
 // falls as a range rises, low and high change places.
 func each(f func(of pick) float64) Range {
-	low, mid, high := f(func(r Range) float64 { return r.Low }), f(likely), f(func(r Range) float64 { return r.High })
-	return Range{Low: min(low, mid, high), Likely: mid, High: max(low, mid, high)}
+	a, mid, b := f(low), f(likely), f(high)
+	return Range{Low: min(a, mid, b), Likely: mid, High: max(a, mid, b)}
 }
 
 // margin is the least distance of a range's bounds from what was measured: the next run
@@ -39,14 +41,6 @@ func measured(sum float64, runs []float64) Range {
 		r.Low, r.High = math.Min(r.Low, v), math.Max(r.High, v)
 	}
 	return r
-}
-
-// ratio is a/b, or 0 of nothing.
-func ratio(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
 }
 
 // The figures of a run.

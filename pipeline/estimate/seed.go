@@ -112,7 +112,7 @@ func model(w Work, s setup, of pick, r Rates) (f figures) {
 			f[i] += 3*lanes + beats*s.Slots
 		}
 	}
-	body := results * (documentBytes + ratio(of(r.Bytes), 1))
+	body := results * (documentBytes + of(r.Bytes))
 	if !s.Packed {
 		f[writes] += results * (2 + evidence)
 		f[written] += body

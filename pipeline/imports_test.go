@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/stretchr/testify/assert"
 )
 
 const module = "github.com/newsfork/seed-engine"
@@ -269,9 +271,7 @@ func TestSends(t *testing.T) {
 	} {
 		f, err := parser.ParseFile(token.NewFileSet(), "a.go", "package a\n\nfunc f() { "+source+" }\n", parser.SkipObjectResolution)
 		require.NoError(t, err)
-		if got := len(sends(f, true)) > 0; got != broken {
-			t.Errorf("%s: broken %t, want %t", source, got, broken)
-		}
+		assert.Equal(t, broken, len(sends(f, true)) > 0, source)
 	}
 }
 

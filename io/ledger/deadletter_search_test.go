@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 )
@@ -206,9 +208,7 @@ func TestSearchPages(t *testing.T) {
 				break
 			}
 		}
-		if len(seen) != c.want {
-			t.Errorf("%+v: %d, want %d", c.q, len(seen), c.want)
-		}
+		assert.Equal(t, c.want, len(seen), c.q)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store"
@@ -98,9 +99,7 @@ func TestListIsNewestFirstAndLazy(t *testing.T) {
 	for range List(ctx, s) {
 		break
 	}
-	if s.Opens != 1 {
-		t.Errorf("the newest run cost %d reads, want 1", s.Opens)
-	}
+	assert.EqualValues(t, 1, s.Opens)
 }
 
 func TestProgressAndControl(t *testing.T) {
@@ -287,14 +286,10 @@ func TestTimesOnlyWhereThereAreSome(t *testing.T) {
 
 func TestGroupedAndSize(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
-		if got := FormatCount(n); got != want {
-			t.Errorf("grouped(%d) = %s, want %s", n, got, want)
-		}
+		assert.Equal(t, want, FormatCount(n), n)
 	}
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 5 << 40: "5.0 TiB", 5 << 50: "5120.0 TiB"} {
-		if got := FormatBytes(n); got != want {
-			t.Errorf("size(%d) = %s, want %s", n, got, want)
-		}
+		assert.Equal(t, want, FormatBytes(n), n)
 	}
 }
 
@@ -328,9 +323,7 @@ func TestDeadLetterID(t *testing.T) {
 	i, j := 1, 2
 	id := func(kind string, in Input) string { return DeadLetter{Job: "seed", Kind: kind, Input: in}.ID() }
 	file := Input{File: "f"}
-	if id("bad_records", Input{File: "f", Indices: []int{1}}) != id("bad_records", Input{File: "f", Indices: []int{2, 3}}) {
-		t.Error("the id of bad records depends on which they are")
-	}
+	assert.Equal(t, id("bad_records", Input{File: "f", Indices: []int{2, 3}}), id("bad_records", Input{File: "f", Indices: []int{1}}))
 	if id("bad_records", file) == id("bad_file", file) {
 		t.Error("bad records and a bad file share an id")
 	}
@@ -432,9 +425,7 @@ func TestRedact(t *testing.T) {
 		"reading key datasets/country=sg/raw_0001.json: EOF":       "reading key datasets/country=sg/raw_0001.json: EOF",
 		"putting key=datasets/date=2026-01-28/raw_0001.json: EOF":  "putting key=datasets/date=2026-01-28/raw_0001.json: EOF",
 	} {
-		if got := Redact(in); got != want {
-			t.Errorf("Redact(%q)\n got %q\nwant %q", in, got, want)
-		}
+		assert.Equal(t, want, Redact(in), in)
 	}
 }
 
@@ -511,9 +502,7 @@ func TestPurge(t *testing.T) {
 		must(t, err)
 		left, err := ListDeaths(ctx, dir, "seed", "")
 		must(t, err)
-		if len(left) != want {
-			t.Errorf("%d units are left after a purge of what is older than %v from now, want %d", len(left), after, want)
-		}
+		assert.Equal(t, want, len(left), after)
 	}
 }
 
@@ -570,9 +559,7 @@ func FuzzRedact(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		s := a + b
 		once := Redact(s)
-		if twice := Redact(once); twice != once {
-			t.Errorf("Redact(%q) = %q, and again %q", s, once, twice)
-		}
+		assert.Equal(t, once, Redact(once), s)
 	})
 }
 
@@ -615,9 +602,7 @@ func TestLostAnswerOfACreate(t *testing.T) {
 			}
 			id, err := ForceID(ctx, s, "seed", "all", true)
 			must(t, err)
-			if !strings.Contains(s.M["force/seed/all.json"], id) {
-				t.Errorf("the forced run is %s, in the store is %s", id, s.M["force/seed/all.json"])
-			}
+			assert.Contains(t, s.M["force/seed/all.json"], id)
 		}
 	})
 }

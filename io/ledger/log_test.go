@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 )
@@ -19,9 +21,7 @@ func TestLog(t *testing.T) {
 	l, err := NewLog(s, "r1", "")
 	must(t, err)
 	must(t, l.Flush(ctx))
-	if len(s.M) != 0 {
-		t.Errorf("nothing was said, and %d objects were written", len(s.M))
-	}
+	assert.Empty(t, s.M)
 	line := func(n int) string { return fmt.Sprintf("{\"n\":%08d,\"pad\":%q}\n", n, strings.Repeat("x", 1000)) }
 	const lines = 3000 // three megabytes
 	for n := range lines {

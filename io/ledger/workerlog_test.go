@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/store/storetest"
 )
 
@@ -18,9 +20,7 @@ func TestWorkerLog(t *testing.T) {
 	l, err := NewWorkerLog(s, "r1", "host-7")
 	must(t, err)
 	must(t, l.Flush(ctx))
-	if len(s.M) != 0 {
-		t.Errorf("a process without warnings wrote %d objects", len(s.M))
-	}
+	assert.Empty(t, s.M)
 	log := slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{ReplaceAttr: CleanAttr}))
 	log.Warn("refused", "error", errors.New("token=abc \x1b[31m"+strings.Repeat("한", 9000)), "n", 3)
 	many := []any{}

@@ -4,6 +4,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The dry run prints what the migration would do with each file, and why.
@@ -18,9 +21,7 @@ func TestMigrationDryRun(t *testing.T) {
 		writeFile(t, filepath.Join(dir, name), body)
 	}
 	a := start(t, dir, "--job=migrate --store=b")
-	if a.code != ExitOK {
-		t.Fatalf("exit code %d: %s", a.code, a.stderr)
-	}
+	require.Equal(t, ExitOK, a.code, a.stderr)
 	line := func(of string) string {
 		for l := range strings.Lines(a.stdout) {
 			if strings.Contains(l, of) {
@@ -33,9 +34,7 @@ func TestMigrationDryRun(t *testing.T) {
 		"-28_0001.json": "raw_0001.json", "-28_0002.json": "is there already", "-28_0003.json": "the new key has other content", "-28_0004.json": "the new key has other content",
 		"02-30_0001.json": "with a valid date", "would copy": "would copy 1 files", "conflict with": "1 are there already, 2 conflict with another file, 1 are misnamed",
 	} {
-		if !strings.Contains(line(of), says) {
-			t.Errorf("of %s it says %q, want %q", of, line(of), says)
-		}
+		assert.Contains(t, line(of), says, of)
 	}
 	if strings.Contains(a.stdout, "notes.txt") || strings.Contains(line("-28_0001.json"), "already") {
 		t.Errorf("%s", a.stdout)

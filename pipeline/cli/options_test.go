@@ -15,6 +15,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime"
 	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/seed"
@@ -87,9 +88,7 @@ func TestPrecedence(t *testing.T) {
 	collect := workerConfig(o).(seed.Config).Collect
 	got := values{o.Country, o.Category, o.Date, o.Store, o.Force, collect.Feeds, collect.Homepage, o.HostDelay, collect.RobotsCache, o.Rate, o.Lanes, o.Concurrency, o.Flags.Lookup("parallelism").Value.String()}
 	want := values{"no", "007", "2026-01-28", "mem://file", false, false, false, 3 * time.Second, 24 * time.Hour, 0.5, 5, 64, "4"}
-	if got != want {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
+	assert.Equal(t, want, got)
 
 	t.Setenv("SEED_CONFIG", "c.yaml") // the file itself can be named so
 	if o, err = parseOptions(nil, io.Discard); err != nil || o.Country != "no" || o.Lanes != 5 {
@@ -410,9 +409,7 @@ func TestBeamFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"parallelism": "3", "retain_docker_containers": "true", "job_name": "by-environment", "experiments": "by-file"} {
-		if got := flag.Lookup(name).Value.String(); got != want {
-			t.Errorf("--%s reached Beam as %q, want %q", name, got, want)
-		}
+		assert.Equal(t, want, flag.Lookup(name).Value.String(), name)
 	}
 	set := map[string]bool{}
 	flag.CommandLine.Visit(func(f *flag.Flag) { set[f.Name] = true })
@@ -426,9 +423,7 @@ func TestBeamFlags(t *testing.T) {
 	options := runtime.NewOptions() // the process's own keep what an earlier test's run loaded
 	options.LoadOptionsFromFlags(nil)
 	exported := options.Export().Options
-	if exported["parallelism"] != "3" {
-		t.Errorf("the job's options lack parallelism: %v", exported)
-	}
+	assert.EqualValues(t, "3", exported["parallelism"], exported)
 	for name, value := range exported {
 		if own.Lookup(name) != nil || strings.Contains(value, "secret") {
 			t.Errorf("the job's options show --%s=%s", name, value)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -60,14 +61,10 @@ func TestUnreachableIsCounted(t *testing.T) {
 	c := reportFile(t, dir).Counts
 	for name, want := range map[string]int64{"domains_unique": 7, "domains_collected": 7, "domains_failed": 0, "hosts_visited": 6, "metadata_written": 7,
 		"hosts_unreachable": 3, "hosts_unreachable_dns": 2, "hosts_unreachable_tls": 1} {
-		if c[name] != want {
-			t.Errorf("%s is %d, want %d", name, c[name], want)
-		}
+		assert.Equal(t, want, c[name], name)
 	}
 	for _, words := range []string{"hosts_unreachable", "hosts_unreachable_dns", "did not answer", "one for each partition", "each host once"} {
-		if !strings.Contains(a.stdout, words) {
-			t.Errorf("the table says nothing of %q:\n%s", words, a.stdout)
-		}
+		assert.Contains(t, a.stdout, words)
 	}
 }
 
@@ -90,9 +87,7 @@ func TestDeadLettersOfAllJobs(t *testing.T) {
 		if !strings.Contains(all.stdout, id+"  "+j) {
 			t.Errorf("%s is not in the list:\n%s%s", j, all.stdout, all.stderr)
 		}
-		if strings.Contains(one.stdout, id) != (j == "news") {
-			t.Errorf("--job=news lists:\n%s", one.stdout)
-		}
+		assert.Equal(t, j == "news", strings.Contains(one.stdout, id), one.stdout)
 		if a := start(t, dir, "dead-letters show --store=b "+id); a.code != ExitOK || !strings.Contains(a.stdout, "kind_of_"+j) {
 			t.Errorf("show: exit code %d\n%s%s", a.code, a.stdout, a.stderr)
 		}

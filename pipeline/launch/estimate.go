@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -70,21 +71,10 @@ func (o *Options) CheckEstimate() error {
 	return nil
 }
 
-// maxPrices is the most bytes of a file of prices.
-const maxPrices = 1 << 20
-
 func readPrices(name string) (price.Lists, error) {
-	f, err := os.Open(name)
+	b, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read
-	b, err := io.ReadAll(io.LimitReader(f, maxPrices+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(b) > maxPrices {
-		return nil, fmt.Errorf("it is longer than %d bytes; a list of prices is short", maxPrices)
 	}
 	var lists price.Lists
 	if err := yamltext.Strict(b, &lists); err != nil {
@@ -94,15 +84,7 @@ func readPrices(name string) (price.Lists, error) {
 		return nil, err
 	}
 	for scheme, l := range lists {
-		if l.Name == "" {
-			l.Name = name
-		}
-		if l.Source == "" {
-			l.Source = name
-		}
-		if l.AsOf == "" {
-			l.AsOf = "no date"
-		}
+		l.Name, l.Source, l.AsOf = cmp.Or(l.Name, name), cmp.Or(l.Source, name), cmp.Or(l.AsOf, "no date")
 		lists[scheme] = l
 	}
 	return lists, nil

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/lease"
@@ -288,8 +289,6 @@ func TestWatchShowsWhatItDoes(t *testing.T) {
 		w.show(ctx, "w-b000000") // a batch that has ended, so it is in the total already
 		r, err := ledger.ReportSoFar(ctx, s, ledger.Job{}, record, time.Now())
 		require.NoError(t, err)
-		if got := [4]int64{r.Counts["files_read"], r.Counts["records"], r.Counts["domains_collected"], r.HTTP.Requests}; got != want {
-			t.Errorf("with batch %q it shows %v, want %v", batch, got, want)
-		}
+		assert.Equal(t, want, [4]int64{r.Counts["files_read"], r.Counts["records"], r.Counts["domains_collected"], r.HTTP.Requests}, batch)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	pipepb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/pipeline_v1"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/stretchr/testify/assert"
 )
 
 func TestBootArg(t *testing.T) {
 	args := []string{"--id=1-1", "-provision_endpoint", "localhost:9", "--control_endpoint=a=b", "id=2"}
 	for name, want := range map[string]string{"id": "1-1", "provision_endpoint": "localhost:9", "control_endpoint": "a=b", "logging_endpoint": "", "d": ""} {
-		if got := bootArg(args, name); got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
+		assert.Equal(t, want, bootArg(args, name), name)
 	}
 }
 

@@ -94,23 +94,10 @@ func TestDryRun(t *testing.T) {
 
 // A missing setting is reported in one line, before any request or write.
 func TestMissing(t *testing.T) {
-	without := func(name string) []string {
-		var out []string
-		for _, f := range flags("gs://raw") {
-			if !strings.HasPrefix(f, "--"+name+"=") {
-				out = append(out, f)
-			}
-		}
-		return out
-	}
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"project":     {without("project"), "pipeline: --runner=dataflow needs --project; add --project=PROJECT\n"},
-		"region":      {without("region"), "pipeline: --runner=dataflow needs --region; add --region=europe-west1\n"},
-		"staging":     {without("staging_location"), "pipeline: --runner=dataflow needs --staging_location; add --staging_location=gs://bucket/staging\n"},
-		"local store": {flags("./out"), "pipeline: --store=./out is seen by this machine only, and dataflow has workers elsewhere; use s3://, r2:// or gs://\n"},
 		"runner":      {append(flags("gs://raw"), "--runner=prism", "--dry_run"), "pipeline: --dry_run prints Dataflow's job, but with prism it would be run; for a preview use --until=list or --until=extract\n"},
 		"no preview":  {append(flags("gs://raw"), "--job=news", "--runner=prism", "--dry_run"), "pipeline: --dry_run prints Dataflow's job, but with prism it would be run; leave it out\n"},
 		"run":         {append(flags("gs://raw"), "--dry_run", "--job=news", "--db=postgres://seed@db.example/seed", "--purge-expired"), "pipeline: --dry_run prints the job of a run, and these options start no run; leave --dry_run out\n"},

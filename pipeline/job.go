@@ -47,7 +47,9 @@ type Job struct {
 	// Removal says what it keeps of a source; nil: it has no sources. Knows refuses a source that is misspelt; nil: one of
 	// which nothing is kept.
 	Removal *removal.What
-	Knows   func(ctx context.Context, o *RunOptions, s store.Store, name string) error
+	// Policies are those of its providers, which people change on a server; nil: it has none.
+	Policies option.Policies
+	Knows    func(ctx context.Context, o *RunOptions, s store.Store, name string) error
 	// Commands are its own commands, next to those that every job has.
 	Commands []Command
 	told     *option.Set // by Told

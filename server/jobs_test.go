@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"net/http"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/transforms/docs/policies"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // knownToCommand are the jobs that cmd/server passes, written by `make golden`,
@@ -28,6 +32,13 @@ func testJobs() []option.Job {
 	if err := json.Unmarshal(knownToCommand, &all); err != nil {
 		panic(err)
 	}
+	i := slices.IndexFunc(all, func(j option.Job) bool { return j.Name == docsJob })
+	all[i].Policies = policy.Edit{Load: func(dir string) ([]policy.Policy, error) {
+		if dir != "" {
+			return policy.Load(os.DirFS(dir), time.Now())
+		}
+		return policy.Load(policies.Files, time.Now())
+	}}
 	return all
 }
 

@@ -13,7 +13,7 @@ func Descriptions() (all []option.Job) {
 	newFlags(&o)
 	for _, j := range o.Jobs {
 		of := slices.DeleteFunc(o.Flags.Of(j.Name), func(p option.Option) bool { return p.Name == "job" }) // the page has it
-		all = append(all, option.Job{Job: j.Job, Options: of, Removal: j.Removal})
+		all = append(all, option.Job{Job: j.Job, Options: of, Removal: j.Removal, Policies: j.Policies})
 	}
 	return all
 }

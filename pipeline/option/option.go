@@ -85,6 +85,23 @@ type Job struct {
 	ledger.Job
 	Options []Option
 	Removal *removal.What `json:"-"` // how a source of it is removed; nil: it has none
+	// Policies are those of its providers, which people change on a server; nil: it has none.
+	Policies Policies `json:"-"`
+}
+
+// Policies are how a server shows and changes the policies of a job's providers: texts in YAML. Its answers are JSON, because a job and a
+// server do not know each other's types.
+type Policies interface {
+	// Kept is where what people keep is in a store: {"policy": text, "disabled": true, "why": text} by the provider's id.
+	Kept() string
+	// Fields are the names of a policy's fields, in order.
+	Fields() []string
+	// Text writes a policy in JSON as the text of a file.
+	Text(policy []byte) (string, error)
+	// Read returns the provider of a text. The error has one line for each fault, with its line and field.
+	Read(text string, now time.Time) ([]byte, error)
+	// Providers returns the providers by id: those of the files of a directory, "" for the shipped ones, and what people keep.
+	Providers(dir string, kept map[string]json.RawMessage, now time.Time) ([]byte, error)
 }
 
 // Field is the option's name in a request.

@@ -57,11 +57,11 @@ type Face struct {
 // New makes the pages and the API.
 func New(p Parts) (f *Face, err error) {
 	f = &Face{Parts: p, explorer: newExplorer(p.Jobs, p.Open)}
+	f.providers = f.newProviders()
 	if f.openAPI, err = describe(p.Jobs); err != nil {
 		return nil, err
 	}
 	f.pages.parse()
-	f.providers = f.newProviders(p.Runner.Environ)
 	return f, nil
 }
 
@@ -95,10 +95,12 @@ func (f *Face) Routes() []Route {
 		{"POST /logout", f.Guard.SignOut},
 		{"GET /events", f.events},
 		{"GET " + botPath, f.botPage},
-		{"POST /providers", providerRows{f}.define}, {"POST /providers/{id}", providerRows{f}.define}, // one with faults comes back
 		{"GET /style.css", asset("style.css", "text/css; charset=utf-8")},
 		{"GET /favicon.svg", asset("favicon.svg", "image/svg+xml")},
 		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},
+	}
+	if f.providers != nil { // a form with faults comes back
+		all = append(all, Route{"POST /providers", providerRows{f}.define}, Route{"POST /providers/{id}", providerRows{f}.define})
 	}
 	actions, views := f.table()
 	for _, a := range actions {

@@ -35,7 +35,9 @@ func describe(list known.Jobs) ([]byte, error) {
 		return nil, fmt.Errorf("reading openapi.json: %w", err)
 	}
 	schemas := doc.Parts["schemas"]
-	actions, _ := (&Face{Parts: Parts{Jobs: list, Guard: &people.Guard{}}, explorer: newExplorer(list, nil)}).table()
+	f := &Face{Parts: Parts{Jobs: list, Guard: &people.Guard{}, Runner: &runs.Runner{}}, explorer: newExplorer(list, nil)}
+	f.providers = f.newProviders()
+	actions, _ := f.table()
 	for _, a := range actions {
 		if a.ID == "" {
 			continue

@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,13 +18,12 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/runs"
-	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // providerRow is a provider in the API.
 type providerRow struct {
 	ID        string          `json:"id"`
-	Source    policy.Origin   `json:"source"`
+	Source    string          `json:"source"`
 	Disabled  bool            `json:"disabled"`
 	Off       string          `json:"off,omitempty"` // why it is not crawled whatever its policy says
 	Version   int             `json:"version"`
@@ -52,14 +49,13 @@ type oneProvider struct {
 	Versions []providerVersion `json:"versions"`
 }
 
-func (v providerView) row() (providerRow, error) {
-	text, err := v.JSON()
-	r := providerRow{ID: v.ProviderID, Source: v.Origin, Disabled: v.Change.Disabled, Off: v.Off, Version: v.Version.Number, ChangedBy: v.Version.Who, Policy: text}
+func (v providerView) row() providerRow {
+	r := providerRow{ID: v.ID, Source: v.Origin, Disabled: v.Change.Disabled, Off: v.Off, Version: v.Version.Number, ChangedBy: v.Version.Who,
+		Policy: v.Policy}
 	if v.Version.Number > 0 {
-		at := v.Version.At
-		r.ChangedAt = &at
+		r.ChangedAt = &v.Version.At
 	}
-	return r, err
+	return r
 }
 
 // newPolicy is what the form for a new provider shows.
@@ -85,17 +81,11 @@ type policyForm struct {
 	ID      string // "" for a new provider
 	Version int    // that was read
 	Text    string
-	Faults  []policyFault
+	Faults  policyFaults
 }
 
 // Rows is how many lines the form shows.
 func (f policyForm) Rows() int { return min(max(strings.Count(f.Text, "\n")+2, 12), 40) }
-
-// policyFault is what is wrong with a policy.
-type policyFault struct {
-	Line    int // 0: none in particular
-	Message string
-}
 
 // providerPage is the data of the page of one provider.
 type providerPage struct {
@@ -104,7 +94,6 @@ type providerPage struct {
 	Versions []versionView
 	Crawl    *lastCrawl
 	Removals []removal.Entry
-	TermsOld string
 	Fixed    bool
 }
 
@@ -131,57 +120,13 @@ type lastCrawl struct {
 	TermsChanged string `json:"terms_changed"`
 }
 
-// From says where the policy comes from, in words.
-func (v providerView) From() string {
-	switch {
-	case v.Origin == policy.Store:
-		return "added here"
-	case v.Origin == policy.StoreOverFile:
-		return "changed here"
-	case v.Named:
-		return "file"
-	}
-	return "shipped"
-}
-
-// State says whether the provider is crawled, in one word, which is also the name of a
-// style.
-func (v providerView) State() string {
-	switch {
-	case v.Change.Disabled:
-		return "disabled"
-	case v.Purged:
-		return "removed"
-	case v.Off != "":
-		return "unreadable"
-	case v.Terms == policy.Prohibited:
-		return "prohibited"
-	case v.Channel == policy.Context7:
-		return "context7"
-	}
-	return "crawled"
-}
-
-// Why says more about State.
-func (v providerView) Why() string {
-	switch {
-	case v.Off != "":
-		return v.Off
-	case v.Terms == policy.Prohibited:
-		return "its terms of service prohibit it"
-	case v.Channel == policy.Context7:
-		return "crawled unless Context7 has it, or with --fallback"
-	}
-	return ""
-}
-
-// Kept reports whether something of the provider is kept in the store.
-func (v providerView) Kept() bool { return v.Change != policy.Change{} }
-
 // providerRows are about the providers of documentation.
 type providerRows struct{ *Face }
 
 func (f providerRows) rows() ([]action, []view) {
+	if f.providers == nil {
+		return nil, nil
+	}
 	const all, one, form = "/api/v1/docs/providers", "/api/v1/docs/providers/{id}", "/providers/{id}"
 	const now, none, fails = "200 OneProvider The provider as it is now.", "404 NoProvider", "404 NoProvider, 409 Conflict, 412 Changed"
 	why := option.Option{Name: "why", Kind: option.Text}
@@ -224,11 +169,7 @@ func (f providerRows) list(c *call) (any, error) {
 	views, _, err := f.providers.all(c.Context())
 	list := []providerRow{}
 	for _, v := range views {
-		row, err := v.row()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, row)
+		list = append(list, v.row())
 	}
 	return map[string]any{"providers": list}, err
 }
@@ -239,10 +180,8 @@ func (f providerRows) one(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var one oneProvider
-	if one.providerRow, err = v.row(); err == nil {
-		one.Versions, err = f.versions(c.Context(), v.ProviderID)
-	}
+	one := oneProvider{providerRow: v.row()}
+	one.Versions, err = f.versions(c.Context(), v.ID)
 	c.head.Set("ETag", strconv.Quote(strconv.Itoa(v.Version.Number)))
 	return one, err
 }
@@ -260,9 +199,9 @@ func (f providerRows) versions(ctx context.Context, id string) ([]providerVersio
 	history, err := f.providers.shelf.History(ctx, id, historyShown)
 	out := []providerVersion{}
 	for _, v := range history {
-		var c policy.Change
-		if err := json.Unmarshal(v.Body, &c); err != nil {
-			return nil, fmt.Errorf("reading version %d of provider %s: %w", v.Number, id, err)
+		c, err := changeOf(v)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, providerVersion{v.Number, v.At, v.Who, v.Action, c.Text, c.Disabled, c.Why})
 	}
@@ -289,38 +228,16 @@ func (c *call) versionRead() int {
 	return n
 }
 
-// textLine is where a fault is in a text that the sender has not written. A fault of the
-// text's form, such as a value of another type, has "line".
-var textLine = regexp.MustCompile(`(^|; )policy:( line )?(\d+): `)
-
-// byField names the fields of faults in place of their lines in text.
-func byField(message, text string) string {
-	lines := strings.Split(text, "\n")
-	return textLine.ReplaceAllStringFunc(message, func(at string) string {
-		m := textLine.FindStringSubmatch(at)
-		if m[2] == "" { // the fault says its field
-			return m[1]
-		}
-		n, _ := strconv.Atoi(m[3]) // digits
-		for i := min(n, len(lines)) - 1; i >= 0; i-- {
-			if field, _, ok := strings.Cut(lines[i], ":"); ok && !strings.HasPrefix(field, " ") && !strings.HasPrefix(field, "-") {
-				return m[1] + field + ": "
-			}
-		}
-		return m[1]
-	})
-}
-
 // put takes a policy as JSON, with the fields of a file.
 func (f providerRows) put(c *call) (any, error) {
-	text, err := policy.YAML(c.body)
+	text, err := f.providers.Text(c.body)
 	if err != nil {
 		return nil, known.Refuse(`the body is not a policy; write the policy as JSON, such as {"provider_id": "acme", "seed_urls": ["https://docs.acme.example/"], "allowed_path_patterns": ["/**"]}`)
 	}
 	err = f.providers.define(c.Context(), c.PathValue("id"), text, c.versionRead())
-	var bad *known.AnswerError
-	if errors.As(err, &bad) {
-		err = known.Answer(bad.Code, byField(bad.Message, text))
+	var faults policyFaults
+	if errors.As(err, &faults) {
+		err = known.Refuse("%s", faults.byField(text))
 	}
 	return nil, err
 }
@@ -387,8 +304,8 @@ func (f providerRows) page(form *policyForm) view {
 			return nil, err
 		}
 		c.Title = "Provider " + id
-		page := providerPage{providerView: one, Crawl: f.lastCrawl(id), TermsOld: one.TermsOld(f.Now()), Fixed: f.providers.dir != ""}
-		if page.Form.Text, err = one.text(); err == nil {
+		page := providerPage{providerView: one, Crawl: f.lastCrawl(id), Fixed: f.providers.dir != ""}
+		if page.Form.Text, err = f.text(one); err == nil {
 			page.Versions, err = f.versionViews(c.Context(), one)
 		}
 		if err == nil {
@@ -404,35 +321,34 @@ func (f providerRows) page(form *policyForm) view {
 }
 
 // text is the policy as the text of a file.
-func (v providerView) text() (string, error) {
+func (f providerRows) text(v providerView) (string, error) {
 	if v.Change.Text != "" {
 		return v.Change.Text, nil
 	}
-	b, err := v.JSON()
-	if err != nil {
-		return "", err
-	}
-	return policy.YAML(b)
+	return f.providers.Text(v.Policy)
 }
 
 // versionViews are the versions of a provider, each with its differences from the one
 // before.
-func (f providerRows) versionViews(ctx context.Context, v providerView) ([]versionView, error) {
-	versions, err := f.versions(ctx, v.ProviderID)
+func (f providerRows) versionViews(ctx context.Context, v providerView) (out []versionView, err error) {
+	versions, err := f.versions(ctx, v.ID)
 	if err != nil {
 		return nil, err
 	}
-	file, err := f.providers.file(v.ProviderID)
+	files, err := f.providers.joined(nil)
 	if err != nil {
 		return nil, err
 	}
-	of := func(text string) policy.Policy {
-		if p, err := policy.Parse("policy", []byte(text), f.Now()); text != "" && err == nil {
+	var file provider
+	if i := slices.IndexFunc(files, func(p provider) bool { return p.ID == v.ID }); i >= 0 {
+		file = files[i]
+	}
+	of := func(text string) provider {
+		if p, faults := f.providers.read(text); text != "" && faults == nil {
 			return p
 		}
 		return file
 	}
-	var out []versionView
 	for i, one := range versions {
 		view := versionView{providerVersion: one}
 		before := providerVersion{}
@@ -440,7 +356,7 @@ func (f providerRows) versionViews(ctx context.Context, v providerView) ([]versi
 			before = versions[i+1]
 		}
 		if one.Text != before.Text && (i+1 < len(versions) || one.Version == 1) {
-			view.Differences = policyDifferences(of(before.Text), of(one.Text))
+			view.Differences = f.providers.differences(of(before.Text), of(one.Text))
 		}
 		out = append(out, view)
 	}
@@ -463,26 +379,6 @@ func (f providerRows) lastCrawl(id string) *lastCrawl {
 	return nil
 }
 
-// faultLine is a fault as policy.Parse writes it.
-var faultLine = regexp.MustCompile(`^policy:\s*(?:line )?(\d+): (.*)$`)
-
-// policyFaults are what is wrong with a policy's text, with the lines.
-func policyFaults(text string, now time.Time) (faults []policyFault) {
-	_, err := policy.Parse("policy", []byte(text), now)
-	if err == nil {
-		return nil
-	}
-	for message := range strings.SplitSeq(err.Error(), "\n") {
-		f := policyFault{Message: strings.TrimPrefix(message, "policy: ")}
-		if m := faultLine.FindStringSubmatch(message); m != nil {
-			f.Line, _ = strconv.Atoi(m[1]) // digits
-			f.Message = m[2]
-		}
-		faults = append(faults, f)
-	}
-	return faults
-}
-
 // define adds a provider or changes its policy. A text with faults comes back with them, and what was written stays: no event loads
 // the page again.
 func (f providerRows) define(w http.ResponseWriter, r *http.Request) {
@@ -491,28 +387,31 @@ func (f providerRows) define(w http.ResponseWriter, r *http.Request) {
 		f.Fail(w, r, err)
 		return
 	}
-	id, code := c.PathValue("id"), http.StatusBadRequest
+	id := c.PathValue("id")
 	form := &policyForm{ID: id, Text: strings.ReplaceAll(c.in.Get("policy"), "\r\n", "\n"), Version: c.versionRead()}
-	form.Faults = policyFaults(form.Text, f.Now())
-	if form.Faults == nil && id == "" {
-		def, _ := policy.Parse("policy", []byte(form.Text), f.Now()) // it has no faults
-		id = def.ProviderID
-		if _, err := f.providers.named(c.Context(), id); err == nil {
-			form.Faults = []policyFault{{Message: "provider_id: there is a provider " + id + " already; write another id, or change that one"}}
+	if def, faults := f.providers.read(form.Text); faults == nil && id == "" {
+		id = def.ID
+		if _, err = f.providers.named(c.Context(), id); err == nil {
+			err = known.Refuse("provider_id: there is a provider %s already; write another id, or change that one", id)
+		} else {
+			err = nil
 		}
 	}
-	if form.Faults == nil {
-		err := f.providers.define(c.Context(), id, form.Text, form.Version)
-		var told *known.AnswerError
-		switch {
-		case err == nil:
-			http.Redirect(w, r, "/providers/"+id, http.StatusSeeOther)
-			return
-		case !errors.As(err, &told):
-			f.Fail(w, r, err)
-			return
-		}
-		code, form.Faults = told.Code, []policyFault{{Message: known.Safe(told.Message)}}
+	if err == nil {
+		err = f.providers.define(c.Context(), id, form.Text, form.Version)
+	}
+	var told *known.AnswerError
+	code := http.StatusBadRequest
+	switch {
+	case err == nil:
+		http.Redirect(w, r, "/providers/"+id, http.StatusSeeOther)
+		return
+	case errors.As(err, &form.Faults):
+	case errors.As(err, &told):
+		code, form.Faults = told.Code, policyFaults{{Message: known.Safe(told.Message)}}
+	default:
+		f.Fail(w, r, err)
+		return
 	}
 	page := f.listPage(form)
 	if form.ID != "" {
@@ -527,10 +426,10 @@ func (f providerRows) confirmRemove(c *call) (any, error) {
 	if err == nil && !v.Kept() {
 		err = errProviderInFile
 	}
-	id := v.ProviderID
+	id := v.ID
 	ask := confirmation{Title: "Remove provider " + id + "?", Button: "Remove the provider", Danger: true, Back: "/providers/" + id,
 		Text: "It is not crawled any more. Its versions stay, and so does what was crawled of it.", Hidden: []hidden{{"version", strconv.Itoa(v.Version.Number)}}}
-	if v.File {
+	if v.File() {
 		ask.Title, ask.Button = "Back to the file’s "+id+"?", "Use the file’s policy"
 		ask.Text = "What was changed here, and that it is disabled, is dropped. Its versions stay."
 	}

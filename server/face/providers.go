@@ -6,10 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
-	"slices"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,10 +17,9 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/people"
-	"github.com/newsfork/seed-engine/transforms/docs/policies"
-	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 const (
@@ -38,19 +36,21 @@ const (
 // docsProviders are the providers of the docs job: their policies from files, and what people
 // keep of them in the store, in versions.
 type docsProviders struct {
+	*Face
+	option.Policies
 	shelf *kept.Shelf
 	dir   string     // of --policies, "" for the shipped policies
 	web   web.Config // what runs may request
-	now   func() time.Time
-	note  func(ctx context.Context, action, target, detail string) error // writes into the audit
-	// purged names those of which everything was removed, which is in the jobs' database.
-	purged func(ctx context.Context) map[string]bool
 }
 
-// newProviders reads the providers of a store. environ is that of the runs.
-func (f *Face) newProviders(environ []string) *docsProviders {
-	p := &docsProviders{shelf: kept.On(f.Store, policy.Kept()), now: f.Now, note: f.Guard.Note, purged: f.purged}
-	for _, line := range environ {
+// newProviders reads the providers of a store, nil if no job has any.
+func (f *Face) newProviders() *docsProviders {
+	j, _ := f.Jobs.Named(docsJob)
+	if j.Policies == nil {
+		return nil
+	}
+	p := &docsProviders{Face: f, Policies: j.Policies, shelf: kept.On(f.Store, j.Policies.Kept())}
+	for _, line := range f.Runner.Environ {
 		switch name, value, _ := strings.Cut(line, "="); name {
 		case "SEED_POLICIES":
 			p.dir = value
@@ -63,24 +63,80 @@ func (f *Face) newProviders(environ []string) *docsProviders {
 	return p
 }
 
+// provider is what the job says of a provider.
+type provider struct {
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Origin   string          `json:"origin"` // file, store or store_over_file
+	Off      string          `json:"off"`    // why it is not crawled whatever its policy says
+	Usual    string          `json:"state"`
+	Because  string          `json:"why"`
+	SeedURLs []string        `json:"seed_urls"`
+	Terms    string          `json:"terms"`
+	ReadOn   string          `json:"read_on"`
+	TermsURL string          `json:"terms_url"`
+	TermsOld string          `json:"terms_old"`
+	Policy   json.RawMessage `json:"policy"`
+}
+
+// change is what people keep of a provider. An empty one means that nothing is kept any more.
+type change struct {
+	Text     string `json:"policy,omitempty"` // the policy as YAML; "" for the file's
+	Disabled bool   `json:"disabled,omitempty"`
+	Why      string `json:"why,omitempty"` // it is disabled
+}
+
+func changeOf(v kept.Version) (c change, err error) {
+	if err := json.Unmarshal(v.Body, &c); err != nil {
+		return c, fmt.Errorf("reading version %d of a provider: %w", v.Number, err)
+	}
+	return c, nil
+}
+
 // providerView is a provider as it is now, with the version of what is kept of it.
 type providerView struct {
-	policy.Provider
-	Change  policy.Change
+	provider
+	Change  change
 	Version kept.Version // Number is 0 where nothing was ever kept
-	File    bool         // a file defines it too
 	Named   bool         // the user named the files
 	Purged  bool         // everything of it was removed, and it is not crawled again
 }
 
-// files reads the policies of the files.
-func (p *docsProviders) files() ([]policy.Policy, error) {
-	var at fs.FS = policies.Files
-	if p.dir != "" {
-		at = os.DirFS(p.dir)
+// From says where the policy comes from, in words.
+func (v providerView) From() string {
+	switch {
+	case v.Origin == "store":
+		return "added here"
+	case v.Origin == "store_over_file":
+		return "changed here"
+	case v.Named:
+		return "file"
 	}
-	return policy.Load(at, p.now())
+	return "shipped"
 }
+
+// File reports whether a file defines it too.
+func (v providerView) File() bool { return v.Origin != "store" }
+
+// State says whether the provider is crawled, in one word, which is also the name of a
+// style.
+func (v providerView) State() string {
+	switch {
+	case v.Change.Disabled:
+		return "disabled"
+	case v.Purged:
+		return "removed"
+	case v.Off != "":
+		return "unreadable"
+	}
+	return v.Usual
+}
+
+// Why says more about State.
+func (v providerView) Why() string { return cmp.Or(v.Off, v.Because) }
+
+// Kept reports whether something of the provider is kept in the store.
+func (v providerView) Kept() bool { return v.Change != change{} }
 
 // purged are the providers of which everything was removed. Without an answer of the
 // database there are none: their list needs no database.
@@ -102,44 +158,42 @@ func (f *Face) purged(ctx context.Context) map[string]bool {
 	return out
 }
 
-// file is the policy that a file has of a provider, an empty one if none has.
-func (p *docsProviders) file(id string) (policy.Policy, error) {
-	files, err := p.files()
-	for _, f := range files {
-		if f.ProviderID == id {
-			return f, nil
-		}
+// joined are the providers by id, with these changes.
+func (p *docsProviders) joined(changes map[string]json.RawMessage) (all []provider, err error) {
+	b, err := p.Providers(p.dir, changes, p.Now())
+	if err == nil {
+		err = json.Unmarshal(b, &all)
 	}
-	return policy.Policy{}, err
+	return all, err
 }
 
 // all are the providers by id, and what is kept of those that were removed.
 func (p *docsProviders) all(ctx context.Context) (views []providerView, removed map[string]kept.Version, err error) {
-	files, err := p.files()
-	if err != nil {
-		return nil, nil, err
-	}
 	newest, err := p.shelf.Newest(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	changes := map[string]policy.Change{}
+	changes := map[string]json.RawMessage{}
 	for id, v := range newest {
-		var c policy.Change
-		if err := json.Unmarshal(v.Body, &c); err != nil {
-			return nil, nil, fmt.Errorf("reading version %d of provider %s: %w", v.Number, id, err)
-		}
-		changes[id] = c
+		changes[id] = v.Body
+	}
+	all, err := p.joined(changes)
+	if err != nil {
+		return nil, nil, err
 	}
 	purged := p.purged(ctx)
-	for _, now := range policy.Providers(files, changes, p.dir != "", p.now()) {
-		id := now.ProviderID
-		if purged[id] && now.Off == "" {
-			now.Off = "everything of it was removed; `pipeline --job=docs --enable-provider=" + id + "` lets it be crawled again"
+	for _, now := range all {
+		v := providerView{provider: now, Version: newest[now.ID], Named: p.dir != "", Purged: purged[now.ID]}
+		if v.Purged && v.Off == "" {
+			v.Off = "everything of it was removed; `pipeline --job=docs --enable-provider=" + v.ID + "` lets it be crawled again"
 		}
-		views = append(views, providerView{Provider: now, Change: changes[id], Version: newest[id], Named: p.dir != "", Purged: purged[id],
-			File: slices.ContainsFunc(files, func(f policy.Policy) bool { return f.ProviderID == id })})
-		delete(newest, id)
+		if v.Version.Number > 0 {
+			if v.Change, err = changeOf(v.Version); err != nil {
+				return nil, nil, err
+			}
+		}
+		views = append(views, v)
+		delete(newest, now.ID)
 	}
 	return views, newest, nil
 }
@@ -153,7 +207,7 @@ func (p *docsProviders) named(ctx context.Context, id string) (providerView, err
 		return providerView{}, err
 	}
 	for _, v := range views {
-		if v.ProviderID == id {
+		if v.ID == id {
 			return v, nil
 		}
 	}
@@ -170,9 +224,9 @@ var errProviderChanged = known.Answer(http.StatusPreconditionFailed,
 	"the provider has been changed since you read it; read it again, and make your change to what it is now")
 
 // edit changes what is kept of a provider. read is the version that the writer has read:
-// 0 where nothing was kept, unread where he did not say. change gets the provider, nil if
+// 0 where nothing was kept, unread where he did not say. what gets the provider, nil if
 // there is none, and returns what to keep.
-func (p *docsProviders) edit(ctx context.Context, id string, read int, action string, change func(now *providerView) (policy.Change, string, error)) error {
+func (p *docsProviders) edit(ctx context.Context, id string, read int, action string, what func(now *providerView) (change, string, error)) error {
 	ctx = context.WithoutCancel(ctx)
 	views, removed, err := p.all(ctx)
 	if err != nil {
@@ -180,7 +234,7 @@ func (p *docsProviders) edit(ctx context.Context, id string, read int, action st
 	}
 	var now *providerView
 	for i := range views {
-		if views[i].ProviderID == id {
+		if views[i].ID == id {
 			now = &views[i]
 		}
 	}
@@ -188,7 +242,7 @@ func (p *docsProviders) edit(ctx context.Context, id string, read int, action st
 	if now != nil {
 		version = now.Version.Number
 	}
-	next, detail, err := change(now)
+	next, detail, err := what(now)
 	switch {
 	case err != nil:
 		return err
@@ -207,10 +261,10 @@ func (p *docsProviders) edit(ctx context.Context, id string, read int, action st
 	if err != nil {
 		return fmt.Errorf("encoding the provider %s: %w", id, err)
 	}
-	if err := p.note(ctx, action, id, detail); err != nil {
+	if err := p.Guard.Note(ctx, action, id, detail); err != nil {
 		return err
 	}
-	_, err = p.shelf.Add(ctx, id, version, kept.Version{At: p.now(), Who: people.Who(ctx), Action: action, Body: body})
+	_, err = p.shelf.Add(ctx, id, version, kept.Version{At: p.Now(), Who: people.Who(ctx), Action: action, Body: body})
 	if errors.Is(err, kept.ErrChanged) {
 		return errProviderChanged
 	}
@@ -222,13 +276,13 @@ func (p *docsProviders) define(ctx context.Context, id, text string, read int) e
 	if p.dir != "" {
 		return known.Conflict("the runs of this server take the policies from the directory of --policies; change the files there. A provider can still be disabled here")
 	}
-	def, err := policy.Parse("policy", []byte(text), p.now())
-	if err != nil {
-		return known.Refuse("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	def, faults := p.read(text)
+	if faults != nil {
+		return faults
 	}
-	if def.ProviderID != id {
+	if def.ID != id {
 		return known.Refuse("provider_id: the policy names %s, but the request is for %s; a provider's id never changes, so write the same one",
-			def.ProviderID, id)
+			def.ID, id)
 	}
 	for field, address := range map[string]string{"seed_urls": def.SeedURLs[0], "tos_url": def.TermsURL} { // all but the terms are on one host
 		if address == "" {
@@ -238,13 +292,13 @@ func (p *docsProviders) define(ctx context.Context, id, text string, read int) e
 			return known.Refuse("%s: %s", field, err)
 		}
 	}
-	return p.edit(ctx, id, read, "provider_edit", func(now *providerView) (policy.Change, string, error) {
-		next := policy.Change{Text: text}
+	return p.edit(ctx, id, read, "provider_edit", func(now *providerView) (change, string, error) {
+		next := change{Text: text}
 		if now == nil {
 			return next, "seeds " + strings.Join(def.SeedURLs, " "), nil
 		}
 		next.Disabled, next.Why = now.Change.Disabled, now.Change.Why
-		return next, strings.Join(policyDifferences(now.Policy, def), "; "), nil
+		return next, strings.Join(p.differences(now.provider, def), "; "), nil
 	})
 }
 
@@ -252,9 +306,9 @@ func (p *docsProviders) define(ctx context.Context, id, text string, read int) e
 func (p *docsProviders) disable(ctx context.Context, id, why string, yes bool, read int) error {
 	why = strings.Join(strings.Fields(why), " ")
 	action := map[bool]string{true: "provider_disable", false: "provider_enable"}[yes]
-	return p.edit(ctx, id, read, action, func(now *providerView) (policy.Change, string, error) {
+	return p.edit(ctx, id, read, action, func(now *providerView) (change, string, error) {
 		if now == nil {
-			return policy.Change{}, "", errNoProvider
+			return change{}, "", errNoProvider
 		}
 		next := now.Change
 		next.Disabled, next.Why = yes, why
@@ -266,23 +320,26 @@ var errProviderInFile = known.Conflict("this provider is in a file; remove it th
 
 // remove removes a provider that was added, or the change of one of a file.
 func (p *docsProviders) remove(ctx context.Context, id string, read int) error {
-	return p.edit(ctx, id, read, "provider_remove", func(now *providerView) (policy.Change, string, error) {
+	return p.edit(ctx, id, read, "provider_remove", func(now *providerView) (change, string, error) {
 		switch {
 		case now == nil:
-			return policy.Change{}, "", errNoProvider
-		case now.Change == policy.Change{}:
-			return policy.Change{}, "", errProviderInFile
-		case now.File:
-			return policy.Change{}, "back to the file's", nil
+			return change{}, "", errNoProvider
+		case now.Change == change{}:
+			return change{}, "", errProviderInFile
+		case now.File():
+			return change{}, "back to the file's", nil
 		}
-		return policy.Change{}, "", nil
+		return change{}, "", nil
 	})
 }
 
-// policyDifferences names the fields that differ, with their values.
-func policyDifferences(from, to policy.Policy) (out []string) {
-	before, after := policyFields(from), policyFields(to)
-	for _, name := range policy.Fields() {
+// differences names the fields of two policies that differ, with their values.
+func (p *docsProviders) differences(from, to provider) (out []string) {
+	var before, after map[string]json.RawMessage
+	if errors.Join(json.Unmarshal(from.Policy, &before), json.Unmarshal(to.Policy, &after)) != nil {
+		before = nil // there is none
+	}
+	for _, name := range p.Fields() {
 		if was, is := string(before[name]), string(after[name]); was != is {
 			out = append(out, name+": "+cmp.Or(was, "–")+" → "+cmp.Or(is, "–"))
 		}
@@ -293,12 +350,53 @@ func policyDifferences(from, to policy.Policy) (out []string) {
 	return out
 }
 
-// policyFields are the values of a policy's fields, under the names of its file.
-func policyFields(p policy.Policy) map[string]json.RawMessage {
-	text, err := p.JSON()
-	var out map[string]json.RawMessage
-	if err = errors.Join(err, json.Unmarshal(text, &out)); err != nil {
-		return nil // a policy that could not be read
+// policyFaults are what is wrong with a policy's text.
+type policyFaults []policyFault
+
+// policyFault is one of them.
+type policyFault struct {
+	Line    int  // 0: none in particular
+	OfText  bool // it is about the text's form, such as a value of another type, and names no field
+	Message string
+}
+
+func (f policyFaults) Error() string { return f.byField("") }
+
+// faultLine is a fault as the job writes it.
+var faultLine = regexp.MustCompile(`^policy:\s*(line )?(\d+): (.*)$`)
+
+// read reads the text of a policy.
+func (p *docsProviders) read(text string) (def provider, faults policyFaults) {
+	b, err := p.Read(text, p.Now())
+	if err == nil {
+		err = json.Unmarshal(b, &def)
 	}
-	return out
+	if err == nil {
+		return def, nil
+	}
+	for message := range strings.SplitSeq(err.Error(), "\n") {
+		f := policyFault{Message: strings.TrimPrefix(message, "policy: ")}
+		if m := faultLine.FindStringSubmatch(message); m != nil {
+			f.OfText, f.Message = m[1] != "", m[3]
+			f.Line, _ = strconv.Atoi(m[2]) // digits
+		}
+		faults = append(faults, f)
+	}
+	return def, faults
+}
+
+// byField writes the faults of a text that the sender has not written: with fields in place of lines.
+func (f policyFaults) byField(text string) string {
+	lines, out := strings.Split(text, "\n"), []string{}
+	for _, fault := range f {
+		for i := min(fault.Line, len(lines)) - 1; i >= 0 && fault.OfText; i-- {
+			field, _, ok := strings.Cut(lines[i], ":")
+			if ok && !strings.HasPrefix(field, " ") && !strings.HasPrefix(field, "-") {
+				fault.Message = field + ": " + fault.Message
+				break
+			}
+		}
+		out = append(out, fault.Message)
+	}
+	return strings.Join(out, "; ")
 }

@@ -186,13 +186,16 @@ func (f removalRows) knowsSource(ctx context.Context, j known.Job, name string) 
 // of it, and no page of it is stored. Where the database does not answer, the request is
 // taken: one too many removes nothing.
 func (f removalRows) knowsProvider(ctx context.Context, id string) error {
+	if f.providers == nil {
+		return errNoProvider
+	}
 	views, removed, err := f.providers.all(ctx)
 	if err != nil {
 		return err
 	}
 	ids := slices.Collect(maps.Keys(removed))
 	for _, v := range views {
-		ids = append(ids, v.ProviderID)
+		ids = append(ids, v.ID)
 	}
 	if slices.Contains(ids, id) {
 		return nil

@@ -146,8 +146,8 @@ func TestStartPage(t *testing.T) {
 // Before a run is cancelled a page asks.
 func TestCancelAsks(t *testing.T) {
 	w := newWorld(t, "wait")
-	id := w.do("POST", "/api/v1/docs/runs", "").json(t)["run_id"].(string)
-	w.until("the run", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "running" })
+	id := w.start("/api/v1/docs/runs", "")
+	w.reaches(id, "running")
 	asks := `<form method="get" action="/runs/` + id + `/cancel">`
 	assert.Contains(t, w.do("GET", "/runs/"+id, "").body, asks)
 	page := w.do("GET", "/runs/"+id+"/cancel", "").body
@@ -158,7 +158,7 @@ func TestCancelAsks(t *testing.T) {
 	assert.Equal(t, "running", w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"], "asking changes nothing")
 	assert.Equal(t, http.StatusSeeOther, w.do("POST", "/runs/"+id+"/cancel", "").code)
 	w.ended("docs")
-	w.until("its end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
+	w.reaches(id, "cancelled")
 	assert.Equal(t, http.StatusConflict, w.do("GET", "/runs/"+id+"/cancel", "").code)
 }
 

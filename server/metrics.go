@@ -60,8 +60,18 @@ func newMetrics(s *Server) *metrics {
 // ledgerCollector reads the board at each scrape.
 type ledgerCollector struct{ s *Server }
 
+// descs are all metrics of the collector.
+var descs []*prometheus.Desc
+
 func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
+	descs = append(descs, prometheus.NewDesc(name, help, labels, nil))
+	return descs[len(descs)-1]
+}
+
+// costDesc is a metric of what each job's newest ended run has cost. Its label figure is actual or estimated.
+func costDesc(name, help string, labels ...string) *prometheus.Desc {
+	return desc("seed_engine_run_cost_"+name, help+" each job's newest ended run, actual and estimated.",
+		append([]string{"job", "figure"}, labels...)...)
 }
 
 var (
@@ -72,14 +82,20 @@ var (
 	durationDesc  = desc("seed_engine_run_duration_seconds", "How long each job's newest run took, or takes so far.", "job")
 	startDesc     = desc("seed_engine_run_start_timestamp_seconds", "When each job's newest run began.", "job")
 	successDesc   = desc("seed_engine_run_success_timestamp_seconds", "When the latest complete run of each job ended.", "job")
-	costDescs     = newCostDescs()
 	alertsDesc    = desc("seed_engine_alerts_firing", "Alerts that fire, by job and rule.", "job", "alert")
-	leaderDesc    = desc("seed_engine_server_leader", "1 when this server judges alerts and writes reports for all servers on the store.")
+	costRequests  = costDesc("requests", "Requests to sites in")
+	costReceived  = costDesc("received_bytes", "Bytes received from sites in")
+	costSeconds   = costDesc("duration_seconds", "Duration of")
+	costCalls     = costDesc("store_calls", "Calls to the store, by class, in", "class")
+	costBytes     = costDesc("store_bytes", "Bytes written to the store and read from it in", "direction")
+	costDollars   = costDesc("price_dollars", "Price of the store's calls, of a month's storage of what was written, "+
+		"and of what was read if it left the provider's network, in", "part")
+	leaderDesc = desc("seed_engine_server_leader", "1 when this server judges alerts and writes reports for all servers on the store.")
 )
 
 // Describe implements prometheus.Collector.
 func (c *ledgerCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range append(costDescs.all(), runsDesc, itemsDesc, responsesDesc, failuresDesc, durationDesc, startDesc, successDesc, alertsDesc, leaderDesc) {
+	for _, d := range descs {
 		ch <- d
 	}
 }
@@ -104,7 +120,7 @@ func (c *ledgerCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		if e.Report.Cost != nil && !priced[e.Run.Job] {
 			priced[e.Run.Job] = true
-			costDescs.collect(e.Run.Job, *e.Report.Cost, gauge)
+			collectCost(e.Run.Job, *e.Report.Cost, gauge)
 		}
 	}
 	for k, n := range states {
@@ -206,51 +222,27 @@ func (m *metrics) delivered(channel, outcome string) {
 	}
 }
 
-// costDescriptions are the metrics of what a job's newest run that ended has cost. Their
-// label figure is actual or estimated.
-type costDescriptions struct{ requests, received, seconds, calls, bytes, dollars *prometheus.Desc }
-
-func newCostDescs() costDescriptions {
-	of := func(name, help string, labels ...string) *prometheus.Desc {
-		return desc("seed_engine_run_cost_"+name, help+" each job's newest ended run, actual and estimated.",
-			append([]string{"job", "figure"}, labels...)...)
-	}
-	return costDescriptions{
-		requests: of("requests", "Requests to sites in"),
-		received: of("received_bytes", "Bytes received from sites in"),
-		seconds:  of("duration_seconds", "Duration of"),
-		calls:    of("store_calls", "Calls to the store, by class, in", "class"),
-		bytes:    of("store_bytes", "Bytes written to the store and read from it in", "direction"),
-		dollars: of("price_dollars",
-			"Price of the store's calls, of a month's storage of what was written, and of what was read if it left the provider's network, in", "part"),
-	}
-}
-
-func (d costDescriptions) all() []*prometheus.Desc {
-	return []*prometheus.Desc{d.requests, d.received, d.seconds, d.calls, d.bytes, d.dollars}
-}
-
-// collect gives the metrics of one job to gauge.
-func (d costDescriptions) collect(job string, c ledger.Cost, gauge func(d *prometheus.Desc, v float64, labels ...string)) {
+// collectCost gives the metrics of one job's cost to gauge.
+func collectCost(job string, c ledger.Cost, gauge func(d *prometheus.Desc, v float64, labels ...string)) {
 	figures := map[string]*ledger.Figures{"actual": &c.Actual, "estimated": c.Estimated}
 	for figure, f := range figures {
 		if f == nil {
 			continue
 		}
-		gauge(d.requests, float64(f.Requests), job, figure)
-		gauge(d.received, float64(f.Bytes), job, figure)
-		gauge(d.seconds, f.Duration, job, figure)
+		gauge(costRequests, float64(f.Requests), job, figure)
+		gauge(costReceived, float64(f.Bytes), job, figure)
+		gauge(costSeconds, f.Duration, job, figure)
 		for class, n := range map[string]int64{"reads": f.Calls.Reads, "lists": f.Calls.Lists, "writes": f.Calls.Writes,
 			"deletes": f.Calls.Deletes} {
-			gauge(d.calls, float64(n), job, figure, class)
+			gauge(costCalls, float64(n), job, figure, class)
 		}
-		gauge(d.bytes, float64(f.Written), job, figure, "written")
-		gauge(d.bytes, float64(f.Read), job, figure, "read")
+		gauge(costBytes, float64(f.Written), job, figure, "written")
+		gauge(costBytes, float64(f.Read), job, figure, "read")
 		if f.Price == nil {
 			continue
 		}
-		gauge(d.dollars, f.Price.Calls, job, figure, "calls")
-		gauge(d.dollars, f.Price.Storage, job, figure, "storage_month")
-		gauge(d.dollars, f.Price.Egress, job, figure, "egress")
+		gauge(costDollars, f.Price.Calls, job, figure, "calls")
+		gauge(costDollars, f.Price.Storage, job, figure, "storage_month")
+		gauge(costDollars, f.Price.Egress, job, figure, "egress")
 	}
 }

@@ -93,7 +93,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	require.NoError(t, errors.Join(err, warnings.Flush(t.Context())))
 	require.NoError(t, w.board.Refresh(t.Context(), time.Now()))
 	over, none := "/api/v1/runs/20260302-100000-000-aaaaaaaa", "/api/v1/runs/none"
-	id := w.do("POST", "/api/v1/docs/runs", "").json(t)["run_id"].(string)
+	id := w.start("/api/v1/docs/runs", "")
 	for _, c := range []struct {
 		method, path, body, described string
 		code                          int

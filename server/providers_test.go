@@ -1,7 +1,6 @@
 package server
 
 import (
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -191,10 +190,5 @@ func TestUnblockProvider(t *testing.T) {
 	}
 	last := w.do("GET", "/api/v1/audit", "", "Authorization", "Bearer operators-token-0001").json(t)["lines"].([]any)[0].(map[string]any)
 	assert.Equal(t, []any{"provider_unblock", "stripe", "https://docs.stripe.com/a"}, []any{last["action"], last["target"], last["detail"]})
-	f, err := w.store.Open(t.Context(), "unblocked.txt")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, f.Close()) }()
-	args, err := io.ReadAll(f)
-	require.NoError(t, err)
-	assert.Equal(t, "docs unblock stripe https://docs.stripe.com/a", string(args))
+	assert.Equal(t, "docs unblock stripe https://docs.stripe.com/a", w.read("unblocked.txt"))
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/server/known"
 )
 
 const readToken = "a token for those who only look"
@@ -106,17 +105,6 @@ func TestReaderSeesNoButtons(t *testing.T) {
 		assert.Empty(t, offered(path, read), path)
 	}
 	assert.NotContains(t, w.do("GET", "/", "", read...).body, "Sign out all browsers")
-}
-
-// TestTokens has tokens that are refused.
-func TestTokens(t *testing.T) {
-	for says, c := range map[string][2]string{
-		known.ReadTokenVariable + " is shorter than 16": {token, "short"}, known.TokenVariable + " is shorter than 16": {"short", ""},
-		"without it everybody may act": {"", readToken}, "are the same": {token, token},
-	} {
-		_, err := New(Settings{Jobs: testJobs(), Token: c[0], ReadToken: c[1]})
-		assert.ErrorContains(t, err, says)
-	}
 }
 
 // TestIdleSession ends a session that is not used for a day, and one that is used after

@@ -107,7 +107,7 @@ func TestRunAgain(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, a.code, a.body)
 	id := strings.TrimPrefix(a.header.Get("Location"), "/runs/")
 	w.ended("seed")
-	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
+	w.reaches(id, "done")
 	assert.Equal(t, map[string]any{"args": "--country=sg --force=true"}, w.do("GET", "/api/v1/runs/"+id, "").json(t)["options"])
 }
 

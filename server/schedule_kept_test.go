@@ -55,24 +55,6 @@ func at(now time.Time, all ...*world) time.Time {
 	return now
 }
 
-// The form that adds a schedule replaces none that has the name already.
-func TestAddedScheduleReplacesNone(t *testing.T) {
-	w := newWorld(t, "done", scheduled(t, hourly))
-	before := w.scheduleRow("hourly")
-	require.NotNil(t, before)
-	form := func(body string) answer {
-		return w.do("POST", "/schedules", body, "Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html")
-	}
-	got := form("new=true&name=hourly&job=docs&cron=5+4+*+*+*")
-	assert.Equal(t, http.StatusConflict, got.code)
-	assert.Contains(t, got.body, "there is a schedule hourly already; edit that one, or choose another name")
-	assert.Equal(t, before, w.scheduleRow("hourly"))
-	require.Equal(t, http.StatusSeeOther, form("new=true&name=other&job=docs&cron=5+4+*+*+*").code)
-	assert.Equal(t, "docs", w.scheduleRow("other")["job"])
-	require.Equal(t, http.StatusSeeOther, form("name=other&job=docs&cron=5+5+*+*+*").code, "its form changes it")
-	assert.Equal(t, "5 5 * * *", w.scheduleRow("other")["cron"])
-}
-
 // TestKeptSchedules changes a schedule of the file and adds another one, on one of
 // two servers. The later change wins, whether it is in the file or on the page.
 func TestKeptSchedules(t *testing.T) {
@@ -323,23 +305,36 @@ func TestBackfillRefused(t *testing.T) {
 func TestSchedulesOnThePage(t *testing.T) {
 	w := newWorld(t, "done", scheduled(t, hourly))
 	form := []string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html"}
+	at(time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC), w)
+	before := w.scheduleRow("hourly")
+	long, name := strings.Repeat("a", 64), "at most 64 lower-case letters, digits, _ and -"
 	for _, c := range []struct {
 		path, body string
 		code       int
+		says       string
 	}{
-		{"/schedules", "name=extra&job=seed&cron=0+4+*+*+*&timezone=Asia%2FSeoul&options=country%3A+kr%0Aforce%3A+true", 303},
-		{"/schedules", "name=extra&job=seed&cron=0+4+*+*+*&options=country", 400},
-		{"/schedules", "name=extra&job=seed&cron=never", 400},
-		{"/schedules/extra/pause", "", 303},
-		{"/schedules/extra/resume", "", 303},
-		{"/schedules/extra/backfill", "from=2026-03-01&to=2026-03-02", 303},
-		{"/schedules/extra/backfill", "from=2026-03-02&to=2026-03-01", 400},
-		{"/schedules/extra/backfill/cancel", "", 303},
-		{"/schedules/hourly/remove", "", 409},
+		{"/schedules", "new=true&name=hourly&job=docs&cron=5+4+*+*+*", 409, "there is a schedule hourly already; edit that one, or choose another name"},
+		{"/schedules", "new=true&name=" + long + "&job=docs&cron=5+4+*+*+*", 303, ""},
+		{"/schedules", "name=" + long + "&job=docs&cron=5+5+*+*+*", 303, ""},
+		{"/schedules", "new=1&job=seed&cron=15+3+*+*+*&name=" + long + "a", 400, name},
+		{"/schedules", "new=1&job=seed&cron=15+3+*+*+*&name=Nightly", 400, name},
+		{"/schedules", "new=1&job=seed&cron=15+3+*+*+*&name=-x", 400, name},
+		{"/schedules", "name=extra&job=seed&cron=0+4+*+*+*&timezone=Asia%2FSeoul&options=country%3A+kr%0Aforce%3A+true", 303, ""},
+		{"/schedules", "name=extra&job=seed&cron=0+4+*+*+*&options=country", 400, ""},
+		{"/schedules", "name=extra&job=seed&cron=never", 400, ""},
+		{"/schedules/extra/pause", "", 303, ""},
+		{"/schedules/extra/resume", "", 303, ""},
+		{"/schedules/extra/backfill", "from=2026-03-01&to=2026-03-02", 303, ""},
+		{"/schedules/extra/backfill", "from=2026-03-02&to=2026-03-01", 400, ""},
+		{"/schedules/extra/backfill/cancel", "", 303, ""},
+		{"/schedules/hourly/remove", "", 409, ""},
 	} {
 		got := w.do("POST", c.path, c.body, form...)
 		assert.Equal(t, c.code, got.code, "%s %s: %s", c.path, c.body, got.body)
+		assert.Contains(t, got.body, c.says)
 	}
+	assert.Equal(t, before, w.scheduleRow("hourly"), "a form that adds a schedule replaces none")
+	assert.Equal(t, "5 5 * * *", w.scheduleRow(long)["cron"], "its own form changes it")
 	assert.Equal(t, map[string]any{"country": "kr", "force": true}, w.scheduleRow("extra")["options"])
 	page := w.do("GET", "/schedules", "").body
 	assert.Contains(t, page, "country: kr\nforce: true</textarea>")
@@ -378,16 +373,4 @@ func TestScheduleShowsItsRun(t *testing.T) {
 		assert.Equal(t, mode == "refuse", strings.Contains(page, "two lower-case letters"))
 		w.waitForChildren()
 	}
-}
-
-func TestScheduleNameSaysItsLimit(t *testing.T) {
-	w := newWorld(t, "done")
-	form := "new=1&job=seed&cron=15+3+*+*+*&name="
-	for _, name := range []string{strings.Repeat("a-very-long-schedule-name-", 3), strings.Repeat("a", 65), "Nightly", "-x"} {
-		a := w.do("POST", "/schedules", form+name, "Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html")
-		assert.Equal(t, http.StatusBadRequest, a.code, name)
-		assert.Contains(t, a.body, "at most 64 lower-case letters, digits, _ and -", name)
-	}
-	a := w.do("POST", "/schedules", form+strings.Repeat("a", 64), "Content-Type", "application/x-www-form-urlencoded")
-	assert.Equal(t, http.StatusSeeOther, a.code, a.body)
 }

@@ -48,13 +48,10 @@ type Settings struct {
 	Environ []string // of each run, added to the server's own
 	Token   string   // "" for none, which is allowed on loopback only
 	// ReadToken is of those who may only look; "" for none.
-	ReadToken string
-	Webhook   string // URL of Slack's webhook; "" for none
-	Log       *slog.Logger
-	Stderr    *os.File // where runs write their logs
-	// AlertURL is where signed messages are posted, AlertSecret the key of the signatures.
-	AlertURL, AlertSecret string
-	SMTPPassword          string // of the mail server in Config
+	ReadToken      string
+	alarm.Settings // where alerts are sent; Email is that of Config
+	Log            *slog.Logger
+	Stderr         *os.File // where runs write their logs
 	// Open opens where a job keeps what it found; nil: in the store alone.
 	Open explore.Opener
 	// Check refuses a run of a job with these flags that could not start, such as one of an unknown provider. The reason
@@ -118,8 +115,8 @@ func New(set Settings) (*Server, error) {
 		closing: make(chan struct{})}
 	now := func() time.Time { return s.now() }
 	s.metrics = newMetrics(s)
-	told, err := alarm.Channels(alarm.Settings{Email: set.Config.Email, Webhook: set.Webhook, AlertURL: set.AlertURL,
-		AlertSecret: set.AlertSecret, SMTPPassword: set.SMTPPassword})
+	set.Email = set.Config.Email
+	told, err := alarm.Channels(set.Settings)
 	if err != nil {
 		return nil, err
 	}

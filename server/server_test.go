@@ -277,6 +277,20 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
+// start starts a run and returns its id.
+func (w *world) start(path, body string) string {
+	w.t.Helper()
+	a := w.do("POST", path, body)
+	require.Equal(w.t, http.StatusAccepted, a.code, a.body)
+	return a.json(w.t)["run_id"].(string)
+}
+
+// reaches waits for a run's state.
+func (w *world) reaches(id, state string) {
+	w.t.Helper()
+	w.until("run "+id+" "+state, func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(w.t)["state"] == state })
+}
+
 // An address that there is not, and a method that an address does not take, are told as all
 // other errors are: as JSON to programs, on a page to browsers.
 func TestNoRoute(t *testing.T) {
@@ -381,29 +395,21 @@ func TestTrigger(t *testing.T) {
 	assert.Equal(t, "/api/v1/runs/"+id, a.header.Get("Location"))
 	assert.Equal(t, http.StatusOK, w.do("GET", "/api/v1/runs/"+id, "").code, "a run is there as soon as its id is known")
 	w.ended("seed")
-	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
+	w.reaches(id, "done")
 	run := w.do("GET", "/api/v1/runs/"+id, "").json(t)
 	assert.Equal(t, map[string]any{"args": "--country=sg --category=news --date=2026-01-28 --force=true --outage-threshold=0.5"}, run["options"])
 	assert.EqualValues(t, 38, run["counts"].(map[string]any)["domains_collected"])
 	assert.Len(t, run["lanes"], 1)
-	list := w.do("GET", "/api/v1/runs", "").json(t)["runs"].([]any)
-	require.Len(t, list, 1)
-	assert.Equal(t, id, list[0].(map[string]any)["run_id"])
-}
-
-func TestTriggerChooses(t *testing.T) {
-	w := newWorld(t, "done")
-	for path, c := range map[string][2]string{
-		"/api/v1/docs/runs":    {`{"provider":"toss-payments,stripe"}`, "--provider=toss-payments,stripe"},
-		"/api/v1/catalog/runs": {`{"site":"matter_2"}`, "--site=matter_2"},
-		"/api/v1/news/runs":    {`{"publisher":"a,b,c"}`, "--publisher=a,b,c"},
-	} {
-		a := w.do("POST", path, c[0])
-		require.Equal(t, http.StatusAccepted, a.code, a.body)
-		id := a.json(t)["run_id"].(string)
-		w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
-		assert.Equal(t, map[string]any{"args": c[1]}, w.do("GET", "/api/v1/runs/"+id, "").json(t)["options"])
+	started := known.JobsOf(testJobs()).Started()
+	bodies := map[string][2]string{"docs": {`{"provider":"toss-payments,stripe"}`, "--provider=toss-payments,stripe"},
+		"catalog": {`{"site":"matter_2"}`, "--site=matter_2"}, "news": {`{"publisher":"a,b,c"}`, "--publisher=a,b,c"}}
+	for _, j := range started[1:] {
+		id := w.start(j.Path, bodies[j.Name][0])
+		w.ended(j.Name)
+		w.reaches(id, "done")
+		assert.Equal(t, map[string]any{"args": bodies[j.Name][1]}, w.do("GET", "/api/v1/runs/"+id, "").json(t)["options"])
 	}
+	assert.Len(t, w.do("GET", "/api/v1/runs", "").json(t)["runs"], len(started))
 }
 
 func TestTriggerRefuses(t *testing.T) {
@@ -527,27 +533,9 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-func TestAllJobsStart(t *testing.T) {
-	w := newWorld(t, "done")
-	for _, j := range known.JobsOf(testJobs()).Started() {
-		a := w.do("POST", j.Path, "")
-		assert.Equal(t, http.StatusAccepted, a.code, "%s: %s", j.Name, a.body)
-		w.ended(j.Name)
-	}
-	w.until("four runs that are done", func() bool {
-		done := 0
-		for _, e := range w.board.Runs() {
-			if e.State() == "done" {
-				done++
-			}
-		}
-		return done == len(known.JobsOf(testJobs()).Started())
-	})
-}
-
 func TestOverlap(t *testing.T) {
 	w := newWorld(t, "wait")
-	first := w.do("POST", "/api/v1/seeds/orchestrate", `{}`).json(t)["run_id"].(string)
+	first := w.start("/api/v1/seeds/orchestrate", `{}`)
 	second := w.do("POST", "/api/v1/seeds/orchestrate", `{"country":"sg"}`)
 	assert.Equal(t, http.StatusConflict, second.code)
 	assert.Equal(t, first, second.json(t)["run_id"])
@@ -586,8 +574,8 @@ func TestRaceOfTwoServers(t *testing.T) {
 
 func TestSteer(t *testing.T) {
 	w := newWorld(t, "wait")
-	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
-	w.until("the run in the ledger", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "running" })
+	id := w.start("/api/v1/seeds/orchestrate", "")
+	w.reaches(id, "running")
 	for _, c := range []struct{ verb, state string }{{"pause", "paused"}, {"resume", "running"}, {"cancel", "cancelling"}} {
 		assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/"+c.verb, "").code)
 		assert.Equal(t, c.state, w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"])
@@ -596,7 +584,7 @@ func TestSteer(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, taken.code)
 	assert.Regexp(t, "is over .(it was cancelled|cancelled)", taken.json(t)["error"])
 	w.ended("seed")
-	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
+	w.reaches(id, "cancelled")
 	a := w.do("POST", "/api/v1/runs/"+id+"/pause", "")
 	assert.Equal(t, http.StatusConflict, a.code)
 	assert.Contains(t, a.body, "is over (cancelled)")
@@ -609,9 +597,9 @@ func TestCrash(t *testing.T) {
 	for mode, state := range map[string]string{"crash": "interrupted", "refuse": "failed", "mute": "failed"} {
 		t.Run(mode, func(t *testing.T) {
 			w := newWorld(t, mode)
-			id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+			id := w.start("/api/v1/seeds/orchestrate", "")
 			w.ended("seed")
-			w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == state })
+			w.reaches(id, state)
 			why := map[string]string{"crash": "panic: crashed on purpose (exit status 2)",
 				"refuse": "the run did not begin: --country=XX: two lower-case letters, password=REDACTED (exit status 2)",
 				"mute":   "the run did not begin: exit status 3; it left no error message, see its log"}[mode]
@@ -660,7 +648,7 @@ func TestCrashOnAFullStore(t *testing.T) {
 			full := &fullStore{}
 			w := newWorld(t, mode, func(s *Settings) { full.Store = s.Store; s.Store = full })
 			full.full.Store(true)
-			id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+			id := w.start("/api/v1/seeds/orchestrate", "")
 			w.ended("seed")
 			w.runner.Keepers.Wait()
 			now := time.Now()
@@ -676,7 +664,7 @@ func TestCrashOnAFullStore(t *testing.T) {
 			require.Empty(t, w.runner.Unrecorded)
 
 			full.full.Store(true)
-			id = w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+			id = w.start("/api/v1/seeds/orchestrate", "")
 			w.ended("seed")
 			w.runner.Keepers.Wait()
 			full.full.Store(false)
@@ -741,29 +729,29 @@ func TestSecretsStayHere(t *testing.T) {
 	t.Setenv(known.TokenVariable, "0123456789abcdef")
 	t.Setenv(known.WebhookVariable, "http://127.0.0.1:1/hook")
 	w := newWorld(t, "secret")
-	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+	id := w.start("/api/v1/seeds/orchestrate", "")
 	w.ended("seed")
-	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
+	w.reaches(id, "done")
 }
 
 // TestRestart starts a second server, which finds an active run of the first one and
 // a run whose process died while there was no server.
 func TestRestart(t *testing.T) {
 	w := newWorld(t, "wait")
-	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
-	w.until("the run in the ledger", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "running" })
+	id := w.start("/api/v1/seeds/orchestrate", "")
+	w.reaches(id, "running")
 
 	next := worldAt(t, w.dir, "wait")
 	next.until("the run in the other server", func() bool { return strings.Contains(next.do("GET", "/api/v1/runs", "").body, id) })
 	assert.Equal(t, http.StatusAccepted, next.do("POST", "/api/v1/runs/"+id+"/cancel", "").code)
 	w.ended("seed")
-	next.until("the run's end", func() bool { return next.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
+	next.reaches(id, "cancelled")
 
 	lost := ledger.NewRunID(time.Now())
 	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: lost, Job: "seed", Runner: "prism", StartedAt: time.Now()}))
 	next.until("the lost run", func() bool { return strings.Contains(next.do("GET", "/api/v1/runs", "").body, lost) })
 	next.tick(t.Context(), time.Now())
-	next.until("the lost run closed", func() bool { return next.do("GET", "/api/v1/runs/"+lost, "").json(t)["state"] == "interrupted" })
+	next.reaches(lost, "interrupted")
 }
 
 // What a site or a raw file says cannot turn the order of a line around on any page, or
@@ -1036,11 +1024,11 @@ func TestChart(t *testing.T) {
 	assert.Contains(t, string(runs.ColumnChart(`<b>"`, []runs.Column{{Label: `<i>"`, Parts: []runs.Part{{Class: "good", V: 1}}}})), "&lt;b&gt;&#34;")
 
 	w := newWorld(t, "wait")
-	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
-	w.until("the run in the ledger", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "running" })
+	id := w.start("/api/v1/seeds/orchestrate", "")
+	w.reaches(id, "running")
 	w.do("POST", "/api/v1/runs/"+id+"/cancel", "")
 	w.ended("seed")
-	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
+	w.reaches(id, "cancelled")
 	page := w.do("GET", "/runs/"+id, "").body
 	assert.Contains(t, page, "Requests a second: from 0 to")
 	next := worldAt(t, w.dir, "wait")

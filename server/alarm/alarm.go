@@ -6,7 +6,6 @@ package alarm
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,11 +23,7 @@ import (
 	"github.com/newsfork/seed-engine/server/schedule"
 )
 
-// AlertsKey is the object that keeps firing alerts and unsent messages when the
-// server ends.
-const AlertsKey = alert.StateKey
-
-// alertState is the object alertsKey.
+// alertState is the object alert.StateKey.
 type alertState struct {
 	Firing map[string]Breach `json:"firing"`
 	// Judged is when a run last judged the source (a provider, publisher or site) of a firing alert.
@@ -44,14 +39,13 @@ type alertState struct {
 	Ticks    map[string]time.Time `json:"ticks"`          // the last judged tick of each schedule
 	// Channels have what is to be sent, by the channel's name.
 	Channels map[string]*outbox `json:"channels,omitempty"`
-	Outbox   []string           `json:"outbox,omitempty"` // texts for Slack that an earlier version left
 }
 
 // maxLateness is how long after its end the server may first see a run.
 const maxLateness = time.Hour
 
-// Forgotten is how long after a source was last judged its alerts end, because runs no longer have it.
-const Forgotten = 14 * 24 * time.Hour
+// forgotten is how long after a source was last judged its alerts end, because runs no longer have it.
+const forgotten = 14 * 24 * time.Hour
 
 // Alarm judges runs. It announces each breach once, and once that it is over.
 type Alarm struct {
@@ -89,7 +83,7 @@ func (a *Alarm) Firing() []Breach {
 // Load reads the state that the last leader wrote.
 func (a *Alarm) Load(ctx context.Context) (changed bool, err error) {
 	var fresh alertState
-	err = store.ReadJSON(ctx, a.Store, AlertsKey, known.MaxObject, &fresh)
+	err = store.ReadJSON(ctx, a.Store, alert.StateKey, known.MaxObject, &fresh)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		return false, err
 	}
@@ -103,10 +97,6 @@ func (a *Alarm) Load(ctx context.Context) (changed bool, err error) {
 	defer a.mu.Unlock()
 	changed = !maps.Equal(fresh.Firing, a.State.Firing)
 	a.State, a.loaded, a.dirty = fresh, true, false
-	for _, text := range fresh.Outbox {
-		a.outbox("slack").Waiting = append(a.outbox("slack").Waiting, Notice{ID: rand.Text(), At: time.Now().UTC(), Type: "alert", Text: text})
-	}
-	a.State.Outbox = nil
 	return changed, nil
 }
 
@@ -132,6 +122,17 @@ func (a *Alarm) Tick(ctx context.Context, all []*runs.Entry, now time.Time) (cha
 	if err := a.readSilences(ctx, now); err != nil {
 		return changed, err // else it would tell what a person silenced
 	}
+	plans, ticks, err := a.newTicks(ctx, now)
+	changed = a.judgeAll(all, plans, ticks, now) || changed
+	err = errors.Join(err, a.save(ctx))
+	sent, serr := a.send(ctx, now)
+	return changed || sent, errors.Join(err, serr)
+}
+
+// judgeAll judges all that is new; it holds mu for what it calls. Only Tick writes the state, so Tick reads it without mu.
+func (a *Alarm) judgeAll(all []*runs.Entry, plans []schedule.View, ticks map[string][]schedule.Tick, now time.Time) (changed bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.markOldRuns(all)
 	for _, e := range a.unjudged(all, now) {
 		changed = a.judgeRun(e, now) || changed
@@ -142,12 +143,9 @@ func (a *Alarm) Tick(ctx context.Context, all []*runs.Entry, now time.Time) (cha
 		}
 	}
 	changed = a.judgeFreshness(all, now) || changed
-	ticked, err := a.judgeTicks(ctx, now)
-	told := a.tellUntold(now)
-	told = a.remind(now) || told
-	err = errors.Join(err, a.save(ctx))
-	sent, serr := a.send(ctx, now)
-	return changed || ticked || told || sent, errors.Join(err, serr)
+	changed = a.judgeTicks(plans, ticks, now) || changed
+	changed = a.tellUntold(now) || changed
+	return a.remind(now) || changed
 }
 
 // readSilences reads which alerts are silent, if it is time.
@@ -182,8 +180,6 @@ func (a *Alarm) silent(b Breach, now time.Time) bool {
 
 // tellUntold sends the alerts that still fire when their silence is over.
 func (a *Alarm) tellUntold(now time.Time) (changed bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(a.State.Firing)) {
 		b := a.State.Firing[key]
 		if !b.Untold || a.silent(b, now) {
@@ -202,8 +198,6 @@ const remindEvery = 7 * 24 * time.Hour
 // remind repeats the alerts that some providers, publishers or sites are not open, all of one
 // cause in one message.
 func (a *Alarm) remind(now time.Time) (changed bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	last, texts, all := map[string]time.Time{}, map[string][]string{}, map[string][]Breach{}
 	for _, key := range slices.Sorted(maps.Keys(a.State.Firing)) {
 		b := a.State.Firing[key]
@@ -236,8 +230,6 @@ func (a *Alarm) remind(now time.Time) (changed bool) {
 // markOldRuns marks the runs that ended before the store had its first server as
 // judged, except the last run of each job.
 func (a *Alarm) markOldRuns(all []*runs.Entry) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.State.Seen != nil {
 		return
 	}
@@ -259,8 +251,6 @@ func (a *Alarm) markOldRuns(all []*runs.Entry) {
 
 // unjudged are the ended runs that were not judged, in the order of their ends.
 func (a *Alarm) unjudged(all []*runs.Entry, now time.Time) []*runs.Entry {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	var out []*runs.Entry
 	for _, e := range all {
 		_, seen := a.State.Seen[e.Run.RunID]
@@ -283,11 +273,9 @@ func (a *Alarm) judgeRun(e *runs.Entry, now time.Time) (changed bool) {
 	if !ok {
 		return false // migrate
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	r := e.Report
 	r.State, r.Error = e.Run.State, e.Error()
-	all := Judge(j, a.Limits[j.Name], r)
+	all := judge(j, a.Limits[j.Name], r)
 	for i, f := range all {
 		if f.Provider == "" {
 			all[i].Schedule, all[i].Selection = e.Run.Schedule, j.Selection(e.Run)
@@ -377,7 +365,7 @@ func (a *Alarm) others(j known.Job, run ledger.Run, found []finding, noRows bool
 func (a *Alarm) forget(j known.Job, run ledger.Run, found []finding) (out []finding) {
 	for _, key := range slices.Sorted(maps.Keys(a.State.Judged)) {
 		b, last := a.State.Firing[key], a.State.Judged[key]
-		if b.Job != j.Name || run.FinishedAt.Sub(last) < Forgotten || slices.ContainsFunc(found, func(f finding) bool { return f.key() == key }) {
+		if b.Job != j.Name || run.FinishedAt.Sub(last) < forgotten || slices.ContainsFunc(found, func(f finding) bool { return f.key() == key }) {
 			continue
 		}
 		b.RunID, b.Text = run.RunID, "no run has judged it since "+last.UTC().Format("2006-01-02")

@@ -44,8 +44,11 @@ func (e *refusedError) Unwrap() error { return e.err }
 
 // Settings say where alerts and reports are sent. An empty one is none.
 type Settings struct {
-	Email                                        Email
-	Webhook, AlertURL, AlertSecret, SMTPPassword string // in the environment; see secretVariables
+	Email        Email
+	Webhook      string // URL of Slack's webhook
+	AlertURL     string // where signed messages are posted
+	AlertSecret  string // the key of the signatures
+	SMTPPassword string // of the mail server
 }
 
 // Channels are those that the settings name. Their addresses are the operator's own
@@ -67,17 +70,17 @@ func Channels(set Settings) ([]Channel, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.key, err = SigningKey(set.AlertSecret); err != nil {
+		if p.key, err = signingKey(set.AlertSecret); err != nil {
 			return nil, err
 		}
 		out = append(out, Channel{"webhook", p.signed})
 	}
 	if set.Email.Server != "" {
-		m, err := NewMailer(set.Email, set.SMTPPassword)
+		m, err := newMailer(set.Email, set.SMTPPassword)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Channel{"email", m.Send})
+		out = append(out, Channel{"email", m.send})
 	} else if set.SMTPPassword != "" {
 		return nil, fmt.Errorf("%s is set, but the --config file has no email", known.SMTPPasswordVariable)
 	}
@@ -132,20 +135,20 @@ func (p *post) signed(ctx context.Context, m Notice, now time.Time) error {
 		stamp := strconv.FormatInt(now.Unix(), 10)
 		h.Set("Webhook-Id", m.ID)
 		h.Set("Webhook-Timestamp", stamp)
-		h.Set("Webhook-Signature", "v1,"+Sign(p.key, m.ID, stamp, b))
+		h.Set("Webhook-Signature", "v1,"+sign(p.key, m.ID, stamp, b))
 	})
 }
 
-// Sign is the base64 text of the HMAC-SHA256 of "id.timestamp.body".
-func Sign(key []byte, id, timestamp string, body []byte) string {
+// sign is the base64 text of the HMAC-SHA256 of "id.timestamp.body".
+func sign(key []byte, id, timestamp string, body []byte) string {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(id + "." + timestamp + "."))
 	h.Write(body)
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// SigningKey is the key in a secret: base64 after whsec_, or the text itself.
-func SigningKey(secret string) ([]byte, error) {
+// signingKey is the key in a secret: base64 after whsec_, or the text itself.
+func signingKey(secret string) ([]byte, error) {
 	key := []byte(secret)
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		var err error

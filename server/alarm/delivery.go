@@ -11,15 +11,16 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/server/known"
 )
 
 const (
-	// MaxOutbox is how many messages of one channel wait while it does not take them.
-	MaxOutbox = 100
-	// GiveUpAfter is how long a message is tried.
-	GiveUpAfter = 24 * time.Hour
+	// maxOutbox is how many messages of one channel wait while it does not take them.
+	maxOutbox = 100
+	// giveUpAfter is how long a message is tried.
+	giveUpAfter = 24 * time.Hour
 	// maxGivenUp is how many messages that were given up are shown for each channel.
 	maxGivenUp = 20
 )
@@ -71,7 +72,7 @@ func (a *Alarm) enqueueLocked(m Notice, now time.Time) {
 	for _, c := range a.Channels {
 		o := a.outbox(c.Name)
 		o.Waiting, a.dirty = append(o.Waiting, m), true
-		for len(o.Waiting) > MaxOutbox {
+		for len(o.Waiting) > maxOutbox {
 			a.Log.Error("alert_given_up", "channel", c.Name, "id", o.Waiting[0].ID, "error", "too many messages wait")
 			o.giveUp(o.Waiting[0], "too many messages waited", now)
 			o.Waiting = o.Waiting[1:]
@@ -103,7 +104,7 @@ func (a *Alarm) save(ctx context.Context) error {
 	if !a.dirty {
 		return nil
 	}
-	if err := store.WriteJSON(ctx, a.Store, AlertsKey, a.State); err != nil {
+	if err := store.WriteJSON(ctx, a.Store, alert.StateKey, a.State); err != nil {
 		return err
 	}
 	a.dirty = false
@@ -154,7 +155,7 @@ func (a *Alarm) sendTo(ctx, within context.Context, c Channel, now time.Time) er
 		case err == nil:
 			o.Tries, o.Error, o.NextAt, o.SentAt, o.Waiting = 0, "", time.Time{}, now.UTC(), o.Waiting[1:]
 			a.Count(c.Name, "sent")
-		case errors.As(err, &refused), now.Sub(m.At) >= GiveUpAfter:
+		case errors.As(err, &refused), now.Sub(m.At) >= giveUpAfter:
 			o.Tries, o.Error, o.NextAt, o.FailedAt, o.Waiting = 0, ledger.ErrorText(err), time.Time{}, now.UTC(), o.Waiting[1:]
 			o.giveUp(m, o.Error, now)
 			a.Count(c.Name, "given_up")

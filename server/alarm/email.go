@@ -68,18 +68,18 @@ func (e Email) Check() error {
 	return err
 }
 
-// Mailer sends messages by e-mail.
-type Mailer struct {
+// mailer sends messages by e-mail.
+type mailer struct {
 	Email
 	host     string
 	from     string
 	to       []string
 	password string
-	Security *tls.Config
+	security *tls.Config
 }
 
-// NewMailer returns a channel to a mail server. Username and password belong together.
-func NewMailer(e Email, password string) (*Mailer, error) {
+// newMailer returns a channel to a mail server. Username and password belong together.
+func newMailer(e Email, password string) (*mailer, error) {
 	if (e.Username != "") != (password != "") {
 		return nil, fmt.Errorf("email: username and %s belong together; set both or neither", known.SMTPPasswordVariable)
 	}
@@ -87,21 +87,21 @@ func NewMailer(e Email, password string) (*Mailer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("email: server: %w", err)
 	}
-	m := &Mailer{Email: e, host: host, password: password, Security: &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}}
+	m := &mailer{Email: e, host: host, password: password, security: &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}}
 	m.from, m.to, err = e.addresses()
 	return m, err
 }
 
-// Send sends one message. A second try has the same Message-ID, so that mail programs
+// send sends one message. A second try has the same Message-ID, so that mail programs
 // can show one of two.
-func (m *Mailer) Send(ctx context.Context, msg Notice, _ time.Time) error {
+func (m *mailer) send(ctx context.Context, msg Notice, _ time.Time) error {
 	if err := m.deliver(ctx, msg); err != nil {
 		return fmt.Errorf("sending an e-mail: %w", err)
 	}
 	return nil
 }
 
-func (m *Mailer) deliver(ctx context.Context, msg Notice) (err error) {
+func (m *mailer) deliver(ctx context.Context, msg Notice) (err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", m.Server)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (m *Mailer) deliver(ctx context.Context, msg Notice) (err error) {
 		}
 	}
 	if m.TLS == "implicit" {
-		conn = tls.Client(conn, m.Security)
+		conn = tls.Client(conn, m.security)
 	}
 	c, err := smtp.NewClient(conn, m.host)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *Mailer) deliver(ctx context.Context, msg Notice) (err error) {
 		if ok, _ := c.Extension("STARTTLS"); !ok {
 			return errors.New("the mail server does not offer STARTTLS; set tls: implicit, or tls: none if the way to it is safe")
 		}
-		if err := c.StartTLS(m.Security); err != nil {
+		if err := c.StartTLS(m.security); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (m *Mailer) deliver(ctx context.Context, msg Notice) (err error) {
 const maxSubject = 120
 
 // text is the message as RFC 5322 wants it.
-func (m *Mailer) text(msg Notice) ([]byte, error) {
+func (m *mailer) text(msg Notice) ([]byte, error) {
 	subject, _, _ := strings.Cut(msg.Text, "\n")
 	if r := []rune(subject); len(r) > maxSubject {
 		subject = string(r[:maxSubject]) + "…"

@@ -88,9 +88,9 @@ type finding struct {
 // noComplaint is the text of a finding that ends a quality alert.
 const noComplaint = "nothing is wrong any more"
 
-// Judge checks a run: its end, its figures against the job's thresholds, and what its
+// judge checks a run: its end, its figures against the job's thresholds, and what its
 // report says about its providers.
-func Judge(j known.Job, limits alert.Thresholds, r ledger.Report) []finding {
+func judge(j known.Job, limits alert.Thresholds, r ledger.Report) []finding {
 	var out []finding
 	find := func(rule, provider string, broken bool, text string) {
 		out = append(out, finding{Breach{Job: j.Name, Rule: rule, Provider: provider, RunID: r.RunID, Text: text}, broken})

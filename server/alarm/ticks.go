@@ -14,13 +14,32 @@ import (
 	"github.com/newsfork/seed-engine/server/schedule"
 )
 
-// judgeTicks raises alerts for ticks that were missed or whose run did not start.
-func (a *Alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, err error) {
+// newTicks reads the ticks of each schedule that were not judged. Of a new schedule only the last one is.
+func (a *Alarm) newTicks(ctx context.Context, now time.Time) (plans []schedule.View, ticks map[string][]schedule.Tick, err error) {
 	if !a.Scheduler.Known() {
-		return false, nil
+		return nil, nil, nil
 	}
-	plans := a.Scheduler.Views(now)
-	a.mu.Lock()
+	plans, ticks = a.Scheduler.Views(now), map[string][]schedule.Tick{}
+	for _, p := range plans {
+		after, known := a.State.Ticks[p.Name]
+		switch {
+		case !p.Last.At.After(after):
+		case !known:
+			ticks[p.Name] = []schedule.Tick{p.Last}
+		default:
+			if ticks[p.Name], err = a.Scheduler.Since(ctx, p.Name, after); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return plans, ticks, nil
+}
+
+// judgeTicks raises alerts for ticks that were missed or whose run did not start, and ends those of schedules that are gone.
+func (a *Alarm) judgeTicks(plans []schedule.View, ticks map[string][]schedule.Tick, now time.Time) (changed bool) {
+	if ticks == nil {
+		return false
+	}
 	for key, b := range a.State.Firing {
 		name := b.Schedule
 		if b.Rule == "schedule" || b.Rule == "late" {
@@ -32,23 +51,9 @@ func (a *Alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, er
 			a.announce("alert_over", "OVER", b, now)
 		}
 	}
-	a.mu.Unlock()
 	for _, p := range plans {
-		a.mu.Lock()
-		after, known := a.State.Ticks[p.Name]
-		a.mu.Unlock()
-		if !p.Last.At.After(after) {
-			continue
-		}
-		ticks := []schedule.Tick{p.Last}
-		if known { // of a new schedule only the last tick is judged
-			if ticks, err = a.Scheduler.Since(ctx, p.Name, after); err != nil {
-				return changed, err
-			}
-		}
-		a.mu.Lock()
 		raised := false // in this call: if the alert is over by a later tick, that needs no second message
-		for _, t := range ticks {
+		for _, t := range ticks[p.Name] {
 			if t.Outcome == "claimed" {
 				break // its run is being started
 			}
@@ -62,15 +67,12 @@ func (a *Alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, er
 			}
 			a.State.Ticks[p.Name], a.dirty = t.At, true
 		}
-		a.mu.Unlock()
 	}
-	return changed, nil
+	return changed
 }
 
 // judgeFreshness raises alerts for jobs whose last run that was done is too long ago.
 func (a *Alarm) judgeFreshness(all []*runs.Entry, now time.Time) (changed bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.State.Began.IsZero() {
 		a.State.Began, a.dirty = now.UTC(), true
 	}

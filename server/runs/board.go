@@ -91,7 +91,7 @@ type Board struct {
 	nextAt     time.Time // when to read the active runs
 	answeredAt time.Time // when the store last answered
 
-	Shown   atomic.Pointer[[]*Entry] // newest first
+	shown   atomic.Pointer[[]*Entry] // newest first
 	Version atomic.Int64
 	changed chan struct{} // closed and replaced at each change
 	demo    atomic.Bool   // the results in the store are invented
@@ -100,7 +100,7 @@ type Board struct {
 // NewBoard returns an empty board; Refresh fills it.
 func NewBoard(s store.Store, log *slog.Logger, list known.Jobs) *Board {
 	b := &Board{store: s, log: log, jobs: list, byID: map[string]*Entry{}, saved: map[string]time.Time{}, changed: make(chan struct{})}
-	b.Shown.Store(&[]*Entry{})
+	b.shown.Store(&[]*Entry{})
 	return b
 }
 
@@ -110,7 +110,7 @@ func (b *Board) newEntry(r ledger.Run) *Entry {
 }
 
 // Runs are the board's entries, newest first. The caller must not change them.
-func (b *Board) Runs() []*Entry { return *b.Shown.Load() }
+func (b *Board) Runs() []*Entry { return *b.shown.Load() }
 
 // Change shows the entries as a new version.
 func (b *Board) Change() {
@@ -132,7 +132,7 @@ func (b *Board) show() {
 		}
 		all = all[:MaxEntries]
 	}
-	b.Shown.Store(&all)
+	b.shown.Store(&all)
 	b.Version.Add(1)
 	close(b.changed)
 	b.changed = make(chan struct{})

@@ -135,48 +135,39 @@ func (s *Scheduler) Backfill(ctx context.Context, name, from, to, who string, no
 	if len(b.dates()) > maxDates {
 		return known.Refuse("from and to: a backfill has at most %d dates", maxDates)
 	}
-	return s.edit(ctx, name, now, func(p Plan, exists bool) (*KeptSchedule, known.AuditLine, error) {
-		line := known.AuditLine{Who: who, Action: "schedule_backfill", Detail: from + " to " + to}
-		if !exists {
-			return nil, line, ErrNoSchedule
-		}
-		j, _ := s.Jobs.Named(p.Job)
-		if j.DateField() == "" {
-			return nil, line, known.Conflict("the job %s has no dates, so there is nothing to backfill; run it now instead", p.Job)
+	return s.edit(ctx, name, who, "schedule_backfill", now, func(p *Plan, line *known.AuditLine) error {
+		line.Detail = from + " to " + to
+		if j, _ := s.Jobs.Named(p.Job); j.DateField() == "" {
+			return known.Conflict("the job %s has no dates, so there is nothing to backfill; run it now instead", p.Job)
 		}
 		if p.Wrong != "" {
-			return nil, line, known.Conflict("this schedule cannot run: %s", p.Wrong)
+			return known.Conflict("this schedule cannot run: %s", p.Wrong)
 		}
-		if p.Kept.Backfill != nil {
-			begun, err := s.ReadDates(ctx, name, p.Kept.Backfill.ID)
+		if old := p.Kept.Backfill; old != nil {
+			begun, err := s.ReadDates(ctx, name, old.ID)
 			if err != nil {
-				return nil, line, err
+				return err
 			}
-			if p.Kept.Backfill.view(begun).State == "working" {
-				return nil, line, known.Conflict("a backfill from %s to %s is at work; cancel it, or wait until it is done", p.Kept.Backfill.From,
-					p.Kept.Backfill.To)
+			if old.view(begun).State == "working" {
+				return known.Conflict("a backfill from %s to %s is at work; cancel it, or wait until it is done", old.From, old.To)
 			}
 		}
 		p.Kept.Backfill = &b
-		return &p.Kept, line, s.sweepBackfills(ctx, name)
+		return s.sweepBackfills(ctx, name)
 	})
 }
 
 // CancelBackfill starts no more runs of a backfill. The one at work continues.
 func (s *Scheduler) CancelBackfill(ctx context.Context, name, who string, now time.Time) error {
-	return s.edit(ctx, name, now, func(p Plan, exists bool) (*KeptSchedule, known.AuditLine, error) {
-		line := known.AuditLine{Who: who, Action: "schedule_backfill_cancel"}
-		if !exists {
-			return nil, line, ErrNoSchedule
-		}
+	return s.edit(ctx, name, who, "schedule_backfill_cancel", now, func(p *Plan, line *known.AuditLine) error {
 		if p.Kept.Backfill == nil {
-			return nil, line, known.Conflict("this schedule has no backfill")
+			return known.Conflict("this schedule has no backfill")
 		}
 		line.Detail = p.Kept.Backfill.From + " to " + p.Kept.Backfill.To
 		stopped := *p.Kept.Backfill
 		stopped.Cancelled = true
 		p.Kept.Backfill = &stopped
-		return &p.Kept, line, nil
+		return nil
 	})
 }
 
@@ -215,10 +206,7 @@ func (s *Scheduler) ReadDates(ctx context.Context, name, id string) (map[string]
 func (s *Scheduler) TickBackfills(ctx context.Context, all []*runs.Entry, now time.Time) (changed bool, err error) {
 	for _, p := range s.All() {
 		b := p.Kept.Backfill
-		s.mu.Lock()
-		due := b != nil && !now.Before(s.retryAt[b.ID])
-		s.mu.Unlock()
-		if !due || p.Wrong != "" {
+		if b == nil || now.Before(s.retryAt[b.ID]) || p.Wrong != "" {
 			continue
 		}
 		did, berr := s.continueBackfill(ctx, p, all, now)
@@ -228,13 +216,6 @@ func (s *Scheduler) TickBackfills(ctx context.Context, all []*runs.Entry, now ti
 		}
 	}
 	return changed, err
-}
-
-// waitBackfill lets a backfill rest.
-func (s *Scheduler) waitBackfill(id string, until time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.retryAt[id] = until
 }
 
 // continueBackfill records the end of the run at work and starts the next one.
@@ -288,13 +269,13 @@ func (s *Scheduler) continueBackfill(ctx context.Context, p Plan, all []*runs.En
 		s.rememberDate(b.ID, d)
 		return true, s.startDate(ctx, p, d, now)
 	}
-	s.waitBackfill(b.ID, now.Add(time.Minute)) // all dates are done
+	s.retryAt[b.ID] = now.Add(time.Minute) // all dates are done
 	return changed, nil
 }
 
 // startDate starts the run of a claimed date, unless it has started.
 func (s *Scheduler) startDate(ctx context.Context, p Plan, d backfillDate, now time.Time) error {
-	s.waitBackfill(p.Kept.Backfill.ID, now.Add(backfillPause))
+	s.retryAt[p.Kept.Backfill.ID] = now.Add(backfillPause)
 	j, _ := s.Jobs.Named(p.Job)
 	values := maps.Clone(p.values)
 	values[j.DateField()] = d.Date
@@ -305,7 +286,7 @@ func (s *Scheduler) startDate(ctx context.Context, p Plan, d backfillDate, now t
 	var active *runs.ActiveError
 	switch {
 	case err == nil:
-		s.waitBackfill(p.Kept.Backfill.ID, now) // the board shows the run
+		s.retryAt[p.Kept.Backfill.ID] = now // the board shows the run
 		return nil
 	case errors.Is(err, runs.ErrAlreadyStarted), errors.As(err, &active):
 		return nil // looked at again later

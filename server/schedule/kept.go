@@ -200,11 +200,9 @@ var ErrInFile = known.Conflict("this schedule is in the server's --config file; 
 // ErrNoSchedule refuses a name that no schedule has.
 var ErrNoSchedule = &known.AnswerError{Code: http.StatusNotFound, Message: "there is no such schedule; GET /api/v1/schedules lists them"}
 
-// edit changes what is kept of a schedule. change gets the newest state and returns
-// the new one, nil to remove it, and the audit line. Two servers never edit one
-// schedule at a time.
-func (s *Scheduler) edit(ctx context.Context, name string, now time.Time,
-	change func(p Plan, exists bool) (*KeptSchedule, known.AuditLine, error)) (err error) {
+// edit changes what is kept of a schedule: change gets its newest state, and the line for the audit. An empty state is removed. Only a
+// definition is for a schedule that does not exist yet. Two servers never edit one schedule at a time.
+func (s *Scheduler) edit(ctx context.Context, name, who, action string, now time.Time, change func(p *Plan, line *known.AuditLine) error) (err error) {
 	if !namePattern.MatchString(name) {
 		return ErrNoSchedule
 	}
@@ -223,18 +221,23 @@ func (s *Scheduler) edit(ctx context.Context, name string, now time.Time,
 		return err
 	}
 	p, exists := s.planOf(name, kept)
-	next, line, err := change(p, exists)
-	if err != nil {
+	line := known.AuditLine{At: now, Who: who, Action: action, Target: name}
+	if !exists {
+		if action != "schedule_edit" {
+			return ErrNoSchedule
+		}
+		line.Action = "schedule_add"
+	}
+	if err := change(&p, &line); err != nil {
 		return err
 	}
-	line.At, line.Target = now, name
 	if err := s.Audit.Write(ctx, line); err != nil {
 		return err
 	}
-	if next == nil {
+	if p.Kept == (KeptSchedule{}) {
 		err = store.Remove(ctx, s.Store, KeptKey(name))
 	} else {
-		err = store.WriteJSON(ctx, s.Store, KeptKey(name), next)
+		err = store.WriteJSON(ctx, s.Store, KeptKey(name), p.Kept)
 	}
 	if err != nil {
 		return err
@@ -247,24 +250,19 @@ func (s *Scheduler) edit(ctx context.Context, name string, now time.Time,
 
 // Pause stops the ticks of a schedule.
 func (s *Scheduler) Pause(ctx context.Context, name, who string, now time.Time) error {
-	return s.setPaused(ctx, name, known.AuditLine{Who: who, Action: "schedule_pause"}, true, now)
+	return s.edit(ctx, name, who, "schedule_pause", now, func(p *Plan, _ *known.AuditLine) error {
+		p.Kept.Paused = true
+		return nil
+	})
 }
 
 // Resume lets the ticks of a schedule come again.
 func (s *Scheduler) Resume(ctx context.Context, name, who string, now time.Time) error {
-	return s.setPaused(ctx, name, known.AuditLine{Who: who, Action: "schedule_resume"}, false, now)
-}
-
-func (s *Scheduler) setPaused(ctx context.Context, name string, line known.AuditLine, yes bool, now time.Time) error {
-	return s.edit(ctx, name, now, func(p Plan, exists bool) (*KeptSchedule, known.AuditLine, error) {
-		switch {
-		case !exists:
-			return nil, line, ErrNoSchedule
-		case p.Kept.Paused && !yes:
-			p.Kept.From = now.UTC()
+	return s.edit(ctx, name, who, "schedule_resume", now, func(p *Plan, _ *known.AuditLine) error {
+		if p.Kept.Paused {
+			p.Kept.Paused, p.Kept.From = false, now.UTC()
 		}
-		p.Kept.Paused = yes
-		return &p.Kept, line, nil
+		return nil
 	})
 }
 
@@ -276,41 +274,36 @@ func (s *Scheduler) Define(ctx context.Context, def Schedule, who string, now ti
 	if err := s.Check(ctx, def.Job, def.Flags); err != nil {
 		return err
 	}
-	return s.edit(ctx, def.Name, now, func(p Plan, exists bool) (*KeptSchedule, known.AuditLine, error) {
-		line := known.AuditLine{Who: who, Action: "schedule_edit", Detail: p.differences(def)}
-		if !exists {
-			line.Action, line.Detail = "schedule_add", def.summary()
-			if len(s.All()) >= len(s.File)+maxKept {
-				return nil, line, known.Conflict("there are %d schedules already; remove some", len(s.All()))
+	return s.edit(ctx, def.Name, who, "schedule_edit", now, func(p *Plan, line *known.AuditLine) (err error) {
+		line.Detail = p.differences(def)
+		if line.Action == "schedule_add" {
+			line.Detail = def.summary()
+			if n := len(s.All()); n >= len(s.File)+maxKept {
+				return known.Conflict("there are %d schedules already; remove some", n)
 			}
 		}
 		if p.Kept.Backfill != nil && p.Job != def.Job {
 			p.Kept.Backfill = nil // its dates are those of another job
 		}
-		var err error
-		if p.Kept.Base, err = p.file.text(); err != nil {
-			return nil, line, err
-		}
 		p.Kept.Definition, p.Kept.From = &def, now.UTC()
-		return &p.Kept, line, nil
+		p.Kept.Base, err = p.file.text()
+		return err
 	})
 }
 
 // Remove removes a schedule that was added, or the change of one of the file.
 func (s *Scheduler) Remove(ctx context.Context, name, who string, now time.Time) error {
-	return s.edit(ctx, name, now, func(p Plan, exists bool) (*KeptSchedule, known.AuditLine, error) {
-		line := known.AuditLine{Who: who, Action: "schedule_remove"}
+	return s.edit(ctx, name, who, "schedule_remove", now, func(p *Plan, line *known.AuditLine) error {
 		switch {
-		case !exists:
-			return nil, line, ErrNoSchedule
 		case p.file == nil:
-			return nil, line, s.sweepBackfills(ctx, name)
+			p.Kept = KeptSchedule{}
+			return s.sweepBackfills(ctx, name)
 		case p.Kept.Definition == nil:
-			return nil, line, ErrInFile
+			return ErrInFile
 		}
 		line.Action, line.Detail = "schedule_revert", p.differences(*p.file)
 		p.Kept.Definition, p.Kept.Base, p.Kept.From = nil, "", now.UTC()
-		return &p.Kept, line, nil
+		return nil
 	})
 }
 

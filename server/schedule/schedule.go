@@ -29,11 +29,11 @@ const (
 	// ClaimTimeout is how long after a claim another server starts the tick's run, if it
 	// has not started: the server that claimed the tick has died or is very slow.
 	ClaimTimeout = runs.StartLeaseTTL
-	// MaxTicks is how many ticks of a schedule are kept in the store.
-	MaxTicks = 100
+	// maxTicks is how many ticks of a schedule are kept in the store.
+	maxTicks = 100
 	// maxOpenTicks is how many of the newest ticks are checked for unfinished claims.
 	maxOpenTicks = 5
-	TickLayout   = "20060102T150405Z"
+	tickLayout   = "20060102T150405Z"
 	// maxMissed is the largest number of missed ticks that is counted.
 	maxMissed = 10_000
 )
@@ -73,11 +73,12 @@ type Scheduler struct {
 	keptAt   time.Time // when to read it again
 	loaded   bool      // what was kept has been read
 	dates    map[string]map[string]backfillDate
-	retryAt  map[string]time.Time // when to continue a backfill, by its id
+	last     map[string]Tick
 
-	seen map[string]time.Time // the last time up to which each schedule's ticks were handled
-	last map[string]Tick
-	open map[string]bool // schedules with a tick that is claimed and not closed
+	// of Tick and TickBackfills, which one goroutine calls
+	retryAt map[string]time.Time // when to continue a backfill, by its id
+	seen    map[string]time.Time // the last time up to which each schedule's ticks were handled
+	open    map[string]bool      // schedules with a tick that is claimed and not closed
 }
 
 // New returns a scheduler without its settings.
@@ -155,9 +156,7 @@ func (s *Scheduler) Known() bool {
 }
 
 func (s *Scheduler) tickSchedule(ctx context.Context, sc Plan, now time.Time) (bool, error) {
-	s.mu.Lock()
 	seen, ok := s.seen[sc.Name]
-	s.mu.Unlock()
 	if !ok {
 		newest, err := s.Newest(ctx, sc.Name)
 		if err != nil {
@@ -168,7 +167,7 @@ func (s *Scheduler) tickSchedule(ctx context.Context, sc Plan, now time.Time) (b
 			seen = now
 		}
 		s.Remember(sc.Name, seen, newest)
-		s.setOpen(sc.Name)
+		s.open[sc.Name] = true
 	}
 	refreshed, err := s.closeOpen(ctx, sc.Schedule, now)
 	if err != nil {
@@ -225,7 +224,7 @@ func (s *Scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) e
 	if err != nil {
 		return err // the tick is tried again, until it is too late
 	}
-	s.setOpen(sc.Name)
+	s.open[sc.Name] = true
 	if !won {
 		newest, err := s.Newest(ctx, sc.Name)
 		s.Remember(sc.Name, due, newest)
@@ -235,23 +234,21 @@ func (s *Scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) e
 	if _, err := s.closeTick(ctx, sc, t, now); err != nil {
 		return err
 	}
-	return s.Sweep(ctx, sc.Name)
+	return s.sweep(ctx, sc.Name)
 }
 
 // closeOpen reads what became of claimed ticks, and closes those whose claim has
 // timed out. It reads nothing while no tick is open.
 func (s *Scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (changed bool, err error) {
-	s.mu.Lock()
-	open, last := s.open[sc.Name], s.last[sc.Name]
-	s.mu.Unlock()
-	if !open {
+	if !s.open[sc.Name] {
 		return false, nil
 	}
+	last := s.last[sc.Name] // only this goroutine writes it
 	keys, err := s.keys(ctx, sc.Name)
 	if err != nil {
 		return false, err
 	}
-	open = false
+	open := false
 	for _, key := range keys[max(0, len(keys)-maxOpenTicks):] {
 		var t Tick
 		if err := store.ReadJSON(ctx, s.Store, key, known.MaxObject, &t); err != nil {
@@ -329,12 +326,6 @@ func (s *Scheduler) begin(ctx context.Context, sc Schedule, t Tick, now time.Tim
 	return err
 }
 
-func (s *Scheduler) setOpen(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open[name] = true
-}
-
 // Remember notes up to when a schedule's ticks were handled, and the last of them.
 func (s *Scheduler) Remember(name string, seen time.Time, last Tick) {
 	s.mu.Lock()
@@ -349,7 +340,7 @@ func tickPrefix(name string) string { return "schedules/" + name + "/" }
 
 // TickKey is the key of a tick.
 func TickKey(name string, at time.Time) string {
-	return tickPrefix(name) + at.UTC().Format(TickLayout) + ".json"
+	return tickPrefix(name) + at.UTC().Format(tickLayout) + ".json"
 }
 
 // claim creates a tick's object. won is false when another server created it.
@@ -393,18 +384,18 @@ func (s *Scheduler) Since(ctx context.Context, name string, after time.Time) ([]
 func (s *Scheduler) keys(ctx context.Context, name string) ([]string, error) {
 	keys, err := store.Keys(ctx, s.Store, tickPrefix(name))
 	return slices.DeleteFunc(keys, func(key string) bool {
-		_, err := time.Parse(TickLayout, strings.TrimSuffix(path.Base(key), ".json"))
+		_, err := time.Parse(tickLayout, strings.TrimSuffix(path.Base(key), ".json"))
 		return err != nil
 	}), err
 }
 
-// Sweep removes the oldest ticks of a schedule over MaxTicks.
-func (s *Scheduler) Sweep(ctx context.Context, name string) error {
+// sweep removes the oldest ticks of a schedule over maxTicks.
+func (s *Scheduler) sweep(ctx context.Context, name string) error {
 	keys, err := s.keys(ctx, name)
 	if err != nil {
 		return err
 	}
-	return store.Remove(ctx, s.Store, keys[:max(0, len(keys)-MaxTicks)]...)
+	return store.Remove(ctx, s.Store, keys[:max(0, len(keys)-maxTicks)]...)
 }
 
 // Schedule starts a job's runs by a cron expression.

@@ -106,6 +106,15 @@ func TestJudgeRow(t *testing.T) {
 	assert.Empty(t, raised(less), "a part of its pages is no change")
 	assert.Equal(t, []string{"success_rate: it cannot be reached"}, raised(Row{Provider: "p", State: "unreachable", TotalPages: 1, PreviousPages: 100}))
 
+	for rule, r := range map[string]Row{"mean_response": {AvgResponseMS: 5001}, "empty_rate": {EmptyRate: 10.1}, "error_rate": {ErrorRate: 20.1},
+		"retry_rate": {RetryRate: 15.1}, "success_rate": {SuccessRate: new(89.9)}, "pages_change": {TotalPages: 150, PreviousPages: 100}} {
+		r.Provider, r.Requests = "p", 100
+		require.Len(t, raised(r), 1, rule)
+		assert.Contains(t, raised(r)[0], rule+": ")
+	}
+	assert.Empty(t, raised(Row{TotalPages: 51, PreviousPages: 100}))
+	assert.Empty(t, raised(Row{TotalPages: 50}), "its first pages")
+
 	for state, stopped := range map[string]bool{"": false, "run": false, "done": false, "cut": false, "open": false, "held": true, "skipped": true, "stopped": true, "unreachable": true} {
 		assert.Equal(t, stopped, Row{State: state}.Stopped(), state)
 	}

@@ -82,24 +82,29 @@ func AddSilence(ctx context.Context, s store.Store, sil Silence, lasts time.Dura
 const maxSilence = 64 << 10
 
 // Silences are the silences that have not ended, oldest first.
-func Silences(ctx context.Context, s store.Store, now time.Time) ([]Silence, error) {
-	var out []Silence
+func Silences(ctx context.Context, s store.Store, now time.Time) (last []Silence, err error) {
+	last, _, err = silences(ctx, s, now)
+	return last, err
+}
+
+// silences reads all silences: those that last, and the keys of those that have ended.
+func silences(ctx context.Context, s store.Store, now time.Time) (last []Silence, over []string, err error) {
 	for o, err := range s.List(ctx, silencePrefix) {
 		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", silencePrefix, err)
+			return nil, nil, fmt.Errorf("listing %s: %w", silencePrefix, err)
 		}
 		sil, err := readSilence(ctx, s, o.Key)
-		if errors.Is(err, store.ErrNotExist) {
-			continue // removed since the listing
-		}
-		if err != nil {
-			return nil, err
-		}
-		if now.Before(sil.Until) {
-			out = append(out, sil)
+		switch {
+		case errors.Is(err, store.ErrNotExist): // removed since the listing
+		case err != nil:
+			return nil, nil, err
+		case now.Before(sil.Until):
+			last = append(last, sil)
+		default:
+			over = append(over, o.Key)
 		}
 	}
-	return out, nil
+	return last, over, nil
 }
 
 func readSilence(ctx context.Context, s store.Store, key string) (Silence, error) {
@@ -126,25 +131,11 @@ func EndSilence(ctx context.Context, s store.Store, id string) (Silence, error) 
 
 // SweepSilences removes the silences that have ended.
 func SweepSilences(ctx context.Context, s store.Store, now time.Time) error {
-	var over []string
-	for o, err := range s.List(ctx, silencePrefix) {
-		if err != nil {
-			return fmt.Errorf("listing %s: %w", silencePrefix, err)
-		}
-		sil, err := readSilence(ctx, s, o.Key)
-		if err != nil && !errors.Is(err, store.ErrNotExist) {
-			return err
-		}
-		if !now.Before(sil.Until) {
-			over = append(over, o.Key)
-		}
+	_, over, err := silences(ctx, s, now)
+	if err != nil {
+		return err
 	}
-	for _, key := range over {
-		if err := store.Remove(ctx, s, key); err != nil {
-			return err
-		}
-	}
-	return nil
+	return store.Remove(ctx, s, over...)
 }
 
 // StateKey is the object in which the servers' leader keeps what fires.

@@ -164,15 +164,7 @@ func (w *writer) superOrSubscript(n *html.Node, mark byte) {
 // refers reports whether a superscript is, contains or is in a link to a place in the page.
 func refers(n *html.Node) bool {
 	isRef := func(n *html.Node) bool { return n.DataAtom == atom.A && strings.HasPrefix(attr(n, "href"), "#") }
-	if n.Parent != nil && isRef(n.Parent) {
-		return true
-	}
-	for c := range n.Descendants() {
-		if isRef(c) {
-			return true
-		}
-	}
-	return false
+	return n.Parent != nil && isRef(n.Parent) || has(n, isRef)
 }
 
 // signature writes a term that declares a function, class or option in the markup
@@ -201,11 +193,6 @@ func (w *writer) declaration(b *strings.Builder, n *html.Node) {
 }
 
 // declares reports whether a term is a declaration, as Sphinx marks it.
-func declares(dt *html.Node) bool {
-	for word := range strings.FieldsSeq(attr(dt, "class")) {
-		if word == "sig" || word == "sig-object" || word == "signature" {
-			return true
-		}
-	}
-	return false
-}
+func declares(dt *html.Node) bool { return hasClass(dt, declarationClasses) }
+
+var declarationClasses = words(`sig sig-object signature`)

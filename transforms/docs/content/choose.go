@@ -84,16 +84,6 @@ func (s *survey) areBoxes(matches, roots []*html.Node) bool {
 	return around != nil && s.clutter.prose(around) > most*own+minRest
 }
 
-// headed reports whether there is a heading below n.
-func headed(n *html.Node) bool {
-	for c := range n.Descendants() {
-		if isHeading(c) {
-			return true
-		}
-	}
-	return false
-}
-
 // listing reports whether an element is a code block and nothing more.
 func listing(n *html.Node) bool {
 	for n.DataAtom != atom.Pre {

@@ -254,12 +254,7 @@ func begins(n *html.Node) bool {
 	if n == nil || isHeading(n) {
 		return n != nil
 	}
-	for c := range n.Descendants() {
-		if hasClass(c, titleArea) || n.DataAtom == atom.Summary && isHeading(c) {
-			return true
-		}
-	}
-	return false
+	return has(n, func(c *html.Node) bool { return hasClass(c, titleArea) || n.DataAtom == atom.Summary && isHeading(c) })
 }
 
 // onlyWays reports whether all words of a text are about where links lead.

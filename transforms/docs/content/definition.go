@@ -96,10 +96,5 @@ func namesKind(n *html.Node) bool {
 
 // declared reports whether a list has a declaration.
 func declared(list *html.Node) bool {
-	for c := range list.Descendants() {
-		if c.DataAtom == atom.Dt && declares(c) {
-			return true
-		}
-	}
-	return false
+	return has(list, func(c *html.Node) bool { return c.DataAtom == atom.Dt && declares(c) })
 }

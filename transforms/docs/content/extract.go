@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
 )
@@ -105,11 +106,7 @@ func withNotes(roots []*html.Node) []*html.Node {
 func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 	w := writer{clutter: s.clutter, bounded: bounded, markdown: markdown{markBytes: s.size/2 + 64<<10}}
 	if s.h1 != nil && bounded {
-		has := false
-		for _, r := range roots {
-			has = has || contains(r, s.h1) || r == s.h1 || hasH1(r)
-		}
-		if !has {
+		if !slices.ContainsFunc(roots, func(r *html.Node) bool { return r == s.h1 || contains(r, s.h1) || hasElement(r, atom.H1) }) {
 			w.element(s.h1)
 		}
 	}

@@ -150,12 +150,7 @@ func (c *concealer) shown(n *html.Node) bool {
 	if id := attr(n, "id"); id != "" && c.controlled()[id] {
 		return true
 	}
-	for k := range n.Descendants() {
-		if k.DataAtom == atom.Math {
-			return true
-		}
-	}
-	return c.whole(n)
+	return hasElement(n, atom.Math) || c.whole(n)
 }
 
 // controlling are the attributes in which a control names what it opens.

@@ -106,17 +106,7 @@ var (
 
 // isDrawn reports whether an element is a formula that KaTeX draws and that is in no MathML.
 func isDrawn(n *html.Node) bool {
-	if !hasClass(n, katex) {
-		return false
-	}
-	is := false
-	for c := range n.Descendants() {
-		if c.DataAtom == atom.Math {
-			return false
-		}
-		is = is || hasClass(c, katexDrawing)
-	}
-	return is
+	return hasClass(n, katex) && !hasElement(n, atom.Math) && has(n, func(c *html.Node) bool { return hasClass(c, katexDrawing) })
 }
 
 // drawn writes a formula as KaTeX draws it, with the marks of mathML.

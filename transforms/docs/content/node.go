@@ -1,6 +1,7 @@
 package content
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -16,14 +17,23 @@ func contains(outer, n *html.Node) bool {
 	return false
 }
 
-func hasH1(n *html.Node) bool {
+// has reports whether there is such a node below n.
+func has(n *html.Node, is func(*html.Node) bool) bool {
 	for c := range n.Descendants() {
-		if c.DataAtom == atom.H1 {
+		if is(c) {
 			return true
 		}
 	}
 	return false
 }
+
+// hasElement reports whether there is one of these elements below n.
+func hasElement(n *html.Node, names ...atom.Atom) bool {
+	return has(n, func(c *html.Node) bool { return c.DataAtom != 0 && slices.Contains(names, c.DataAtom) })
+}
+
+// headed reports whether there is a heading below n.
+func headed(n *html.Node) bool { return has(n, isHeading) }
 
 func isHeading(n *html.Node) bool {
 	if n == nil {
@@ -76,12 +86,7 @@ func line(n *html.Node) string {
 }
 
 func blank(n *html.Node) bool {
-	for c := range n.Descendants() {
-		if c.Type == html.TextNode && strings.TrimSpace(c.Data) != "" {
-			return false
-		}
-	}
-	return true
+	return !has(n, func(c *html.Node) bool { return c.Type == html.TextNode && strings.TrimSpace(c.Data) != "" })
 }
 
 // space reports whether a character is space for HTML or for people, or has no

@@ -146,7 +146,7 @@ func (w *writer) phrase(n *html.Node) {
 			w.children(n)
 		}
 	case atom.Button:
-		if n.Parent != nil && n.Parent.DataAtom == atom.Summary || w.heading && w.buttons || hasParagraph(n) { // Redoc's responses open by buttons
+		if n.Parent != nil && n.Parent.DataAtom == atom.Summary || w.heading && w.buttons || hasElement(n, atom.P) { // Redoc's responses open by buttons
 			w.children(n)
 		}
 	case atom.Math:
@@ -171,15 +171,6 @@ func (w *writer) phrase(n *html.Node) {
 
 // sources is the class of links to the source text of what is documented, as in rustdoc.
 var sources = words("src")
-
-func hasParagraph(n *html.Node) bool {
-	for c := range n.Descendants() {
-		if c.DataAtom == atom.P {
-			return true
-		}
-	}
-	return false
-}
 
 // header keeps only the headings of a header, with the sentences that tell what a heading is
 // about, and nothing of the site's own header.
@@ -427,14 +418,7 @@ func (w *writer) rule() {
 // permalink reports whether a link is the anchor that site generators put next to a
 // heading: it points to a place in a page and shows a symbol or nothing.
 func permalink(n *html.Node) bool {
-	if !strings.Contains(attr(n, "href"), "#") {
-		return false
-	}
-	for c := range n.Descendants() {
-		if c.Type == html.TextNode && hasWords(c.Data) ||
-			c.DataAtom == atom.Img || c.DataAtom == atom.Code {
-			return false
-		}
-	}
-	return true
+	return strings.Contains(attr(n, "href"), "#") && !has(n, func(c *html.Node) bool {
+		return c.Type == html.TextNode && hasWords(c.Data) || c.DataAtom == atom.Img || c.DataAtom == atom.Code
+	})
 }

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -93,16 +94,9 @@ func (t *cellTable) row(tr *html.Node, head bool) {
 			headings++
 		}
 		t.spans = t.spans || span(c, "colspan") || span(c, "rowspan")
-		for d := range c.Descendants() {
-			switch d.DataAtom {
-			case atom.Pre, atom.Table, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
-				t.blocks = true
-				text = true
-			case atom.Img:
-				text = true
-			}
-			text = text || d.Type == html.TextNode && strings.TrimFunc(d.Data, space) != ""
-		}
+		blocks := hasBlocks(c)
+		t.blocks = t.blocks || blocks
+		text = text || blocks || has(c, func(d *html.Node) bool { return d.DataAtom == atom.Img || d.Type == html.TextNode && hasSigns(d.Data) })
 	}
 	if !text {
 		return
@@ -114,6 +108,9 @@ func (t *cellTable) row(tr *html.Node, head bool) {
 	t.width = max(t.width, len(row))
 	t.cells += len(row)
 }
+
+// hasBlocks reports whether a cell has code, a table or a heading.
+func hasBlocks(cell *html.Node) bool { return headed(cell) || hasElement(cell, atom.Pre, atom.Table) }
 
 // span reports whether a cell spans others: 0 is up to the end.
 func span(n *html.Node, key string) bool {
@@ -130,12 +127,7 @@ func (t *cellTable) numbered() bool {
 	if numbers == "" || strings.Trim(numbers, "0123456789 ") != "" {
 		return false
 	}
-	for c := range t.rows[0][1].Descendants() {
-		if c.DataAtom == atom.Pre {
-			return true
-		}
-	}
-	return false
+	return hasElement(t.rows[0][1], atom.Pre)
 }
 
 func (w *writer) grid(t *cellTable) {
@@ -188,16 +180,7 @@ func (w *writer) inCell(n *html.Node) {
 // flat writes a table that is no grid as text.
 func (w *writer) flat(t *cellTable) {
 	for _, row := range t.rows {
-		blocks := false
-		for _, cell := range row {
-			for d := range cell.Descendants() {
-				switch d.DataAtom {
-				case atom.Pre, atom.Table, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
-					blocks = true
-				}
-			}
-		}
-		if blocks {
+		if slices.ContainsFunc(row, hasBlocks) {
 			for _, cell := range row {
 				w.block()
 				w.children(cell)

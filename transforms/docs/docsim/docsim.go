@@ -47,7 +47,7 @@ type Site struct {
 	Seed   string // path of the page that a crawl begins with
 	Robots string // body of robots.txt; "": 404
 
-	style style
+	page  string // how the site's generator wraps a page
 	mu    sync.Mutex
 	pages map[string]kept
 	now   time.Time // Last-Modified of pages set from now on
@@ -196,7 +196,7 @@ func (s *Site) render(path string, p Page) string {
 		}
 		main.WriteString("</ul>\n")
 	}
-	page := s.style.page
+	page := s.page
 	for place, text := range map[string]string{"TITLE": html.EscapeString(p.Title), "SEED": s.Seed, "MAIN": main.String(), "TOC": toc.String(), "PATH": html.EscapeString(path)} {
 		page = strings.ReplaceAll(page, "{{"+place+"}}", text)
 	}

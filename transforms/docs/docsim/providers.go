@@ -8,34 +8,34 @@ type provider struct {
 	name, host, seed string
 	chapters         []string // paths
 	blocked          string
-	style            style
+	page             string // {{MAIN}} is the content
 	robots           string
 	korean           bool
 }
 
 var providers = []provider{
 	{"OpenAI", "platform.openai.com", "/docs", []string{"/docs/guides", "/docs/models", "/docs/api-reference"}, "/docs/changelog/2026-02", nextjs("en", "<main>", `<article class="docs-content">`, "</article></main>"), "User-agent: *\nDisallow: /docs/internal\n", false},
-	{"Anthropic", "docs.anthropic.com", "/en/docs", []string{"/en/docs/build", "/en/docs/agents", "/en/docs/test"}, "/en/docs/about-claude/models-overview/all", mintlify, "User-agent: *\nAllow: /\n", false},
-	{"Gemini", "ai.google.dev", "/gemini-api/docs", []string{"/gemini-api/docs/text", "/gemini-api/docs/vision", "/gemini-api/docs/tokens"}, "/gemini-api/docs/changelog/old", devsite, "User-agent: *\nDisallow: /search\n", false},
+	{"Anthropic", "docs.anthropic.com", "/en/docs", []string{"/en/docs/build", "/en/docs/agents", "/en/docs/test"}, "/en/docs/about-claude/models-overview/all", read("pages/mintlify.html"), "User-agent: *\nAllow: /\n", false},
+	{"Gemini", "ai.google.dev", "/gemini-api/docs", []string{"/gemini-api/docs/text", "/gemini-api/docs/vision", "/gemini-api/docs/tokens"}, "/gemini-api/docs/changelog/old", read("pages/devsite.html"), "User-agent: *\nDisallow: /search\n", false},
 	{"Stripe", "docs.stripe.com", "/api", []string{"/api/charges", "/payments/quickstart", "/connect/accounts"}, "/changelog/2026", nextjs("en", "<div class=\"method-list-group\">GET POST</div><main>", `<article class="content">`, "</article></main>"), "User-agent: *\nDisallow: /api/private\n", false},
 	{"토스페이먼츠", "docs.tosspayments.com", "/reference", []string{"/reference/widget", "/guides/payment", "/guides/webhook"}, "/reference/release-notes/2026", nextjs("ko", "<main>", `<div class="docs-content">`, "</div></main>"), "User-agent: *\nAllow: /\n", true},
 	{"PayPal", "developer.paypal.com", "/docs/api/overview", []string{"/docs/api/orders", "/docs/api/payments", "/docs/checkout/standard"}, "/docs/archive/classic", nextjs("en", "<div class=\"breadcrumb\">Docs</div><main>", `<div class="contentColumn">`, "</div></main>"), "User-agent: *\nDisallow: /cgi-bin\n", false},
 	{"Auth0", "auth0.com", "/docs", []string{"/docs/authenticate", "/docs/manage-users", "/docs/secure"}, "/docs/quickstarts/spa", nextjs("en", "<div class=\"breadcrumbs\">Docs</div><main>", `<article class="content-area">`, "<a class=\"edit-page\" href=\"/edit\">Edit</a></article></main>"), "User-agent: *\nDisallow: /docs/drafts\n", false},
-	{"Firebase Auth", "firebase.google.com", "/docs/auth", []string{"/docs/auth/web", "/docs/auth/android", "/docs/auth/admin"}, "/docs/auth/release-notes/2026", devsite, "User-agent: *\nDisallow: /s/results\n", false},
+	{"Firebase Auth", "firebase.google.com", "/docs/auth", []string{"/docs/auth/web", "/docs/auth/android", "/docs/auth/admin"}, "/docs/auth/release-notes/2026", read("pages/devsite.html"), "User-agent: *\nDisallow: /s/results\n", false},
 	{"Clerk", "clerk.com", "/docs", []string{"/docs/users", "/docs/sessions", "/docs/organizations"}, "/docs/upgrade-guides/core-2", nextjs("en", "<main>", `<article>`, "</article></main>"), "User-agent: *\nAllow: /\n", false},
 	{"Twilio", "www.twilio.com", "/docs/messaging", []string{"/docs/messaging/services", "/docs/sms/send", "/docs/voice/calls"}, "/docs/tutorials/first", nextjs("en", "<div class=\"breadcrumb\">Docs</div><main>", `<article class="css-0">`, "</article></main>"), "User-agent: *\nDisallow: /console\n", false},
 	{"SendGrid", "docs.sendgrid.com", "/for-developers", []string{"/for-developers/sending-email", "/for-developers/parsing-email", "/for-developers/tracking-events"}, "/for-developers/release-notes/2026", nextjs("en", "", `<main class="content">`, "</main>"), "", false},
-	{"SES", "docs.aws.amazon.com", "/ses/latest/dg", []string{"/ses/latest/dg/send-email.html", "/ses/latest/dg/receive-email.html", "/ses/latest/APIReference/Welcome.html"}, "/ses/latest/dg/release-notes/all.html", awsdocs, "User-agent: *\nDisallow: /search/\n", false},
-	{"Pinecone", "docs.pinecone.io", "/guides", []string{"/guides/indexes", "/guides/data", "/reference/api"}, "/guides/release-notes/2026", readme, "User-agent: *\nAllow: /\n", false},
-	{"Qdrant", "qdrant.tech", "/documentation", []string{"/documentation/concepts", "/documentation/guides", "/documentation/cloud"}, "/documentation/changelog/v1", hugo, "User-agent: *\nAllow: /\n", false},
-	{"Weaviate", "weaviate.io", "/developers/weaviate", []string{"/developers/weaviate/concepts", "/developers/weaviate/search", "/developers/weaviate/manage-data"}, "/developers/weaviate/release-notes/v1", docusaurus, "User-agent: *\nAllow: /\n", false},
+	{"SES", "docs.aws.amazon.com", "/ses/latest/dg", []string{"/ses/latest/dg/send-email.html", "/ses/latest/dg/receive-email.html", "/ses/latest/APIReference/Welcome.html"}, "/ses/latest/dg/release-notes/all.html", read("pages/awsdocs.html"), "User-agent: *\nDisallow: /search/\n", false},
+	{"Pinecone", "docs.pinecone.io", "/guides", []string{"/guides/indexes", "/guides/data", "/reference/api"}, "/guides/release-notes/2026", read("pages/readme.html"), "User-agent: *\nAllow: /\n", false},
+	{"Qdrant", "qdrant.tech", "/documentation", []string{"/documentation/concepts", "/documentation/guides", "/documentation/cloud"}, "/documentation/changelog/v1", read("pages/hugo.html"), "User-agent: *\nAllow: /\n", false},
+	{"Weaviate", "weaviate.io", "/developers/weaviate", []string{"/developers/weaviate/concepts", "/developers/weaviate/search", "/developers/weaviate/manage-data"}, "/developers/weaviate/release-notes/v1", read("pages/docusaurus.html"), "User-agent: *\nAllow: /\n", false},
 }
 
 // topics are below each chapter; details below the first of them.
 var topics = []string{"overview", "errors"}
 
 func (p provider) site() *Site {
-	s := &Site{Host: p.host, Seed: p.seed, Robots: p.robots, style: p.style, pages: map[string]kept{}, now: published}
+	s := &Site{Host: p.host, Seed: p.seed, Robots: p.robots, page: p.page, pages: map[string]kept{}, now: published}
 	seed := Page{Title: p.title("API documentation"), Sections: p.sections("documentation"), Links: append([]string{}, p.chapters...)}
 	// Links as on real sites, which a crawl must resolve or ignore.
 	seed.Links = append(seed.Links, p.blocked, "/pricing", "https://status.example.com/", "#authentication", "mailto:support@example.com",

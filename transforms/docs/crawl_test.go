@@ -25,9 +25,7 @@ import (
 // once; nothing out of scope; no deeper than max_depth. Also where there are no
 // pauses.
 func TestBreadthFirst(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.policy.MaxDepth = 2
 		w.set("/docs", doc("seed", "/docs/b", "/docs/a", "https://"+host+"/docs/b/?utm_source=x#top", "#here", "mailto:a@b.example", "javascript:void(0)", "tel:1", "data:,x",
 			"https://other.example/docs/x", "/pricing", "/docs/old/x", "/docs/c?page=2"))
@@ -53,9 +51,7 @@ func TestBreadthFirst(t *testing.T) {
 // max_pages 200 is 200 requests, never 201. Retries, redirect hops
 // and robots.txt do not count.
 func TestMaxPages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.cfg.HourBudget = 5000
 		var links []string
 		for n := range 250 {
@@ -81,13 +77,9 @@ func TestMaxPages(t *testing.T) {
 
 // A frontier of exactly max_pages reaches no limit.
 func TestMaxPagesExactly(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.policy.MaxPages = 3
-		w.set("/docs", doc("seed", "/docs/a", "/docs/b"))
-		w.set("/docs/a", doc("a"))
-		w.set("/docs/b", doc("b"))
+		w.pages("a", "b")
 		_, reason := w.run()
 		require.Equal(t, "", reason)
 		require.Len(t, w.paths(), 3)
@@ -96,12 +88,9 @@ func TestMaxPagesExactly(t *testing.T) {
 
 // The session's limit counts the pages of all providers.
 func TestSessionMaxPages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.cfg.SessionMaxPages = 3
-		w.set("/docs", doc("seed", "/docs/a"))
-		w.set("/docs/a", doc("a"))
+		w.pages("a")
 		_, reason := w.run()
 		require.Equal(t, "", reason)
 		w.policy.ProviderID = "q"
@@ -153,8 +142,7 @@ func TestSitemap(t *testing.T) {
 				w := newWorld(t, d)
 				w.policy.SitemapURL = at + "/sitemap.xml"
 				w.policy.MaxDepth = 2
-				w.set("/docs", doc("seed", "/docs/linked"))
-				w.set("/docs/linked", doc("linked"))
+				w.pages("linked")
 				w.set("/docs/a", doc("a", "/docs/linked"))
 				w.set("/docs/deep/down/here", doc("here", "/docs/below"))
 				w.set("/docs/below", doc("below"))
@@ -530,9 +518,7 @@ func TestBackoff(t *testing.T) {
 // A Retry-After over ten minutes ends the provider for this run. The next run resumes the
 // crawl, but not before that time.
 func TestLongRetryAfter(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/docs", doc("seed", "/docs/x", "/docs/y"))
 		w.set("/docs/x", sequence(status(429, "Retry-After", "3600"), doc("x")))
 		w.set("/docs/y", doc("y"))

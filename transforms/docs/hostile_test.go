@@ -11,20 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/db/dbtest"
 )
 
 // What pages say never gets to the database as it came, and what it refuses all
 // the same is that page's dead letter.
 func TestHostileText(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		refuse := `ALTER TABLE docs_pages ADD CHECK (title NOT LIKE '%refuse me%')`
-		if d.Dialect == db.SQLite {
+		if w.db.Dialect == db.SQLite {
 			refuse = `CREATE TRIGGER refuse BEFORE UPDATE ON docs_pages WHEN NEW.title LIKE '%refuse me%' BEGIN SELECT RAISE(ABORT, 'refused'); END`
 		}
-		_, err := d.ExecContext(t.Context(), refuse)
+		_, err := w.db.ExecContext(t.Context(), refuse)
 		require.NoError(t, err)
 		w.set("/robots.txt", func(rw http.ResponseWriter, _ *http.Request) {
 			_, _ = rw.Write([]byte("User-agent: *\nDisallow: /a\x00\xff\x1b\n"))

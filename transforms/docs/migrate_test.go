@@ -19,8 +19,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
-	"github.com/newsfork/seed-engine/io/ledger/alert"
-	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // shipped are the migrations that databases out there have gone through: such a
@@ -198,8 +196,7 @@ CREATE TABLE docs_notes (id TEXT PRIMARY KEY);
 				w.run()
 				require.Equal(t, []string{"/docs", "/docs/a", "/docs/b", "/docs/c"}, w.paths())
 				require.Equal(t, []Status{NotModified, NotModified, Indexed}, []Status{w.row("/docs").Status, w.row("/docs/a").Status, w.row("/docs/b").Status})
-				r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
-				require.NoError(t, err)
+				r := w.report()
 				require.Equal(t, int64(4), r.Providers[0].TotalPages)
 
 				if newest { // the older program says that it is one

@@ -18,8 +18,7 @@ import (
 func describing(t *testing.T, d *db.DB) *world {
 	w := newWorld(t, d)
 	w.policy.Sources = []policy.Source{policy.OpenAPI, policy.HTML}
-	w.set("/docs", doc("seed", "/docs/a"))
-	w.set("/docs/a", doc("a"))
+	w.pages("a")
 	return w
 }
 

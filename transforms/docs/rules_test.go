@@ -31,9 +31,7 @@ import (
 // What robots.txt forbids is not requested. Its rules are kept for 24 hours, also for
 // later runs. Without a robots.txt everything is allowed.
 func TestRobots(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/robots.txt", text("User-agent: *\nDisallow: /docs/every\n\nUser-agent: APIIntelBot\nDisallow: /docs/secret\nAllow: /docs/secret/open\n"))
 		w.set("/docs", doc("seed", "/docs/secret/x", "/docs/secret/open", "/docs/every"))
 		w.set("/docs/secret/open", doc("open"))
@@ -87,9 +85,7 @@ func TestRobotsKeptInOtherEncodings(t *testing.T) {
 
 // What does not answer at all is left for another day.
 func TestRobotsUnreachable(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/robots.txt", breaking)
 		w.set("/docs", doc("seed"))
 		state, reason := w.run()
@@ -259,9 +255,7 @@ func TestNoSeedAnswers(t *testing.T) {
 // hour's budget is used up, the run waits; when the day's is, the run ends, and a later
 // run continues.
 func TestBudgets(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.cfg.HourBudget, w.cfg.DayBudget = 5, 8
 		var links []string
 		for n := range 12 {
@@ -425,8 +419,7 @@ func TestMovedPages(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{"a", "b", "d", "e"}, deleted)
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
-		require.NoError(t, err)
+		r := w.report()
 		require.Equal(t, []int64{7, 8}, []int64{r.Providers[0].TotalPages, r.Providers[0].PreviousPages})
 		require.Equal(t, []string{"7"}, w.strings(`SELECT CAST(COUNT(DISTINCT key) AS TEXT) FROM docs_chunks`))
 	})
@@ -435,9 +428,7 @@ func TestMovedPages(t *testing.T) {
 // A page that is now behind a login is no longer public, so its stored content is removed.
 // The content of a page that is only broken or empty today stays.
 func TestBehindLogin(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/docs", doc("seed", "/docs/a", "/docs/b", "/docs/c"))
 		for _, name := range []string{"a", "b", "c"} {
 			w.set("/docs/"+name, doc(name))
@@ -497,11 +488,8 @@ func TestDeadLettersEnd(t *testing.T) {
 
 // A page that answered 403 is never requested again. Its text stays for three sessions, and a person can lift the block.
 func TestForbidden(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
-		w.set("/docs", doc("seed", "/docs/a"))
-		w.set("/docs/a", doc("a"))
+	eachWorld(t, func(t *testing.T, w *world) {
+		w.pages("a")
 		w.run()
 		w.newSession()
 		w.set("/docs/a", status(403))
@@ -517,7 +505,7 @@ func TestForbidden(t *testing.T) {
 			require.Equal(t, deleted, w.crawl.part.stats.Deleted)
 			require.Equal(t, []string{"/docs"}, w.paths())
 		}
-		n, err := Unblock(t.Context(), d, w.policy.ProviderID, "https://docs.example.com/docs/a")
+		n, err := Unblock(t.Context(), w.db, w.policy.ProviderID, "https://docs.example.com/docs/a")
 		require.NoError(t, err)
 		require.EqualValues(t, 1, n)
 		w.newSession()
@@ -531,9 +519,7 @@ func TestForbidden(t *testing.T) {
 // remove the stored content. A page to which no link leads any more is requested once, to
 // see whether it is gone.
 func TestSecondCrawl(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/docs", tagged(`"s"`, doc("seed", "/docs/a", "/docs/b", "/docs/c", "/docs/d")))
 		w.set("/docs/a", doc("a", "/docs/e"))
 		w.set("/docs/b", doc("b"))
@@ -563,7 +549,7 @@ func TestSecondCrawl(t *testing.T) {
 			map[string]string{"/docs": string(w.row("/docs").Status), "/docs/b": string(w.row("/docs/b").Status), "/docs/c": string(w.row("/docs/c").Status),
 				"/docs/lost": string(w.row("/docs/lost").Status), "/docs/a": string(w.row("/docs/a").Status)})
 		require.Empty(t, w.strings(`SELECT key FROM docs_chunks WHERE key IN ('https://docs.example.com/docs/b', 'https://docs.example.com/docs/lost')`))
-		_, changes, err := Changes(t.Context(), d, "")
+		_, changes, err := Changes(t.Context(), w.db, "")
 		require.NoError(t, err)
 		var said []string
 		for _, c := range changes {
@@ -579,8 +565,7 @@ func TestSecondCrawl(t *testing.T) {
 		}
 		require.Equal(t, 5, deleted, "the chunks of a, b, c, d and lost as they were")
 
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
-		require.NoError(t, err)
+		r := w.report()
 		row := r.Providers[0]
 		require.Equal(t, []int64{6, 8, 1, 2, 3, 0}, []int64{row.TotalPages, row.PreviousPages, row.New, row.Updated, row.Deleted, row.NotReached})
 		require.Equal(t, []float64{100, 66.7, 33.3}, []float64{row.ChangeRate, row.SuccessRate, row.ErrorRate})
@@ -590,9 +575,7 @@ func TestSecondCrawl(t *testing.T) {
 // A page that is gone counts once, however often a list still leads to it: it is no failure of
 // later sessions.
 func TestGoneCountsOnce(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.policy.SitemapURL = "https://" + host + "/sitemap.xml"
 		w.set("/sitemap.xml", typed("application/xml", `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://`+host+`/docs/c</loc></url><url><loc>https://`+host+`/docs/never</loc></url></urlset>`))
 		w.set("/docs", doc("seed"))
@@ -622,12 +605,8 @@ func TestGoneCountsOnce(t *testing.T) {
 
 // A page gone and back is new; a page behind max_pages is not gone.
 func TestGoneAndNotReached(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
-		w.set("/docs", doc("seed", "/docs/a", "/docs/b"))
-		w.set("/docs/a", doc("a"))
-		w.set("/docs/b", doc("b"))
+	eachWorld(t, func(t *testing.T, w *world) {
+		w.pages("a", "b")
 		w.run()
 		w.newSession()
 		w.set("/docs/a", status(404))
@@ -635,8 +614,7 @@ func TestGoneAndNotReached(t *testing.T) {
 		w.run()
 		require.Equal(t, int64(1), w.crawl.part.stats.Deleted)
 		require.Equal(t, row{Status: Queued, Depth: 1, Content: true}, w.row("/docs/b"))
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
-		require.NoError(t, err)
+		r := w.report()
 		require.Equal(t, []int64{2, 1}, []int64{r.Providers[0].TotalPages, r.Providers[0].Deleted})
 		w.newSession()
 		w.policy.MaxPages = 200
@@ -648,11 +626,8 @@ func TestGoneAndNotReached(t *testing.T) {
 
 // Pages that the policy no longer allows are removed without a request.
 func TestPolicyNarrowed(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
-		w.set("/docs", doc("seed", "/docs/a"))
-		w.set("/docs/a", doc("a"))
+	eachWorld(t, func(t *testing.T, w *world) {
+		w.pages("a")
 		w.run()
 		w.paths()
 		w.newSession()
@@ -666,9 +641,7 @@ func TestPolicyNarrowed(t *testing.T) {
 // The headers of a request. It is conditional only if the stored content was made with the
 // same selectors.
 func TestHeaders(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		dated := func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Last-Modified", "Mon, 16 Feb 2026 03:00:00 GMT")
 			rw.Header().Set("ETag", `W/"1"`)
@@ -710,9 +683,7 @@ func as(kind, body string) http.HandlerFunc {
 }
 
 func whatIsRead(t *testing.T, pages []answered) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		var links []string
 		skipped := 0
 		for i, p := range pages {
@@ -759,9 +730,7 @@ func TestWhatIsRead(t *testing.T) {
 // No e-mail address is stored, no text of a page in the database
 // but previews of at most 500 characters, all of it in the hand-off.
 func TestNothingPersonalIsKept(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/docs", html(`<html><head><title>Ask jane.doe@mail.com</title></head><body><main><h1>Write to jane.doe@mail.com</h1><p>Or to <a href="mailto:support@corp.io">support@corp.io</a>.</p>
 			<p>jim<b>@home.org</b></p><p>By <a href="/docs/u?mail=jack@box.com">address</a>, <a href="/docs/june@box.com">another</a>, <a href="/docs/jill%40box.com">a third</a>, <a href="/docs/old">the old page</a>, <a href="/docs/away">away</a>.</p>
 			<pre><code>curl -u root@db.net</code></pre><p>`+strings.Repeat("A long paragraph with many words. ", 60)+`The very last words.</p></main></body></html>`))
@@ -854,9 +823,7 @@ func killedAnywhere(t *testing.T, d *db.DB, noDelay bool) {
 
 // A retry that a kill interrupted has used up its tries.
 func TestRetriesOutliveTheProcess(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/docs", status(503))
 		ctx, cancel := context.WithCancel(t.Context())
 		n := 0
@@ -902,9 +869,7 @@ func TestTransitions(t *testing.T) {
 
 // A purge takes everything and leaves a list of the chunks' ids.
 func TestPurge(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/docs", doc("seed", "/docs/a", "/docs/bad", "/docs/no"))
 		w.set("/docs/a", doc("a"))
 		w.set("/docs/bad", status(500))
@@ -914,7 +879,7 @@ func TestPurge(t *testing.T) {
 		require.NotEmpty(t, ids)
 		s, err := store.Open(t.Context(), w.dir)
 		require.NoError(t, err)
-		p, err := purge(t, d, s, "p", w.time.Now())
+		p, err := purge(t, w.db, s, "p", w.time.Now())
 		require.NoError(t, err)
 		require.Equal(t, map[string]int64{"docs_pages": 4, "docs_sources": 0, "docs_page_sources": 0, "docs_terms": 0, "docs_api_files": 0, "docs_repository_files": 0, "docs_links": 3, "docs_chunks": 2, "docs_blocks": 2, "docs_changes": 2, "docs_blocked_urls": 1, "docs_runs": 1, "docs_robots": 1}, p.Rows)
 		require.Empty(t, w.strings(`SELECT origin FROM docs_robots`))
@@ -930,13 +895,13 @@ func TestPurge(t *testing.T) {
 		}
 		slices.Sort(listed)
 		require.Equal(t, ids, listed)
-		off, err := removal.Purged(t.Context(), d)
+		off, err := removal.Purged(t.Context(), w.db)
 		require.NoError(t, err)
 		require.Equal(t, map[string]bool{"p": true}, off)
-		was, err := Enable(t.Context(), d, "p")
+		was, err := Enable(t.Context(), w.db, "p")
 		require.NoError(t, err)
 		require.True(t, was)
-		was, err = Enable(t.Context(), d, "p")
+		was, err = Enable(t.Context(), w.db, "p")
 		require.NoError(t, err)
 		require.False(t, was)
 
@@ -1235,9 +1200,7 @@ func TestSession(t *testing.T) {
 
 // --explain names the rule that decides, and fetches robots.txt at most.
 func TestExplain(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/robots.txt", text("User-agent: *\nDisallow: /docs/secret\n"))
 		w.set("/docs", doc("seed", "/docs/no"))
 		w.set("/docs/no", status(403))
@@ -1261,7 +1224,7 @@ func TestExplain(t *testing.T) {
 			{"https://other.example/docs", "host", "no policy has a seed on it; pages of other hosts are never requested"},
 			{"ftp://docs.example.com/docs", "scheme", ""},
 		} {
-			found, err := explain(t.Context(), cfg, worker, d, tt.url)
+			found, err := explain(t.Context(), cfg, worker, w.db, tt.url)
 			require.NoError(t, err)
 			require.Len(t, found, 1)
 			require.Equal(t, tt.rule == "", found[0].Accepted, tt.url)
@@ -1286,7 +1249,7 @@ func TestExplain(t *testing.T) {
 		// Who does not want to be visited is not asked for that either.
 		w.time.Advance(25 * time.Hour) // what is kept of robots.txt is too old
 		cfg.Policies[0].Terms = policy.Prohibited
-		found, err := explain(t.Context(), cfg, worker, d, "https://docs.example.com/docs")
+		found, err := explain(t.Context(), cfg, worker, w.db, "https://docs.example.com/docs")
 		require.NoError(t, err)
 		require.False(t, found[0].Accepted)
 		require.Contains(t, found[0].String(), "not fetched, because the provider is not crawled")
@@ -1399,16 +1362,14 @@ func TestHandOffPlace(t *testing.T) {
 // A wait for the hour's budget is shown while it lasts, and what was waited and
 // worked before it is kept when the process dies in it.
 func TestWaitForBudgetIsShownAndKept(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.cfg.HourBudget, w.cfg.DayBudget = 3, 100
 		w.set("/docs", doc("seed", "/docs/1", "/docs/2"))
 		w.set("/docs/1", doc("one"))
 		w.set("/docs/2", doc("two"))
 		kept := func() (s Stats) {
 			var text string
-			require.NoError(t, d.QueryRowContext(t.Context(), `SELECT stats FROM docs_runs WHERE session = $1`, w.session).Scan(&text))
+			require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT stats FROM docs_runs WHERE session = $1`, w.session).Scan(&text))
 			require.NoError(t, json.Unmarshal([]byte(text), &s))
 			return s
 		}
@@ -1441,9 +1402,7 @@ func TestWaitForBudgetIsShownAndKept(t *testing.T) {
 // A provider counts page by page, not at its end, and what an earlier run of the
 // session counted is not counted again.
 func TestCountsPageByPage(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.cfg.DayBudget = 4
 		var fetched []int64
 		var links []string

@@ -16,7 +16,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
-	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
@@ -158,9 +157,7 @@ func TestHostilePages(t *testing.T) {
 
 // A link too long for a database's index is no page, and stops nothing.
 func TestLongLinks(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		noise := func(n int) string { // nothing that compresses
 			b := make([]byte, n/2)
 			_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(b) // never fails
@@ -181,9 +178,7 @@ func TestLongLinks(t *testing.T) {
 // Pages without end, each of which leads to the next, stop at the depth; side by
 // side they stop at max_pages.
 func TestEndlessCalendar(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.policy.MaxPages = 12
 		w.set("/docs", doc("seed", "/docs/day/1"))
 		for n := 1; n < 50; n++ {
@@ -207,9 +202,7 @@ func TestEndlessCalendar(t *testing.T) {
 // Figures out of range become warnings that name the provider and
 // its selector.
 func TestQualityWarnings(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.policy.CustomSelectors.Content = "main"
 		same := func() http.HandlerFunc { return doc("the very same") }
 		w.set("/docs", doc("seed", "/docs/a", "/docs/b", "/docs/c"))
@@ -217,16 +210,14 @@ func TestQualityWarnings(t *testing.T) {
 			w.set(path, same())
 		}
 		w.run()
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
-		require.NoError(t, err)
+		r := w.report()
 		warnings := r.Providers[0].Warnings
 		require.Len(t, warnings, 2)
 		require.Regexp(t, `^P: average_tokens is \d+(\.\d+)?, normal is 200 to 600: .* \(content: "main"\)$`, warnings[0])
 		require.Equal(t, `P: duplicate_ratio is 0.5, normal is 0 to 0.1: check the remove selectors and the blocked paths: pages repeat each other's text (content: "main")`, warnings[1])
 
 		w.policy.Terms, w.policy.TermsDate = policy.Allowed, w.time.Now().AddDate(0, 0, -100).Format(time.DateOnly)
-		r, err = BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
-		require.NoError(t, err)
+		r = w.report()
 		require.Len(t, r.Providers[0].Warnings, 3)
 		require.Contains(t, strings.Join(r.Providers[0].Warnings, "\n"), "P: its terms of service were read on "+w.policy.TermsDate+", 100 days ago")
 	})

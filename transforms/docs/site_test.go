@@ -78,9 +78,7 @@ func TestSiteNotOpen(t *testing.T) {
 
 // TestRefusedRobots names a robots.txt that refuses in the reason.
 func TestRefusedRobots(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/robots.txt", status(403))
 		w.set("/docs", status(403))
 		state, reason := w.run()
@@ -161,15 +159,12 @@ func TestDeathsAtLists(t *testing.T) {
 // TestLostProvider has a provider whose pages an earlier version forbade for ever because its
 // site refused for a week.
 func TestLostProvider(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		for _, key := range []string{"/docs", "/docs/a"} {
-			_, err := d.ExecContext(t.Context(), `INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $2, 403, $3)`, w.policy.ProviderID, "https://docs.example.com"+key, 1)
+			_, err := w.db.ExecContext(t.Context(), `INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $2, 403, $3)`, w.policy.ProviderID, "https://docs.example.com"+key, 1)
 			require.NoError(t, err)
 		}
-		w.set("/docs", doc("seed", "/docs/a"))
-		w.set("/docs/a", doc("a"))
+		w.pages("a")
 		state, reason := w.run()
 		require.Equal(t, Done, state, reason)
 		require.Equal(t, []string{"/docs", "/docs/a"}, w.paths())
@@ -179,9 +174,7 @@ func TestLostProvider(t *testing.T) {
 
 // TestSphinxSources does not request the sources that Sphinx publishes next to its pages.
 func TestSphinxSources(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/docs", doc("seed", "/docs/_sources/index.rst.txt", "/docs/sources.txt"))
 		w.set("/docs/sources.txt", doc("sources"))
 		w.run()
@@ -236,9 +229,7 @@ func TestIndexPages(t *testing.T) {
 // TestRedirectsToStored takes a page for a copy that redirects to a stored one, also for a while. The
 // start page is no original: sites show it in place of anything.
 func TestRedirectsToStored(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		w.set("/docs", doc("seed", "/docs/a", "/docs/b", "/docs/c"))
 		for _, name := range []string{"a", "b", "c"} {
 			w.set("/docs/"+name, doc(name))
@@ -256,9 +247,7 @@ func TestRedirectsToStored(t *testing.T) {
 // TestYear follows a site for 52 weekly sessions. It refuses, moves, closes, hides pages, shows a
 // consent page and gets a new version; after each it is whole again, and what is really gone goes.
 func TestYear(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 		away := func(rw http.ResponseWriter, r *http.Request) {
 			http.Redirect(rw, r, "https://developer.example.com"+r.URL.Path, http.StatusFound)

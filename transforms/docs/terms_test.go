@@ -10,9 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/db/dbtest"
-	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
@@ -27,9 +24,7 @@ func legal(terms, around string) http.HandlerFunc {
 // The page of the terms is asked for once a session. That its text changed is an alert
 // until somebody has read it after that; that it cannot be read fails nothing.
 func TestTerms(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	eachWorld(t, func(t *testing.T, w *world) {
 		const front = "www.example.com"
 		w.policy.TermsURL = "https://" + front + "/legal"
 		w.set("/docs", doc("seed"))
@@ -64,8 +59,7 @@ func TestTerms(t *testing.T) {
 			w.newSession()
 			state, reason := w.run()
 			require.Equal(t, []any{Done, ""}, []any{state, reason})
-			r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
-			require.NoError(t, err)
+			r := w.report()
 			return r.Providers[0], r.Alerts
 		}
 		p, alerts := crawl(0)
@@ -140,7 +134,7 @@ func TestTerms(t *testing.T) {
 		s, err := store.Open(t.Context(), w.dir)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, s.Close()) }()
-		removed, err := purge(t, d, s, "p", w.time.Now())
+		removed, err := purge(t, w.db, s, "p", w.time.Now())
 		require.NoError(t, err)
 		require.EqualValues(t, 1, removed.Rows["docs_terms"])
 		require.EqualValues(t, 2, removed.Rows["docs_robots"])

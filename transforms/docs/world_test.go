@@ -17,7 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite/politetest"
@@ -61,6 +63,30 @@ func newWorld(t *testing.T, d *db.DB) *world {
 	t.Helper()
 	require.NoError(t, Migrate(t.Context(), d))
 	return newWorldOn(t, d)
+}
+
+// eachWorld runs a test in a world of its own with each kind of database.
+func eachWorld(t *testing.T, test func(*testing.T, *world)) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(t, newWorld(t, d)) })
+}
+
+// pages sets the seed, and the pages to which it links.
+func (w *world) pages(names ...string) {
+	links := make([]string, len(names))
+	for i, name := range names {
+		links[i] = "/docs/" + name
+		w.set(links[i], doc(name))
+	}
+	w.set("/docs", doc("seed", links...))
+}
+
+// report is the session's.
+func (w *world) report() Report {
+	w.t.Helper()
+	r, err := BuildReport(w.t.Context(), w.db, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
+	require.NoError(w.t, err)
+	return r
 }
 
 // newWorldOn is a world on a database that has its tables.

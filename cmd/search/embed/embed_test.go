@@ -211,9 +211,7 @@ func FuzzParse(f *testing.F) {
 			for _, x := range v {
 				sum += float64(x) * float64(x)
 			}
-			if math.Abs(sum-1) > 1e-3 {
-				t.Errorf("%q has a vector of length %v", b, math.Sqrt(sum))
-			}
+			require.False(t, math.Abs(sum-1) > 1e-3, "%q has a vector of length %v", b, math.Sqrt(sum))
 		}
 	})
 }

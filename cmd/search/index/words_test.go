@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestWords(t *testing.T) {
@@ -43,12 +45,8 @@ func FuzzWords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		all := words(text)
 		for _, w := range all {
-			if w == "" || len(w) > maxWord || strings.ContainsAny(w, "\"'()*:^- \t\n\x00") {
-				t.Errorf("%q has the word %q", text, w)
-			}
+			require.False(t, w == "" || len(w) > maxWord || strings.ContainsAny(w, "\"'()*:^- \t\n\x00"), "%q has the word %q", text, w)
 		}
-		if !slices.IsSorted(strings.Fields(bag(text))) {
-			t.Errorf("%q: %q", text, bag(text))
-		}
+		require.True(t, slices.IsSorted(strings.Fields(bag(text))), "%q: %q", text, bag(text))
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -42,21 +41,15 @@ func TestTokens(t *testing.T) {
 	}
 	// Space between line ends is one word here, and two in the library.
 	for text, want := range map[string]int{"\n \n": 1, "0\n \n": 2, " \n \n": 1, "\n\n \n\n x": 3, "00000000\n \n": 4} {
-		if got := chunk.Tokens(text); got != want {
-			t.Errorf("%q: %d tokens, want %d", text, got, want)
-		}
+		require.Equal(t, want, chunk.Tokens(text))
 	}
-	if got, low := chunk.Tokens(strings.Repeat(" \n", 1<<18)), 1<<10; got < low {
-		t.Errorf("a run of space has %d tokens, want at least %d", got, low)
-	}
+	require.GreaterOrEqual(t, chunk.Tokens(strings.Repeat(" \n", 1<<18)), 1<<10, "a run of space")
 }
 
 // The library ignores the byte 0x7f, which is a token of cl100k_base.
 func TestDelete(t *testing.T) {
 	for text, want := range map[string]int{"\x7f": 1, "a\x7f": 2, "\x7f\x7f\x7f": 3, "hello\x7fworld": 3} {
-		if got := chunk.Tokens(text); got != want {
-			t.Errorf("%q: %d tokens, want %d", text, got, want)
-		}
+		require.Equal(t, want, chunk.Tokens(text))
 	}
 }
 
@@ -71,12 +64,8 @@ func TestMerged(t *testing.T) {
 				word.WriteRune(r[random.IntN(len(r))])
 			}
 			want, err := library.Count(word.String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := chunk.Tokens(word.String()); got != want {
-				t.Errorf("%d of %q: %d tokens, the library %d", n, letters, got, want)
-			}
+			require.NoError(t, err)
+			require.Equal(t, want, chunk.Tokens(word.String()))
 		}
 	}
 }
@@ -88,9 +77,7 @@ func TestTokensAgain(t *testing.T) {
 	want := make([]int, 11_000)
 	for i := range want {
 		n, err := library.Count(fmt.Sprintf("wörtlich%cxqz", rune(0xac00+i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want[i] = n
 	}
 	var all sync.WaitGroup
@@ -113,12 +100,8 @@ func TestTokensAgain(t *testing.T) {
 func TestMergeToTheLimit(t *testing.T) {
 	first, second := "## A\n\n"+strings.Repeat("word ", 30)+"end.", "## B\n\nmore words."
 	l := chunk.Limits{Max: chunk.Tokens(first) + chunk.Tokens(second), Min: 20}
-	if joined := chunk.Tokens(first + "\n\n" + second); joined != l.Max {
-		t.Fatalf("%d tokens together, want %d", joined, l.Max)
-	}
-	if chunks := chunk.Split("p", first+"\n\n"+second, nil, l); len(chunks) != 1 {
-		t.Errorf("%d chunks", len(chunks))
-	}
+	require.Equal(t, l.Max, chunk.Tokens(first+"\n\n"+second))
+	require.Len(t, chunk.Split("p", first+"\n\n"+second, nil, l), 1)
 }
 
 var spaceBetweenLineEnds = regexp.MustCompile(`[\r\n][\t\v\f\x{85}\p{Z}]+[\r\n]`)
@@ -132,12 +115,8 @@ func FuzzTokens(f *testing.F) {
 			return // these differ on purpose: the folding of ſ into s, and the cases in TestTokens
 		}
 		want, err := library.Count(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := chunk.Tokens(text); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
-		}
+		require.NoError(t, err)
+		require.Equal(t, want, chunk.Tokens(text))
 	})
 }
 
@@ -157,17 +136,11 @@ func TestSplit(t *testing.T) {
 	for i, c := range chunks {
 		first, _, _ := strings.Cut(c.Text, "\n")
 		got = append(got, fmt.Sprint(strings.Join(c.Path, "/"), "|", first))
-		if c.Ordinal != i || c.Tokens != chunk.Tokens(c.Text) || len(c.ID) != 32 || len(c.Hash) != 64 {
-			t.Errorf("chunk %d: %+v", i, c)
-		}
+		require.False(t, c.Ordinal != i || c.Tokens != chunk.Tokens(c.Text) || len(c.ID) != 32 || len(c.Hash) != 64, "chunk %d: %+v", i, c)
 	}
 	want := []string{"|before", "Title|# Title", "Title/A code _x_/A1|## A `code` \\_x\\_", "Title|## B"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if !strings.HasPrefix(chunks[3].Text, "## B\n\nsmall\n\n## C\n\nword0") {
-		t.Errorf("the small section is not with the one after it: %q", chunks[3].Text)
-	}
+	require.Equal(t, want, got)
+	require.Regexp(t, `^## B\n\nsmall\n\n## C\n\nword0`, chunks[3].Text, "the small section is with the one after it")
 }
 
 // TestTogether checks what is in one chunk, and under which headings.
@@ -219,13 +192,9 @@ func TestTogether(t *testing.T) {
 				got = append(got, strings.Join(c.Path, "/")+"|"+lines[0]+"|"+lines[len(lines)-1])
 			}
 			for i := range min(len(got), len(c.want)) {
-				if !strings.HasPrefix(got[i], c.want[i]) {
-					t.Errorf("chunk %d: %q, want %q", i, got[i], c.want[i])
-				}
+				require.True(t, strings.HasPrefix(got[i], c.want[i]), "chunk %d: %q, want %q", i, got[i], c.want[i])
 			}
-			if len(got) != len(c.want) {
-				t.Errorf("%d chunks, want %d: %q", len(got), len(c.want), got)
-			}
+			require.Len(t, got, len(c.want))
 		})
 	}
 }
@@ -237,9 +206,7 @@ func TestAnchor(t *testing.T) {
 	for _, c := range chunk.Split("p", page, []string{"t", "a", "", "b"}, chunk.Default) {
 		got = append(got, strings.Join(c.Path, "/")+"#"+c.Anchor)
 	}
-	if want := []string{"#", "T#t", "T/A#a", "T/A/A1#a", "T/B#b", "T/C#t"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	require.Equal(t, []string{"#", "T#t", "T/A#a", "T/A/A1#a", "T/B#b", "T/C#t"}, got)
 }
 
 // A chunk of a document of pages begins on the page that its anchor names, whatever its
@@ -259,12 +226,8 @@ func TestSplitPages(t *testing.T) {
 	for _, c := range chunk.SplitPages("p", page.String(), starts, chunk.Default) {
 		got = append(got, strings.Join(c.Path, "/")+"#"+c.Anchor)
 	}
-	if want := []string{"T#page=1", "T/A#page=3", "T/A#page=4", "T/A#page=4", "T/B#page=5"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got := chunk.SplitPages("p", "before\n", []int{3}, chunk.Default); got[0].Anchor != "page=1" {
-		t.Errorf("%q, want the first page for what is before all", got[0].Anchor)
-	}
+	require.Equal(t, []string{"T#page=1", "T/A#page=3", "T/A#page=4", "T/A#page=4", "T/B#page=5"}, got)
+	require.Equal(t, "page=1", chunk.SplitPages("p", "before\n", []int{3}, chunk.Default)[0].Anchor, "what is before all is on the first page")
 }
 
 // TestSmall: a chunk under 50 tokens that would fit into one with a neighbour is
@@ -276,16 +239,12 @@ func TestSmall(t *testing.T) {
 	}
 	chunks := chunk.Split("p", b.String(), nil, chunk.Default)
 	for i, c := range chunks {
-		if c.Tokens > chunk.Default.Max {
-			t.Errorf("chunk %d has %d tokens", i, c.Tokens)
-		}
+		require.LessOrEqual(t, c.Tokens, chunk.Default.Max)
 		if i > 0 && min(c.Tokens, chunks[i-1].Tokens) < chunk.Default.Min && chunk.Tokens(chunks[i-1].Text+"\n\n"+c.Text) <= chunk.Default.Max {
 			t.Errorf("chunks %d and %d of %d and %d tokens fit into one", i-1, i, chunks[i-1].Tokens, c.Tokens)
 		}
 	}
-	if len(chunks) < 20 {
-		t.Errorf("%d chunks", len(chunks))
-	}
+	require.GreaterOrEqual(t, len(chunks), 20)
 }
 
 func TestCode(t *testing.T) {
@@ -296,9 +255,7 @@ func TestCode(t *testing.T) {
 	chunks := chunk.Split("p", "# T\n\n```python\n"+strings.Join(code, "\n")+"\n```\n\nafter", nil, chunk.Default)
 	var lines []string
 	for i, c := range chunks {
-		if c.Tokens > 500 {
-			t.Errorf("chunk %d has %d tokens", i, c.Tokens)
-		}
+		require.LessOrEqual(t, c.Tokens, 500)
 		if strings.Count(c.Text, "```") != 2 || strings.Count(c.Text, "```python\n") != 1 {
 			t.Errorf("chunk %d is no code block by itself: %q", i, c.Text)
 		}
@@ -308,16 +265,12 @@ func TestCode(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(lines, code) {
-		t.Errorf("%d lines of code, want %d as they were", len(lines), len(code))
-	}
+	require.Equal(t, code, lines)
 	// A line that alone is over the limit is cut, and nothing of it is lost.
 	chunks = chunk.Split("p", "```\nshort\n"+strings.Repeat("x1 ", 2000)+"\nlast\n```", nil, chunk.Default)
 	sum := 0
 	for _, c := range chunks {
-		if c.Tokens > 500 {
-			t.Errorf("%d tokens", c.Tokens)
-		}
+		require.LessOrEqual(t, c.Tokens, 500)
 		sum += strings.Count(c.Text, "x1")
 	}
 	if sum != 2000 || !strings.Contains(chunks[0].Text, "short") || !strings.Contains(chunks[len(chunks)-1].Text, "last") {
@@ -338,9 +291,8 @@ func TestTable(t *testing.T) {
 			t.Errorf("%d tokens: %.80q", c.Tokens, c.Text)
 		}
 	}
-	if rows != 200 || len(chunks) < 3 {
-		t.Errorf("%d rows in %d chunks", rows, len(chunks))
-	}
+	require.Equal(t, 200, rows)
+	require.GreaterOrEqual(t, len(chunks), 3)
 }
 
 func TestProse(t *testing.T) {
@@ -348,17 +300,13 @@ func TestProse(t *testing.T) {
 	chunks := chunk.Split("p", strings.Repeat(sentence, 60), nil, chunk.Default)
 	var joined []string
 	for i, c := range chunks {
-		if c.Tokens > 500 {
-			t.Errorf("%d tokens", c.Tokens)
-		}
+		require.LessOrEqual(t, c.Tokens, 500)
 		if i < len(chunks)-1 && !strings.HasSuffix(c.Text, ".") {
 			t.Errorf("chunk %d ends inside a sentence: %q", i, c.Text[len(c.Text)-40:])
 		}
 		joined = append(joined, c.Text)
 	}
-	if got := strings.Join(joined, " ") + " "; got != strings.Repeat(sentence, 60) {
-		t.Errorf("text was lost: %d bytes of %d", len(got), 60*len(sentence))
-	}
+	require.Equal(t, strings.Repeat(sentence, 60), strings.Join(joined, " ")+" ")
 }
 
 // TestLongWords has lines for which simpler code takes quadratic time.
@@ -366,14 +314,10 @@ func TestLongWords(t *testing.T) {
 	for _, text := range []string{strings.Repeat("a", 1<<17), strings.Repeat("=", 1<<17), strings.Repeat("한", 1<<15), "```\n" + strings.Repeat("x", 1<<17) + "\n```"} {
 		letters := 0
 		for _, c := range chunk.Split("p", text, nil, chunk.Default) {
-			if c.Tokens > 500 {
-				t.Errorf("%d tokens", c.Tokens)
-			}
+			require.LessOrEqual(t, c.Tokens, 500)
 			letters += len(strings.NewReplacer("`", "", "\n", "").Replace(c.Text))
 		}
-		if want := len(strings.Trim(text, "`\n")); letters != want {
-			t.Errorf("%d letters, want %d", letters, want)
-		}
+		require.Equal(t, len(strings.Trim(text, "`\n")), letters)
 	}
 }
 
@@ -381,43 +325,29 @@ func TestID(t *testing.T) {
 	a, b := words(60), words(80)
 	first := chunk.Split("p", "# A\n\n"+a+"\n\n# B\n\n"+b, nil, chunk.Default)
 	moved := chunk.Split("p", "# New\n\n"+words(70)+"\n\n# B\n\n"+b+"\n\n# A\n\n"+a+"\n\n# A\n\n"+a, nil, chunk.Default)
-	if len(first) != 2 || len(moved) != 4 {
-		t.Fatalf("%d and %d chunks", len(first), len(moved))
-	}
-	if first[0].ID != moved[2].ID || first[1].ID != moved[1].ID {
-		t.Error("the same text has another id")
-	}
-	if moved[2].ID == moved[3].ID || moved[2].Hash != moved[3].Hash {
-		t.Error("two equal texts of a page have one id, or two hashes")
-	}
-	if other := chunk.Split("q", "# A\n\n"+a, nil, chunk.Default); other[0].ID == first[0].ID {
-		t.Error("texts of two pages have one id")
-	}
+	require.Len(t, first, 2)
+	require.Len(t, moved, 4)
+	require.Equal(t, []string{first[0].ID, first[1].ID}, []string{moved[2].ID, moved[1].ID}, "the same text has the same id")
+	require.NotEqual(t, moved[2].ID, moved[3].ID, "two equal texts of a page have two ids")
+	require.Equal(t, moved[2].Hash, moved[3].Hash)
+	require.NotEqual(t, first[0].ID, chunk.Split("q", "# A\n\n"+a, nil, chunk.Default)[0].ID, "texts of two pages have two ids")
 }
 
 func TestPreview(t *testing.T) {
 	c := chunk.Chunk{Text: strings.Repeat("한", 501)}
-	if got := utf8.RuneCountInString(c.Preview()); got != chunk.MaxPreview {
-		t.Errorf("%d characters", got)
-	}
-	if got := (chunk.Chunk{Text: "short"}).Preview(); got != "short" {
-		t.Errorf("%q", got)
-	}
+	require.Equal(t, chunk.MaxPreview, utf8.RuneCountInString(c.Preview()))
+	require.Equal(t, "short", (chunk.Chunk{Text: "short"}).Preview())
 }
 
 func TestEmpty(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "   \n"} {
-		if got := chunk.Split("p", text, nil, chunk.Default); len(got) != 0 {
-			t.Errorf("%q: %d chunks", text, len(got))
-		}
+		require.Empty(t, chunk.Split("p", text, nil, chunk.Default))
 	}
 }
 
 func TestQuality(t *testing.T) {
 	var q chunk.Quality
-	if got := q.Outside(); got != nil {
-		t.Errorf("no page: %v", got)
-	}
+	require.Nil(t, q.Outside())
 	q.Add([]chunk.Chunk{{Hash: "a", Tokens: 300, Text: "x"}, {Hash: "b", Tokens: 200, Text: "x"}})
 	q.Add([]chunk.Chunk{{Hash: "c", Tokens: 250, Text: "x"}})
 	if got := q.Outside(); got != nil || q.AverageTokens() != 250 || q.ChunksPerPage() != 1.5 || q.MinPage != 1 || q.MaxPage != 2 {
@@ -429,12 +359,8 @@ func TestQuality(t *testing.T) {
 	for _, f := range q.Outside() {
 		names = append(names, f.Name)
 	}
-	if want := []string{"average_tokens", "empty_ratio", "duplicate_ratio"}; !slices.Equal(names, want) {
-		t.Errorf("%q, want %q", names, want)
-	}
-	if q.Small != 1 || q.Duplicate != 1 || q.Empty != 1 || q.Pages != 4 {
-		t.Errorf("%+v", q)
-	}
+	require.Equal(t, []string{"average_tokens", "empty_ratio", "duplicate_ratio"}, names)
+	require.Equal(t, []int{1, 1, 1, 4}, []int{q.Small, q.Duplicate, q.Empty, q.Pages})
 }
 
 // A chunk with a few other words counts as a repetition, one that only begins alike or is
@@ -501,9 +427,7 @@ func FuzzSplit(f *testing.F) {
 				continue
 			}
 			at := strings.IndexRune(rest, r)
-			if at < 0 {
-				t.Fatalf("%q lost from %q", r, markdown)
-			}
+			require.GreaterOrEqual(t, at, 0, "%q lost from %q", r, markdown)
 			rest = rest[at+utf8.RuneLen(r):]
 		}
 		chunk.Diff(chunk.Blocks(markdown), chunk.Blocks(all.String()))

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestDiff(t *testing.T) {
@@ -15,9 +17,8 @@ func TestDiff(t *testing.T) {
 	f := func(after, want string) {
 		t.Helper()
 		got, err := json.Marshal(chunk.Diff(chunk.Blocks(page), chunk.Blocks(after)))
-		if err != nil || string(got) != want {
-			t.Errorf("%q: %s (%v), want %s", after, got, err, want)
-		}
+		require.NoError(t, err)
+		require.Equal(t, want, string(got), after)
 	}
 	f(page, `null`)
 	f("intro\n\n\n# T\n\none\ntwo\n\n## A\n\na  text\n\n## B\n\nb text\n\n## C\n\nc text", `[{"path":["T"],"kind":"changed","added":1,"removed":2}]`)
@@ -51,9 +52,7 @@ func TestDiffOfManyHeadings(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	changes := chunk.Diff(nil, blocks)
 	runtime.ReadMemStats(&after)
-	if len(changes) != 100_000 {
-		t.Errorf("%d changes", len(changes))
-	}
+	require.Len(t, changes, 100_000)
 	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 200 {
 		t.Errorf("%d MB for 100,000 headings", grown)
 	}
@@ -76,17 +75,11 @@ func TestLongHeading(t *testing.T) {
 func TestBlocks(t *testing.T) {
 	blocks := chunk.Blocks("# T\n\n- a\n- b\n\n```\n# no heading\n\nx\n```\ntext\n## U\n| a |\n| --- |")
 	got, err := json.Marshal(blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	paths := ""
 	for _, b := range blocks {
 		paths += b.Path[len(b.Path)-1]
-		if len(b.Hash) != 16 {
-			t.Errorf("hash %q", b.Hash)
-		}
+		require.Len(t, b.Hash, 16)
 	}
-	if paths != "TTTTUU" {
-		t.Errorf("%s: %s", paths, got)
-	}
+	require.Equal(t, "TTTTUU", paths, got)
 }

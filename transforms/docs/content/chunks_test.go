@@ -7,6 +7,8 @@ import (
 
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
+
+	"github.com/stretchr/testify/require"
 )
 
 // maxDangling is how many chunks of the shared pages may end with an introduction
@@ -22,20 +24,14 @@ func TestChunksOfDocsPages(t *testing.T) {
 	dangling, anchored := 0, 0
 	for _, p := range docsPages(t) {
 		page, err := content.Extract(p.body, "text/html; charset="+p.Encoding, content.Options{})
-		if err != nil {
-			t.Fatalf("%s: %v", p.ID, err)
-		}
+		require.NoError(t, err, p.ID)
 		paths := headingPaths(page.Markdown)
-		if len(page.Anchors) != len(paths) {
-			t.Errorf("%s: %d anchors of %d headings", p.ID, len(page.Anchors), len(paths))
-		}
+		require.Len(t, page.Anchors, len(paths))
 		chunks := chunk.Split(p.ID, page.Markdown, page.Anchors, chunk.Default)
 		q.Add(chunks)
 		var lines []string
 		for _, c := range chunks {
-			if c.Tokens > chunk.Default.Max {
-				t.Errorf("%s: chunk %d has %d tokens", p.ID, c.Ordinal, c.Tokens)
-			}
+			require.LessOrEqual(t, c.Tokens, chunk.Default.Max)
 			lines = append(lines, codeLines(c.Text)...)
 			if strings.HasSuffix(strings.TrimRight(c.Text, "*_ "), ":") {
 				dangling++
@@ -53,9 +49,7 @@ func TestChunksOfDocsPages(t *testing.T) {
 				}
 			}
 		}
-		if want := codeLines(page.Markdown); !slices.Equal(lines, want) {
-			t.Errorf("%s: %d lines of code in chunks, %d in the page", p.ID, len(lines), len(want))
-		}
+		require.Equal(t, codeLines(page.Markdown), lines)
 	}
 	t.Logf("%d pages, %d chunks, %.0f tokens each, %d under %d, %d repeated, %d to %d a page; out of range: %v",
 		q.Pages, q.Chunks, q.AverageTokens(), q.Small, chunk.Default.Min, q.Duplicate, q.MinPage, q.MaxPage, q.Outside())

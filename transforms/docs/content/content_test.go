@@ -397,9 +397,7 @@ func FuzzExtract(f *testing.F) {
 		if errors.Is(err, content.ErrTooDeep) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !utf8.ValidString(p.Markdown) || content.MaskEmails(p.Markdown) != p.Markdown || strings.Contains(p.Title, "\n") {
 			t.Fatalf("%+v", p)
 		}

@@ -77,9 +77,7 @@ func TestMarkdownCases(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d have their structure, floor %d", right, all, minStructure)
-	if right < minStructure {
-		t.Errorf("%d of %d have their structure, floor %d", right, all, minStructure)
-	}
+	require.GreaterOrEqual(t, right, minStructure, "of %d have their structure", all)
 }
 
 // Text that looks like marks is read as the text that it is.

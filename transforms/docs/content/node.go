@@ -1,7 +1,6 @@
 package content
 
 import (
-	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -27,9 +26,9 @@ func has(n *html.Node, is func(*html.Node) bool) bool {
 	return false
 }
 
-// hasElement reports whether there is one of these elements below n.
-func hasElement(n *html.Node, names ...atom.Atom) bool {
-	return has(n, func(c *html.Node) bool { return c.DataAtom != 0 && slices.Contains(names, c.DataAtom) })
+// hasElement reports whether there is such an element below n.
+func hasElement(n *html.Node, name atom.Atom) bool {
+	return has(n, func(c *html.Node) bool { return c.DataAtom == name })
 }
 
 // headed reports whether there is a heading below n.

@@ -110,7 +110,9 @@ func (t *cellTable) row(tr *html.Node, head bool) {
 }
 
 // hasBlocks reports whether a cell has code, a table or a heading.
-func hasBlocks(cell *html.Node) bool { return headed(cell) || hasElement(cell, atom.Pre, atom.Table) }
+func hasBlocks(cell *html.Node) bool {
+	return has(cell, func(c *html.Node) bool { return c.DataAtom == atom.Pre || c.DataAtom == atom.Table || isHeading(c) })
+}
 
 // span reports whether a cell spans others: 0 is up to the end.
 func span(n *html.Node, key string) bool {

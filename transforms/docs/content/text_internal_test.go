@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // What is written without the library is what the library writes.
@@ -28,11 +30,7 @@ func FuzzText(f *testing.F) {
 func TestAppendJSON(t *testing.T) {
 	const text = `{"z":[],"a":{},"a":[1.50,-0,1e9,"x",true,false,null,{"<":"\u00e9"}]}`
 	v, err := readObject(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const want = `{"z":[],"a":{},"a":[1.50,-0,1e9,"x",true,false,null,{"<":"é"}]}`
-	if got := string(appendJSON(nil, v)); got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	require.Equal(t, want, string(appendJSON(nil, v)))
 }

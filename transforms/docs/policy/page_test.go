@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+
+	"github.com/stretchr/testify/require"
 )
 
 // The policy of an address without a file has the address's folder as its scope, unknown
@@ -13,13 +15,9 @@ func TestForURL(t *testing.T) {
 	f := func(address string, depth int, pattern string) {
 		t.Helper()
 		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p, err := policy.ForURL(u, depth)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := p.AllowedPathPatterns; len(got) != 1 || got[0] != pattern {
 			t.Errorf("%s: patterns %q, want %q", address, got, pattern)
 		}
@@ -39,9 +37,8 @@ func TestForURL(t *testing.T) {
 	for _, u := range []*url.URL{a, b} {
 		for depth := range 2 {
 			p, err := policy.ForURL(u, depth)
-			if err != nil || seen[p.ProviderID] {
-				t.Errorf("%s to depth %d: %s is taken (%v)", u, depth, p.ProviderID, err)
-			}
+			require.NoError(t, err)
+			require.False(t, seen[p.ProviderID], "%s to depth %d: %s is taken", u, depth, p.ProviderID)
 			seen[p.ProviderID] = true
 		}
 	}

@@ -201,8 +201,6 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("seed_urls: &a [*a]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := policy.Parse("f.yaml", text, today)
-		if err == nil && (p.Host() == "" || len(p.AllowedPathPatterns) == 0) {
-			t.Errorf("%q was taken as %+v", text, p)
-		}
+		require.False(t, err == nil && (p.Host() == "" || len(p.AllowedPathPatterns) == 0), "%q was taken as %+v", text, p)
 	})
 }

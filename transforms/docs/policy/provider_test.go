@@ -81,17 +81,11 @@ func FuzzYAML(f *testing.F) {
 			t.Errorf("%q became the name %q of %q", text, p.Name, out)
 		}
 		b, err := p.JSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		again, err := policy.YAML(b)
-		if err != nil {
-			t.Fatalf("%s: %v", b, err)
-		}
+		require.NoError(t, err, string(b))
 		back, err := policy.Parse("f", []byte(again), today)
-		if err != nil {
-			t.Fatalf("%s\n%s: %v", b, again, err)
-		}
+		require.NoError(t, err, "%s\n%s", b, again)
 		if bb, err := back.JSON(); err != nil || string(bb) != string(b) {
 			t.Errorf("%s became %s (%v)", b, bb, err)
 		}

@@ -219,7 +219,7 @@ func TestSilence(t *testing.T) {
 	assert.Equal(t, []string{"alerts_silence job seed, alert run_failed: for 1h: the disk is changed"}, w.asked())
 
 	// Ended before its time, on the page.
-	got = w.do("POST", "/alerts/silences", "job=&for=10h&note=", "Content-Type", "application/x-www-form-urlencoded")
+	got = w.form("/alerts/silences", "job=&for=10h&note=")
 	require.Equal(t, http.StatusSeeOther, got.code, got.body)
 	end(ledger.Failed)
 	assert.Empty(t, s.told())

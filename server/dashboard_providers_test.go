@@ -35,7 +35,7 @@ func TestProviderPages(t *testing.T) {
 	at(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), w)
 	send := func(path string, form url.Values) answer {
 		t.Helper()
-		return w.do("POST", path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+		return w.form(path, form.Encode())
 	}
 	goes := func(to string, a answer) {
 		t.Helper()
@@ -92,7 +92,9 @@ func TestProviderPages(t *testing.T) {
 	assert.Contains(t, plainText(show("/providers")), "Added here and removed: acme.")
 	assert.Equal(t, 404, w.do("GET", "/providers/acme", "").code)
 	goes("/providers/acme", send("/providers", url.Values{"policy": {text}}))
-	assert.Contains(t, plainText(show("/providers/acme")), "version 6")
+	page = plainText(show("/providers/acme"))
+	assert.Contains(t, page, "version 6")
+	assert.Contains(t, page, "provider remove provider_id: &#34;acme&#34; → –")
 
 	// A shipped one.
 	assert.Equal(t, http.StatusConflict, w.do("GET", "/providers/stripe/remove", "").code)
@@ -105,7 +107,7 @@ func TestProviderPages(t *testing.T) {
 
 	assert.Contains(t, strings.Join(w.asked(), "\n"), "provider_edit acme: max_pages: 50 → 70")
 	assert.Equal(t, 404, w.do("GET", "/providers/nobody", "").code)
-	assert.Equal(t, http.StatusForbidden, w.do("POST", "/providers/acme/disable", "why=x", "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "cross-site").code)
+	assert.Equal(t, http.StatusForbidden, w.form("/providers/acme/disable", "why=x", "Sec-Fetch-Site", "cross-site").code)
 }
 
 // The list says first what is wrong with a policy in the store, and the page of the provider
@@ -178,7 +180,7 @@ func TestRemovalPage(t *testing.T) {
 	ask := w.do("GET", "/removals/ask?provider=gone&from=legal%40gone.example&note=7", "")
 	assert.Contains(t, plainText(ask.body), "Remove everything of gone?")
 	assert.Contains(t, ask.body, `name="from" value="legal@gone.example"`)
-	a := w.do("POST", "/removals", "provider=gone&from=legal%40gone.example&note=7", "Content-Type", "application/x-www-form-urlencoded")
+	a := w.form("/removals", "provider=gone&from=legal%40gone.example&note=7")
 	require.Equal(t, http.StatusSeeOther, a.code, a.body)
 	all, err := removal.All(t.Context(), w.store)
 	require.NoError(t, err)

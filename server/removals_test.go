@@ -97,7 +97,7 @@ func TestRemovalOfASite(t *testing.T) {
 	ask := w.do("GET", "/removals/ask?kind=site&provider=gadgets", "")
 	assert.Contains(t, plainText(ask.body), "Remove everything of gadgets?")
 	assert.Contains(t, ask.body, `name="kind" value="site"`)
-	a = w.do("POST", "/removals", "kind=site&provider=gadgets", "Content-Type", "application/x-www-form-urlencoded")
+	a = w.form("/removals", "kind=site&provider=gadgets")
 	require.Equal(t, http.StatusSeeOther, a.code, a.body)
 	all, err := removal.All(t.Context(), w.store)
 	require.NoError(t, err)

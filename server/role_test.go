@@ -122,7 +122,7 @@ func TestIdleSession(t *testing.T) {
 		return a.code
 	}
 	signIn := func() {
-		a := w.do("POST", "/login", "token="+token, "Content-Type", "application/x-www-form-urlencoded")
+		a := w.form("/login", "token="+token)
 		cookie, _, _ = strings.Cut(a.header.Get("Set-Cookie"), ";")
 	}
 	signIn()
@@ -159,14 +159,14 @@ func TestActionsAreAudited(t *testing.T) {
 	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	w.now = func() time.Time { now = now.Add(time.Millisecond); return now }
 	bearer := []string{"Authorization", "Bearer " + token}
-	in := w.do("POST", "/login", "token="+token, "Content-Type", "application/x-www-form-urlencoded")
+	in := w.form("/login", "token="+token)
 	cookie, _, _ := strings.Cut(in.header.Get("Set-Cookie"), ";")
 	id := w.do("POST", "/api/v1/schedules/hourly/run", "", bearer...).json(t)["run_id"].(string)
 	w.until("the run", func() bool { return len(w.board.Runs()) == 1 && !w.board.Runs()[0].Starting })
 	for _, what := range []string{"pause", "resume"} {
 		require.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/"+what, "", bearer...).code)
 	}
-	require.Equal(t, http.StatusSeeOther, w.do("POST", "/runs/"+id+"/cancel", "", "Content-Type", "application/x-www-form-urlencoded", "Cookie", cookie).code)
+	require.Equal(t, http.StatusSeeOther, w.form("/runs/"+id+"/cancel", "", "Cookie", cookie).code)
 	w.do("POST", "/api/v1/seeds/orchestrate", `{"country":"SG"}`, bearer...)
 	lines, err := w.guard.Audit.Newest(t.Context(), 10)
 	require.NoError(t, err)

@@ -464,7 +464,7 @@ func TestClientFaults(t *testing.T) {
 			assert.Equal(t, "close", rec.Header().Get("Connection"))
 		}
 	}
-	assert.Equal(t, 400, w.do("POST", "/login", "token=%zz", "Content-Type", "application/x-www-form-urlencoded").code)
+	assert.Equal(t, 400, w.form("/login", "token=%zz").code)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	rec := httptest.NewRecorder()

@@ -277,6 +277,12 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
+// form sends a form.
+func (w *world) form(path, body string, header ...string) answer {
+	w.t.Helper()
+	return w.do("POST", path, body, append(header, "Content-Type", "application/x-www-form-urlencoded")...)
+}
+
 // start starts a run and returns its id.
 func (w *world) start(path, body string) string {
 	w.t.Helper()

@@ -194,6 +194,15 @@ func summarize(p period, all []*runs.Entry) Summary {
 	return sum
 }
 
+// States are the numbers of runs by state, as text.
+func (j JobSummary) States() string {
+	var out []string
+	for _, state := range slices.Sorted(maps.Keys(j.Runs)) {
+		out = append(out, fmt.Sprintf("%d %s", j.Runs[state], state))
+	}
+	return strings.Join(out, ", ")
+}
+
 // Text is the summary as a message.
 func (s Summary) Text(jobs known.Jobs) string {
 	var b strings.Builder
@@ -201,11 +210,7 @@ func (s Summary) Text(jobs known.Jobs) string {
 	for _, name := range slices.Sorted(maps.Keys(s.Jobs)) {
 		j := s.Jobs[name]
 		what, _ := jobs.Named(name)
-		runs := []string{}
-		for _, state := range slices.Sorted(maps.Keys(j.Runs)) {
-			runs = append(runs, fmt.Sprintf("%d %s", j.Runs[state], state))
-		}
-		fmt.Fprintf(&b, "\n%s: runs %s; %s %d", name, strings.Join(runs, ", "), known.Words(what.Done), j.Counts[what.Done])
+		fmt.Fprintf(&b, "\n%s: runs %s; %s %d", name, j.States(), known.Words(what.Done), j.Counts[what.Done])
 		if what.Failed != "" {
 			fmt.Fprintf(&b, ", %s %d", known.Words(what.Failed), j.Counts[what.Failed])
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -200,15 +199,6 @@ func (r reportRow) Good() string {
 		return "–"
 	}
 	return ledger.FormatCount(r.Counts[r.What.Done]) + " " + known.Words(r.What.Done)
-}
-
-// States are the numbers of runs by state, as text.
-func (r reportRow) States() string {
-	var out []string
-	for _, state := range slices.Sorted(maps.Keys(r.Runs)) {
-		out = append(out, fmt.Sprintf("%d %s", r.Runs[state], state))
-	}
-	return strings.Join(out, ", ")
 }
 
 // DeadLetterCount is how many dead letters there were.

@@ -41,6 +41,8 @@ type providerVersion struct {
 	Text     string    `json:"text,omitempty"`
 	Disabled bool      `json:"disabled"`
 	Why      string    `json:"why,omitempty"`
+
+	Differences []string `json:"-"` // from the version before
 }
 
 // oneProvider is a provider with its versions.
@@ -91,16 +93,10 @@ func (f policyForm) Rows() int { return min(max(strings.Count(f.Text, "\n")+2, 1
 type providerPage struct {
 	providerView
 	Form     policyForm
-	Versions []versionView
+	Versions []providerVersion
 	Crawl    *lastCrawl
 	Removals []removal.Entry
 	Fixed    bool
-}
-
-// versionView is a version with what it changed.
-type versionView struct {
-	providerVersion
-	Differences []string
 }
 
 // lastCrawl is what the newest report says of a provider.
@@ -203,7 +199,7 @@ func (f providerRows) versions(ctx context.Context, id string) ([]providerVersio
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, providerVersion{v.Number, v.At, v.Who, v.Action, c.Text, c.Disabled, c.Why})
+		out = append(out, providerVersion{v.Number, v.At, v.Who, v.Action, c.Text, c.Disabled, c.Why, nil})
 	}
 	return out, err
 }
@@ -306,7 +302,7 @@ func (f providerRows) page(form *policyForm) view {
 		c.Title = "Provider " + id
 		page := providerPage{providerView: one, Crawl: f.lastCrawl(id), Fixed: f.providers.dir != ""}
 		if page.Form.Text, err = f.text(one); err == nil {
-			page.Versions, err = f.versionViews(c.Context(), one)
+			page.Versions, err = f.compared(c.Context(), one.ID)
 		}
 		if err == nil {
 			page.Removals, err = removal.All(c.Context(), f.Store)
@@ -328,10 +324,10 @@ func (f providerRows) text(v providerView) (string, error) {
 	return f.providers.Text(v.Policy)
 }
 
-// versionViews are the versions of a provider, each with its differences from the one
+// compared are the versions of a provider, each with its differences from the one
 // before.
-func (f providerRows) versionViews(ctx context.Context, v providerView) (out []versionView, err error) {
-	versions, err := f.versions(ctx, v.ID)
+func (f providerRows) compared(ctx context.Context, id string) ([]providerVersion, error) {
+	versions, err := f.versions(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -340,7 +336,7 @@ func (f providerRows) versionViews(ctx context.Context, v providerView) (out []v
 		return nil, err
 	}
 	var file provider
-	if i := slices.IndexFunc(files, func(p provider) bool { return p.ID == v.ID }); i >= 0 {
+	if i := slices.IndexFunc(files, func(p provider) bool { return p.ID == id }); i >= 0 {
 		file = files[i]
 	}
 	of := func(text string) provider {
@@ -350,17 +346,15 @@ func (f providerRows) versionViews(ctx context.Context, v providerView) (out []v
 		return file
 	}
 	for i, one := range versions {
-		view := versionView{providerVersion: one}
-		before := providerVersion{}
+		before, all := providerVersion{}, one.Version == 1
 		if i+1 < len(versions) {
-			before = versions[i+1]
+			before, all = versions[i+1], true
 		}
-		if one.Text != before.Text && (i+1 < len(versions) || one.Version == 1) {
-			view.Differences = f.providers.differences(of(before.Text), of(one.Text))
+		if all && one.Text != before.Text {
+			versions[i].Differences = f.providers.differences(of(before.Text), of(one.Text))
 		}
-		out = append(out, view)
 	}
-	return out, nil
+	return versions, nil
 }
 
 // lastCrawl is what the newest report with a provider says of it, nil if none has it.

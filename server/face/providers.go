@@ -335,10 +335,13 @@ func (p *docsProviders) remove(ctx context.Context, id string, read int) error {
 
 // differences names the fields of two policies that differ, with their values.
 func (p *docsProviders) differences(from, to provider) (out []string) {
-	var before, after map[string]json.RawMessage
-	if errors.Join(json.Unmarshal(from.Policy, &before), json.Unmarshal(to.Policy, &after)) != nil {
-		before = nil // there is none
+	fields := func(p provider) (out map[string]json.RawMessage) {
+		if p.Policy == nil || json.Unmarshal(p.Policy, &out) != nil {
+			return nil // there is none
+		}
+		return out
 	}
+	before, after := fields(from), fields(to)
 	for _, name := range p.Fields() {
 		if was, is := string(before[name]), string(after[name]); was != is {
 			out = append(out, name+": "+cmp.Or(was, "–")+" → "+cmp.Or(is, "–"))

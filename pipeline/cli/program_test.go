@@ -72,18 +72,27 @@ func commandsOf(c *cobra.Command, f func(*cobra.Command)) {
 // commandList returns a Markdown list of all commands, with those of their flags that no run has.
 func commandList() string {
 	var b strings.Builder
-	runs := newFlags(new(Options))
+	runs, told := newFlags(new(Options)), map[string]bool{}
 	m := Program{Serve: func(context.Context, string, string, ServerOptions, []option.Job) error { return nil }}
 	commandsOf(m.Root(), func(c *cobra.Command) {
+		var again []string
 		if !c.HasParent() || jobName(c) != "" && c.Parent().HasParent() { // as that above it
 			return
 		}
 		fmt.Fprintf(&b, "- `%s` %s\n", strings.TrimSuffix(strings.TrimPrefix(c.UseLine(), c.Root().Name()+" "), " [flags]"), c.Short)
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if runs.Lookup(f.Name) == nil && !f.Hidden && f.Name != "help" && f.Name != helpAll && !slices.Contains(oftenBeams, f.Name) {
+				if told[f.Name+f.Usage] {
+					again = append(again, "`--"+f.Name+"`")
+					return
+				}
+				told[f.Name+f.Usage] = true
 				fmt.Fprintf(&b, "  - `--%s` %s\n", f.Name, f.Usage)
 			}
 		})
+		if again != nil {
+			fmt.Fprintf(&b, "  - as above: %s\n", strings.Join(again, ", "))
+		}
 	})
 	return b.String()
 }

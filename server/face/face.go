@@ -76,7 +76,7 @@ type Route struct {
 
 // table has the rows of all resources.
 func (f *Face) table() (actions []action, views []view) {
-	for _, of := range []interface{ rows() ([]action, []view) }{runRows{f}, letterRows{f}, scheduleRows{f}, alertRows{f}, providerRows{f},
+	for _, of := range []interface{ rows() ([]action, []view) }{runRows{f}, letterRows{f}, scheduleRows{f}, alertRows{f}, f.providers,
 		removalRows{f}, exploreRows{f}, ownRows{f}} {
 		a, v := of.rows()
 		actions, views = append(actions, a...), append(views, v...)
@@ -100,7 +100,7 @@ func (f *Face) Routes() []Route {
 		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},
 	}
 	if f.providers != nil { // a form with faults comes back
-		all = append(all, Route{"POST /providers", providerRows{f}.define}, Route{"POST /providers/{id}", providerRows{f}.define})
+		all = append(all, Route{"POST /providers", f.providers.sent}, Route{"POST /providers/{id}", f.providers.sent})
 	}
 	actions, views := f.table()
 	for _, a := range actions {

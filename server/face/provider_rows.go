@@ -116,11 +116,8 @@ type lastCrawl struct {
 	TermsChanged string `json:"terms_changed"`
 }
 
-// providerRows are about the providers of documentation.
-type providerRows struct{ *Face }
-
-func (f providerRows) rows() ([]action, []view) {
-	if f.providers == nil {
+func (p *docsProviders) rows() ([]action, []view) {
+	if p == nil {
 		return nil, nil
 	}
 	const all, one, form = "/api/v1/docs/providers", "/api/v1/docs/providers/{id}", "/providers/{id}"
@@ -130,39 +127,39 @@ func (f providerRows) rows() ([]action, []view) {
 	page := option.Option{Name: "url", Kind: option.Text, Usage: "A page; without it, all pages of the provider."}
 	actions := grouped("providers", "providers",
 		action{At: "GET " + all, ID: "listProviders", About: "The providers of documentation, with their policies",
-			Out: "200 Providers The providers, by id.", Do: f.list},
+			Out: "200 Providers The providers, by id.", Do: p.list},
 		action{At: "GET " + one, ID: "showProvider", About: "A provider with the versions of what was kept of it",
-			Out: "200 OneProvider The provider.", Fails: none, Do: f.one},
+			Out: "200 OneProvider The provider.", Fails: none, Do: p.one},
 		action{At: "PUT " + one, ID: "defineProvider", About: "Add a provider, or change its policy", Out: now,
 			Fails: "409 Conflict, 412 Changed, 428 Unread", Match: true,
-			Body: "Policy", Needs: []string{"provider_id", "seed_urls", "allowed_path_patterns"}, Raw: true, Do: f.put,
-			Answer:  f.one,
+			Body: "Policy", Needs: []string{"provider_id", "seed_urls", "allowed_path_patterns"}, Raw: true, Do: p.put,
+			Answer:  p.one,
 			Example: `{"provider_id": "acme", "seed_urls": ["https://docs.acme.example/"], "allowed_path_patterns": ["/guide/**"]}`},
 		action{At: "DELETE " + one, ID: "removeProvider", About: "Remove a provider that was added, or go back to the policy of its file",
-			Out: "200 OneProvider|Status The provider of the file, or that it is removed.", Fails: fails, Match: true, Answer: f.removed,
-			Form: form + "/remove", Next: form, Confirm: f.confirmRemove,
-			Do: f.changes(func(c *call, id string, read int) error { return f.providers.remove(c.Context(), id, read) })},
+			Out: "200 OneProvider|Status The provider of the file, or that it is removed.", Fails: fails, Match: true, Answer: p.removed,
+			Form: form + "/remove", Next: form, Confirm: p.confirmRemove,
+			Do: p.changes(func(c *call, id string, read int) error { return p.remove(c.Context(), id, read) })},
 		action{At: "POST " + one + "/disable", ID: "disableProvider", About: "Do not crawl a provider any more", Out: now, Fails: fails,
 			Match: true,
-			Body:  "DisableRequest", In: reason, Example: `{"why": "they asked us to stop"}`, Answer: f.one, Form: form + "/disable",
+			Body:  "DisableRequest", In: reason, Example: `{"why": "they asked us to stop"}`, Answer: p.one, Form: form + "/disable",
 			Next: form,
-			Do: f.changes(func(c *call, id string, read int) error {
-				return f.providers.disable(c.Context(), id, c.in.Get("why"), true, read)
+			Do: p.changes(func(c *call, id string, read int) error {
+				return p.disable(c.Context(), id, c.in.Get("why"), true, read)
 			})},
 		action{At: "POST " + one + "/enable", ID: "enableProvider", About: "Crawl a disabled provider again", Out: now, Fails: fails, Match: true,
-			Body: "DisableRequest", In: reason, Example: `{"why": "they asked us to stop"}`, Answer: f.one, Form: form + "/enable",
+			Body: "DisableRequest", In: reason, Example: `{"why": "they asked us to stop"}`, Answer: p.one, Form: form + "/enable",
 			Next: form,
-			Do:   f.changes(func(c *call, id string, read int) error { return f.providers.disable(c.Context(), id, "", false, read) })},
+			Do:   p.changes(func(c *call, id string, read int) error { return p.disable(c.Context(), id, "", false, read) })},
 		action{At: "POST " + one + "/unblock", ID: "unblockProvider", About: "Request pages again that answered 403", Out: now,
 			Fails: none + ", 409 Conflict",
-			Body:  "UnblockRequest", In: []option.Option{page}, Example: `{"url": "https://docs.acme.example/guide"}`, Do: f.unblock,
-			Answer: f.one},
+			Body:  "UnblockRequest", In: []option.Option{page}, Example: `{"url": "https://docs.acme.example/guide"}`, Do: p.unblock,
+			Answer: p.one},
 	)
-	return actions, []view{f.listPage(nil), f.page(nil)}
+	return actions, []view{p.listPage(nil), p.page(nil)}
 }
 
-func (f providerRows) list(c *call) (any, error) {
-	views, _, err := f.providers.all(c.Context())
+func (p *docsProviders) list(c *call) (any, error) {
+	views, _, err := p.all(c.Context())
 	list := []providerRow{}
 	for _, v := range views {
 		list = append(list, v.row())
@@ -171,28 +168,28 @@ func (f providerRows) list(c *call) (any, error) {
 }
 
 // one answers with the provider as it is now.
-func (f providerRows) one(c *call) (any, error) {
-	v, err := f.providers.named(c.Context(), c.PathValue("id"))
+func (p *docsProviders) one(c *call) (any, error) {
+	v, err := p.named(c.Context(), c.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
 	one := oneProvider{providerRow: v.row()}
-	one.Versions, err = f.versions(c.Context(), v.ID)
+	one.Versions, err = p.versions(c.Context(), v.ID)
 	c.head.Set("ETag", strconv.Quote(strconv.Itoa(v.Version.Number)))
 	return one, err
 }
 
 // removed answers with the provider of the file, or that there is none any more.
-func (f providerRows) removed(c *call) (any, error) {
-	v, err := f.one(c)
+func (p *docsProviders) removed(c *call) (any, error) {
+	v, err := p.one(c)
 	if errors.Is(err, errNoProvider) {
 		return status{"removed"}, nil
 	}
 	return v, err
 }
 
-func (f providerRows) versions(ctx context.Context, id string) ([]providerVersion, error) {
-	history, err := f.providers.shelf.History(ctx, id, historyShown)
+func (p *docsProviders) versions(ctx context.Context, id string) ([]providerVersion, error) {
+	history, err := p.shelf.History(ctx, id, historyShown)
 	out := []providerVersion{}
 	for _, v := range history {
 		c, err := changeOf(v)
@@ -225,12 +222,12 @@ func (c *call) versionRead() int {
 }
 
 // put takes a policy as JSON, with the fields of a file.
-func (f providerRows) put(c *call) (any, error) {
-	text, err := f.providers.Text(c.body)
+func (p *docsProviders) put(c *call) (any, error) {
+	text, err := p.Text(c.body)
 	if err != nil {
 		return nil, known.Refuse(`the body is not a policy; write the policy as JSON, such as {"provider_id": "acme", "seed_urls": ["https://docs.acme.example/"], "allowed_path_patterns": ["/**"]}`)
 	}
-	err = f.providers.define(c.Context(), c.PathValue("id"), text, c.versionRead())
+	err = p.define(c.Context(), c.PathValue("id"), text, c.versionRead())
 	var faults policyFaults
 	if errors.As(err, &faults) {
 		err = known.Refuse("%s", faults.byField(text))
@@ -239,7 +236,7 @@ func (f providerRows) put(c *call) (any, error) {
 }
 
 // changes is a request that changes a provider and has at most a reason.
-func (f providerRows) changes(change func(c *call, id string, read int) error) func(*call) (any, error) {
+func (p *docsProviders) changes(change func(c *call, id string, read int) error) func(*call) (any, error) {
 	return func(c *call) (any, error) {
 		if utf8.RuneCountInString(c.in.Get("why")) > maxWhy {
 			return nil, known.Refuse("why: write at most %d characters", maxWhy)
@@ -247,7 +244,7 @@ func (f providerRows) changes(change func(c *call, id string, read int) error) f
 		id := c.PathValue("id")
 		err := change(c, id, c.versionRead())
 		if c.form && err == nil {
-			if _, gone := f.providers.named(c.Context(), id); gone != nil {
+			if _, gone := p.named(c.Context(), id); gone != nil {
 				c.next = "/providers"
 			}
 		}
@@ -256,20 +253,20 @@ func (f providerRows) changes(change func(c *call, id string, read int) error) f
 }
 
 // unblock lets runs request pages of a provider again that answered 403: one, or all.
-func (f providerRows) unblock(c *call) (any, error) {
+func (p *docsProviders) unblock(c *call) (any, error) {
 	id, page := c.PathValue("id"), c.in.Get("url")
 	var err error
 	if page != "" && !strings.HasPrefix(page, "http") {
 		err = known.Refuse("url: write the URL of a page, or leave it out for all pages of the provider")
 	}
 	if err == nil {
-		_, err = f.providers.named(c.Context(), id)
+		_, err = p.named(c.Context(), id)
 	}
 	if err == nil {
-		err = f.Guard.Note(c.Context(), "provider_unblock", id, page)
+		err = p.Guard.Note(c.Context(), "provider_unblock", id, page)
 	}
 	if err == nil {
-		err = runs.RunCommand(c.Context(), f.Runner.Command("docs", "unblock", id, page))
+		err = runs.RunCommand(c.Context(), p.Runner.Command("docs", "unblock", id, page))
 	}
 	var ended *exec.ExitError
 	if errors.As(err, &ended) && ended.ExitCode() == 2 {
@@ -279,11 +276,11 @@ func (f providerRows) unblock(c *call) (any, error) {
 }
 
 // listPage is the page of all providers. form replaces the form for a new one.
-func (f providerRows) listPage(form *policyForm) view {
+func (p *docsProviders) listPage(form *policyForm) view {
 	return view{At: "GET /providers", Template: "providers", Section: "providers", Title: "Providers", Still: form != nil,
 		Data: func(c *call) (any, error) {
-			views, removed, err := f.providers.all(c.Context())
-			page := providersPage{views, slices.Sorted(maps.Keys(removed)), policyForm{Text: newPolicy}, f.providers.dir != ""}
+			views, removed, err := p.all(c.Context())
+			page := providersPage{views, slices.Sorted(maps.Keys(removed)), policyForm{Text: newPolicy}, p.dir != ""}
 			if form != nil {
 				page.Form = *form
 			}
@@ -292,20 +289,20 @@ func (f providerRows) listPage(form *policyForm) view {
 }
 
 // page is that of one provider. form replaces the form that shows its policy.
-func (f providerRows) page(form *policyForm) view {
+func (p *docsProviders) page(form *policyForm) view {
 	return view{At: "GET /providers/{id}", Template: "provider", Section: "providers", Still: form != nil, Data: func(c *call) (any, error) {
 		id := c.PathValue("id")
-		one, err := f.providers.named(c.Context(), id)
+		one, err := p.named(c.Context(), id)
 		if err != nil {
 			return nil, err
 		}
 		c.Title = "Provider " + id
-		page := providerPage{providerView: one, Crawl: f.lastCrawl(id), Fixed: f.providers.dir != ""}
-		if page.Form.Text, err = f.text(one); err == nil {
-			page.Versions, err = f.compared(c.Context(), one.ID)
+		page := providerPage{providerView: one, Crawl: p.lastCrawl(id), Fixed: p.dir != ""}
+		if page.Form.Text, err = p.text(one); err == nil {
+			page.Versions, err = p.compared(c.Context(), one.ID)
 		}
 		if err == nil {
-			page.Removals, err = removal.All(c.Context(), f.Store)
+			page.Removals, err = removal.All(c.Context(), p.Store)
 		}
 		page.Removals = slices.DeleteFunc(page.Removals, func(e removal.Entry) bool { return e.Provider != id })
 		page.Form.ID, page.Form.Version = id, one.Version.Number
@@ -317,31 +314,31 @@ func (f providerRows) page(form *policyForm) view {
 }
 
 // text is the policy as the text of a file.
-func (f providerRows) text(v providerView) (string, error) {
+func (p *docsProviders) text(v providerView) (string, error) {
 	if v.Change.Text != "" {
 		return v.Change.Text, nil
 	}
-	return f.providers.Text(v.Policy)
+	return p.Text(v.Policy)
 }
 
 // compared are the versions of a provider, each with its differences from the one
 // before.
-func (f providerRows) compared(ctx context.Context, id string) ([]providerVersion, error) {
-	versions, err := f.versions(ctx, id)
+func (p *docsProviders) compared(ctx context.Context, id string) ([]providerVersion, error) {
+	versions, err := p.versions(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	files, err := f.providers.joined(nil)
+	files, err := p.joined(nil)
 	if err != nil {
 		return nil, err
 	}
 	var file provider
-	if i := slices.IndexFunc(files, func(p provider) bool { return p.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(files, func(of provider) bool { return of.ID == id }); i >= 0 {
 		file = files[i]
 	}
 	of := func(text string) provider {
-		if p, faults := f.providers.read(text); text != "" && faults == nil {
-			return p
+		if def, faults := p.read(text); text != "" && faults == nil {
+			return def
 		}
 		return file
 	}
@@ -351,15 +348,15 @@ func (f providerRows) compared(ctx context.Context, id string) ([]providerVersio
 			before, all = versions[i+1], true
 		}
 		if all && one.Text != before.Text {
-			versions[i].Differences = f.providers.differences(of(before.Text), of(one.Text))
+			versions[i].Differences = p.differences(of(before.Text), of(one.Text))
 		}
 	}
 	return versions, nil
 }
 
 // lastCrawl is what the newest report with a provider says of it, nil if none has it.
-func (f providerRows) lastCrawl(id string) *lastCrawl {
-	for _, e := range f.Board.Runs() {
+func (p *docsProviders) lastCrawl(id string) *lastCrawl {
+	for _, e := range p.Board.Runs() {
 		if e.Run.Job != docsJob || !e.Run.State.Over() {
 			continue
 		}
@@ -373,26 +370,26 @@ func (f providerRows) lastCrawl(id string) *lastCrawl {
 	return nil
 }
 
-// define adds a provider or changes its policy. A text with faults comes back with them, and what was written stays: no event loads
+// sent adds a provider or changes its policy. A text with faults comes back with them, and what was written stays: no event loads
 // the page again.
-func (f providerRows) define(w http.ResponseWriter, r *http.Request) {
+func (p *docsProviders) sent(w http.ResponseWriter, r *http.Request) {
 	c, err := action{}.take(w, r, true)
 	if err != nil {
-		f.Fail(w, r, err)
+		p.Fail(w, r, err)
 		return
 	}
 	id := c.PathValue("id")
 	form := &policyForm{ID: id, Text: strings.ReplaceAll(c.in.Get("policy"), "\r\n", "\n"), Version: c.versionRead()}
-	if def, faults := f.providers.read(form.Text); faults == nil && id == "" {
+	if def, faults := p.read(form.Text); faults == nil && id == "" {
 		id = def.ID
-		if _, err = f.providers.named(c.Context(), id); err == nil {
+		if _, err = p.named(c.Context(), id); err == nil {
 			err = known.Refuse("provider_id: there is a provider %s already; write another id, or change that one", id)
 		} else {
 			err = nil
 		}
 	}
 	if err == nil {
-		err = f.providers.define(c.Context(), id, form.Text, form.Version)
+		err = p.define(c.Context(), id, form.Text, form.Version)
 	}
 	var told *known.AnswerError
 	code := http.StatusBadRequest
@@ -404,19 +401,19 @@ func (f providerRows) define(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &told):
 		code, form.Faults = told.Code, policyFaults{{Message: known.Safe(told.Message)}}
 	default:
-		f.Fail(w, r, err)
+		p.Fail(w, r, err)
 		return
 	}
-	page := f.listPage(form)
+	page := p.listPage(form)
 	if form.ID != "" {
-		page = f.page(form)
+		page = p.page(form)
 	}
-	f.show(page, code)(w, r)
+	p.show(page, code)(w, r)
 }
 
 // confirmRemove asks before a provider, or what was changed of it, is removed.
-func (f providerRows) confirmRemove(c *call) (any, error) {
-	v, err := f.providers.named(c.Context(), c.PathValue("id"))
+func (p *docsProviders) confirmRemove(c *call) (any, error) {
+	v, err := p.named(c.Context(), c.PathValue("id"))
 	if err == nil && !v.Kept() {
 		err = errProviderInFile
 	}

@@ -2,8 +2,6 @@ package webtest
 
 import (
 	"crypto/tls"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -13,15 +11,15 @@ import (
 // LoggedRequest is one request as the simulated internet saw it. A TLS handshake that the kind refuses, leaves hanging or
 // answers with another name's certificate is logged too, with an empty Method and Path.
 type LoggedRequest struct {
-	Start     time.Time `json:"start"` // headers read
-	End       time.Time `json:"end"`   // just before the last bytes of the response are sent, so a client's next request starts after it
-	Scheme    string    `json:"scheme"`
-	Host      string    `json:"host"` // lower case, without port
-	Path      string    `json:"path"` // with the query
-	Method    string    `json:"method"`
-	UserAgent string    `json:"user_agent"`
-	Status    int       `json:"status"` // 0: never answered
-	Bytes     int64     `json:"bytes"`  // body bytes as written, before any client decoding
+	Start     time.Time // headers read
+	End       time.Time // just before the last bytes of the response are sent, so a client's next request starts after it
+	Scheme    string
+	Host      string // lower case, without port
+	Path      string // with the query
+	Method    string
+	UserAgent string
+	Status    int   // 0: never answered
+	Bytes     int64 // body bytes as written, before any client decoding
 }
 
 // Requests returns the finished requests in the order of their end, the oldest first: at most the last Options.LogLimit.
@@ -31,7 +29,7 @@ func (w *Web) Requests() []LoggedRequest {
 	return slices.Clone(w.log[max(0, len(w.log)-w.logLimit()):])
 }
 
-// ResetLog forgets the requests and handshakes so far and sets MaxInFlight back to 0. What was written to Options.Log stays.
+// ResetLog forgets the requests and handshakes so far and sets MaxInFlight back to 0.
 func (w *Web) ResetLog() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,6 +74,7 @@ func (w *Web) logLimit() int {
 
 func (w *Web) append(e LoggedRequest, counted bool) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if counted {
 		w.inFlight--
 	}
@@ -85,19 +84,6 @@ func (w *Web) append(e LoggedRequest, counted bool) {
 			w.log = append(w.log[:0], w.log[len(w.log)-limit:]...)
 		}
 		w.log = append(w.log, e)
-	}
-	w.mu.Unlock()
-	if w.options.Log == nil {
-		return
-	}
-	line, err := json.Marshal(e)
-	w.logMu.Lock()
-	defer w.logMu.Unlock()
-	if err == nil {
-		_, err = w.options.Log.Write(append(line, '\n'))
-	}
-	if err != nil && w.logErr == nil {
-		w.logErr = fmt.Errorf("writing the request log: %w", err)
 	}
 }
 

@@ -303,17 +303,13 @@ func encode(a *answer, kind Kind, accept string) *answer {
 	return &b
 }
 
-// write sends the answer, or 304 when the client's copy is current (RFC 9110 section 13.2.2).
+// write sends the answer.
 func write(x *exchange, r *http.Request, a *answer) {
 	h := x.Header()
 	status, body := a.status, a.body
 	if a.etag != "" {
 		h.Set("ETag", a.etag)
 		h.Set("Last-Modified", a.modified.Format(http.TimeFormat))
-		if notModified(r, a) {
-			x.WriteHeader(http.StatusNotModified)
-			return
-		}
 	}
 	h.Set("Content-Type", a.mediaType)
 	if a.encoding != "" {
@@ -332,19 +328,6 @@ func write(x *exchange, r *http.Request, a *answer) {
 	if r.Method != http.MethodHead {
 		_, _ = x.Write(body) // it fails only when the client closed the connection, and is the last write
 	}
-}
-
-func notModified(r *http.Request, a *answer) bool {
-	if tags := r.Header.Get("If-None-Match"); tags != "" {
-		for tag := range strings.SplitSeq(tags, ",") {
-			if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); tag == a.etag || tag == "*" {
-				return true
-			}
-		}
-		return false
-	}
-	since, err := http.ParseTime(r.Header.Get("If-Modified-Since"))
-	return err == nil && !a.modified.After(since)
 }
 
 // drip sends a urlset of dripTotal bytes slowly, until the client closes the connection.

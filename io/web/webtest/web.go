@@ -41,7 +41,6 @@ type Options struct {
 	Hosts    map[string]Site // hosts whose behaviour is set here, not by their name or the draw; matched exactly
 	Mix      map[Kind]int    // weights of the draw instead of the realistic ones; kinds not named are not drawn
 	LogLimit int             // requests kept for Requests: 0 is 1,000,000, below 0 keeps none
-	Log      io.Writer       // gets each LoggedRequest as a line of JSON as it ends, by one goroutine at a time
 }
 
 // Site says how one host behaves.
@@ -82,9 +81,6 @@ type Web struct {
 	cached      int
 	handshakes  int
 	resumed     int
-
-	logMu  sync.Mutex
-	logErr error
 }
 
 type weight struct {
@@ -173,8 +169,7 @@ func (w *Web) Handle(host string, h http.Handler) {
 // Become makes a host one of a kind, also while the simulated internet runs.
 func (w *Web) Become(host string, k Kind) { w.sites.Store(hostName(host), Site{Kind: k}) }
 
-// Close ends every connection and returns when every goroutine of the simulated internet has ended. Its error is the first
-// one of writing to Options.Log.
+// Close ends every connection and returns when every goroutine of the simulated internet has ended. Its error is nil.
 func (w *Web) Close() error {
 	w.mu.Lock()
 	again := w.closed
@@ -202,9 +197,7 @@ func (w *Web) Close() error {
 	w.workers.Wait()
 	w.open.Wait()
 	w.busy.Wait()
-	w.logMu.Lock()
-	defer w.logMu.Unlock()
-	return w.logErr
+	return nil
 }
 
 func (w *Web) site(host string) (Site, bool) {

@@ -1,12 +1,10 @@
 package webtest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -97,8 +95,8 @@ func TestKindOf(t *testing.T) {
 	f("redirect-www-1.com", KindRedirectWWW)
 	f("www.redirect-www-1.com", KindURLSet)
 	f("www.hang-1.com", KindHang)
-	for _, k := range Kinds() {
-		f("kind-"+strings.ReplaceAll(string(k), "_", "-")+"-7.example.com", k)
+	for _, r := range defaultMix {
+		f("kind-"+strings.ReplaceAll(string(r.kind), "_", "-")+"-7.example.com", r.kind)
 	}
 }
 
@@ -112,20 +110,6 @@ func TestDrawFollowsWeights(t *testing.T) {
 		if got := seen[c.kind]; got < want/2-15 || got > want*2+15 {
 			t.Errorf("%s drawn %d times, want about %d", c.kind, got, want)
 		}
-	}
-}
-
-func TestConditional(t *testing.T) {
-	_, c := start(t, Options{})
-	const url = "https://urlset-1.com/articles/1.html"
-	resp, _ := get(t, c, url)
-	for _, h := range [][]string{{"If-None-Match", `"x", W/` + resp.Header.Get("ETag")}, {"If-Modified-Since", resp.Header.Get("Last-Modified")}} {
-		if again, body := get(t, c, url, h...); again.StatusCode != 304 || len(body) != 0 {
-			t.Errorf("%s: %d with %d bytes, want 304 and none", h, again.StatusCode, len(body))
-		}
-	}
-	if other, _ := get(t, c, url, "If-None-Match", `"x"`, "If-Modified-Since", resp.Header.Get("Last-Modified")); other.StatusCode != 200 {
-		t.Errorf("another ETag: %d, want 200", other.StatusCode)
 	}
 }
 
@@ -152,8 +136,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 }
 
 func TestLog(t *testing.T) {
-	var lines bytes.Buffer
-	w, c := start(t, Options{Log: &lines, LogLimit: 3})
+	w, c := start(t, Options{LogLimit: 3})
 	_, body := get(t, c, "http://urlset-1.com:80/robots.txt?x=1")
 	got := w.Requests()
 	if len(got) != 1 {
@@ -176,34 +159,6 @@ func TestLog(t *testing.T) {
 	w.ResetLog()
 	if n := len(w.Requests()); n != 0 || w.MaxInFlight() != 0 {
 		t.Errorf("%d requests, %d in flight after ResetLog", n, w.MaxInFlight())
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for s := bufio.NewScanner(&lines); s.Scan(); n++ {
-		var e LoggedRequest
-		if err := json.Unmarshal(s.Bytes(), &e); err != nil || e.Host != "urlset-1.com" || e.Status != 200 {
-			t.Errorf("line %q: %+v, %v", s.Bytes(), e, err)
-		}
-	}
-	if n != 10 {
-		t.Errorf("%d lines, want 10", n)
-	}
-}
-
-type fullDisk struct{}
-
-func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
-
-func TestLogErrorComesOutOfClose(t *testing.T) {
-	w := New(Options{Log: fullDisk{}})
-	if err := w.Start(); err != nil {
-		t.Fatal(err)
-	}
-	get(t, client(t, w), "http://urlset-1.com/")
-	if err := w.Close(); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("Close: %v, want ENOSPC", err)
 	}
 }
 

@@ -94,6 +94,15 @@ var defaultMix = []struct {
 	{KindNoSuchHost, 19}, {KindRefused, 6}, {KindRebind, 1},
 }
 
+// Kinds lists every kind that a name can force, in the order of the default mix.
+func Kinds() []Kind {
+	kinds := make([]Kind, len(defaultMix))
+	for i, r := range defaultMix {
+		kinds[i] = r.kind
+	}
+	return kinds
+}
+
 // labels maps a kind's name as a host label can carry it (dashes for underscores) to the kind.
 var labels = func() map[string]Kind {
 	m := map[string]Kind{"wrong-content-type": KindWrongType, "prefixed": KindNamespaced}

@@ -95,8 +95,8 @@ func TestKindOf(t *testing.T) {
 	f("redirect-www-1.com", KindRedirectWWW)
 	f("www.redirect-www-1.com", KindURLSet)
 	f("www.hang-1.com", KindHang)
-	for _, r := range defaultMix {
-		f("kind-"+strings.ReplaceAll(string(r.kind), "_", "-")+"-7.example.com", r.kind)
+	for _, k := range Kinds() {
+		f("kind-"+strings.ReplaceAll(string(k), "_", "-")+"-7.example.com", k)
 	}
 }
 

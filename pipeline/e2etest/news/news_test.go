@@ -116,25 +116,6 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// By the server's log there are one to three seconds between two requests to a host.
-func TestPauses(t *testing.T) {
-	w := newWorld(t)
-	env := []string{"NEWS_DELAY_SECONDS=2", "NEWS_MAX_ARTICLES_PER_PROVIDER=3", "NEWS_PROVIDERS_HANKYUNG_ENABLED=false", "NEWS_PROVIDERS_DEMO_LOCAL_ENABLED=false"}
-	w.run(t, t.TempDir(), dbtest.SQLite(t), env, "--concurrency=2")
-	last := map[string]time.Time{}
-	gaps := 0
-	for _, r := range w.Requests() {
-		if end, ok := last[r.Host]; ok {
-			gap := r.Start.Sub(end)
-			assert.GreaterOrEqual(t, gap, 990*time.Millisecond, "%s%s", r.Host, r.Path)
-			assert.LessOrEqual(t, gap, 4*time.Second, "%s%s: three seconds, and a busy machine", r.Host, r.Path)
-			gaps++
-		}
-		last[r.Host] = r.End
-	}
-	assert.Equal(t, 8, gaps)
-}
-
 // The demo of the README: a first run, a run that fetches nothing, a run that
 // reads the stored pages again, and the removal of expired articles.
 func TestDemo(t *testing.T) {

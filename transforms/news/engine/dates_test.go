@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/newsfork/seed-engine/transforms/news/engine"
-	"github.com/newsfork/seed-engine/transforms/news/provider"
 )
 
 var prose = strings.Repeat("<p>The central bank left its rate unchanged on this day, according to the made-up data of this demonstration.</p>", 3)
@@ -56,10 +55,7 @@ func TestBackfillOfOldDays(t *testing.T) {
 	}
 	pages["/index.xml"] = "<sitemapindex>" + index + "</sitemapindex>"
 	w.serve("daily.example", pages)
-	e := w.engine()
-	e.Backfill = provider.Period{From: time.Date(2024, 9, 1, 0, 0, 0, 0, time.UTC), Until: time.Date(2024, 9, 3, 0, 0, 0, 0, time.UTC)}
-	r, err := e.Run(t.Context(), declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nzone: Asia/Seoul"))
-	assert.NoError(t, err)
+	r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nzone: Asia/Seoul"), backfill(time.Date(2024, 9, 1, 0, 0, 0, 0, time.UTC), time.Date(2024, 9, 3, 0, 0, 0, 0, time.UTC)))
 	assert.Equal(t, counts{Found: 2, Fetched: 2, Inserted: 2}, countsOf(r))
 	assert.Empty(t, r.Limits)
 	assert.Equal(t, []string{"/robots.txt", "/index.xml", "/2024-09-04.xml", "/2024-09-03.xml", "/2024-09-02.xml", "/2024-09-01.xml", "/2024-08-31.xml", "/2024-09-05.xml", "/2024-08-30.xml", "/a/2024-09-02", "/a/2024-09-01"}, w.paths())
@@ -159,10 +155,7 @@ func TestBackfillByNames(t *testing.T) {
 		w := once(t)
 		pages["/robots.txt"] = "Sitemap: https://daily.example/index.xml\n"
 		w.serve("daily.example", pages)
-		e := w.engine()
-		e.Backfill = provider.Period{From: time.Date(2026, 1, from, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 1, until, 0, 0, 0, 0, time.UTC)}
-		r, err := e.Run(t.Context(), declared(t, "baseUrl: https://daily.example\narticleUrl: /a/\nzone: Asia/Seoul"))
-		assert.NoError(t, err)
+		r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: /a/\nzone: Asia/Seoul"), backfill(time.Date(2026, 1, from, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, until, 0, 0, 0, 0, time.UTC)))
 		return r, w.paths()
 	}
 	one := story("", prose)

@@ -260,14 +260,9 @@ func (v *visit) said(r *web.Response) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	a, err := v.whole(raw.Evidence{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body}, u)
-	switch a = clean(a, u); {
-	case err != nil:
+	a, err := v.storable(raw.Evidence{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body}, u)
+	if err != nil {
 		return "", err
-	case a.Paywalled:
-		return "", errPaywalled
-	case a.Body == "":
-		return "", errNoText
 	}
 	published := "no time of publication"
 	if !a.Published.IsZero() {

@@ -132,12 +132,24 @@ func (w *world) clock() polite.Clock {
 		}}
 }
 
-func (w *world) run(p provider.Provider) engine.Result {
+func (w *world) run(p provider.Provider, change ...func(*engine.Engine)) engine.Result {
 	w.t.Helper()
 	w.sim.ResetLog()
-	r, err := w.engine().Run(w.t.Context(), p)
+	e := w.engine()
+	for _, c := range change {
+		c(e)
+	}
+	r, err := e.Run(w.t.Context(), p)
 	require.NoError(w.t, err)
 	return r
+}
+
+func keepHTML(e *engine.Engine) { e.KeepHTML = true }
+func reparse(e *engine.Engine)  { e.Reparse = true }
+
+// backfill fetches the days from one to before another.
+func backfill(from, until time.Time) func(*engine.Engine) {
+	return func(e *engine.Engine) { e.Backfill = provider.Period{From: from, Until: until} }
 }
 
 // paths are the requests of the last run, in order.
@@ -381,41 +393,29 @@ func TestNotAPage(t *testing.T) {
 	}
 }
 
-// A robots.txt whose connection breaks counts as one that cannot be fetched.
-func TestRobotsBreaksOff(t *testing.T) {
-	w := once(t)
-	asked := 0
-	w.sim.Handle(newssim.MK, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked++
-		assert.Equal(t, "/robots.txt", r.URL.Path)
-		panic(http.ErrAbortHandler)
-	}))
-	r := w.run(mk.Provider{})
-	assert.Equal(t, down, r.State)
-	assert.Contains(t, r.Reason, "(reset for robots.txt)")
-	assert.Equal(t, 3, asked)
-}
-
-// So does one that never arrives: it is requested three times, with pauses between the
-// tries, and no page is requested.
-func TestRobotsTimesOut(t *testing.T) {
-	w := once(t)
-	w.sim.Handle(newssim.MK, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		assert.Equal(t, "/robots.txt", r.URL.Path)
-		<-r.Context().Done()        // until the client has had enough
-		panic(http.ErrAbortHandler) // to return would be to answer
-	}))
-	e := w.engine()
-	e.Timeout = 100 * time.Millisecond
-	r, err := e.Run(t.Context(), mk.Provider{})
-	require.NoError(t, err)
-	assert.EqualValues(t, 2, e.Web.Stats().Retries, "as the report has them")
-	assert.Equal(t, down, r.State)
-	assert.Contains(t, r.Reason, "(timeout for robots.txt)")
-	assert.Equal(t, counts{}, countsOf(r))
-	assert.Len(t, w.slept, 2, "three tries")
-	assert.Empty(t, w.letters)
-	assert.Zero(t, w.count("true"))
+// A robots.txt that never arrives is requested three times, with pauses between the tries, and no page is.
+func TestRobotsNeverArrives(t *testing.T) {
+	for kind, fail := range map[string]func(*http.Request){"reset": func(*http.Request) {}, "timeout": func(r *http.Request) { <-r.Context().Done() }} {
+		t.Run(kind, func(t *testing.T) {
+			w := once(t)
+			w.sim.Handle(newssim.MK, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				assert.Equal(t, "/robots.txt", r.URL.Path)
+				fail(r)
+				panic(http.ErrAbortHandler) // to return would be to answer
+			}))
+			e := w.engine()
+			e.Timeout = 100 * time.Millisecond
+			r, err := e.Run(t.Context(), mk.Provider{})
+			require.NoError(t, err)
+			assert.EqualValues(t, 2, e.Web.Stats().Retries, "as the report has them")
+			assert.Equal(t, down, r.State)
+			assert.Contains(t, r.Reason, "("+kind+" for robots.txt)")
+			assert.Equal(t, counts{}, countsOf(r))
+			assert.Len(t, w.slept, 2, "three tries")
+			assert.Empty(t, w.letters)
+			assert.Zero(t, w.count("true"))
+		})
+	}
 }
 
 // Redirects are followed to the publisher's own pages that robots.txt allows,
@@ -637,32 +637,19 @@ func (p panicky) ParseArticle(page []byte, contentType string, u *url.URL) (prov
 // Kept pages are read again without a request; what a better parser finds is a change.
 func TestReparse(t *testing.T) {
 	w := once(t)
-	e := w.engine()
-	e.KeepHTML = true
-	_, err := e.Run(t.Context(), titleless{})
-	require.NoError(t, err)
+	w.run(titleless{}, keepHTML)
 	assert.Equal(t, 10, w.count("title = ''"))
 
-	w.sim.ResetLog()
-	e = w.engine()
-	e.Reparse = true
-	r, err := e.Run(t.Context(), mk.Provider{})
-	require.NoError(t, err)
-	assert.Equal(t, counts{Changed: 10}, countsOf(r))
+	assert.Equal(t, counts{Changed: 10}, countsOf(w.run(mk.Provider{}, reparse)))
 	assert.Empty(t, w.paths())
 	assert.Equal(t, 0, w.count("title = ''"))
-
-	r, err = e.Run(t.Context(), mk.Provider{})
-	require.NoError(t, err)
-	assert.Equal(t, counts{Same: 10}, countsOf(r))
+	assert.Equal(t, counts{Same: 10}, countsOf(w.run(mk.Provider{}, reparse)))
 
 	w.now = w.now.Add(30 * 24 * time.Hour)
 	n, err := raw.Purge(t.Context(), w.db, w.now)
 	require.NoError(t, err)
 	assert.Equal(t, int64(10), n)
-	r, err = e.Run(t.Context(), mk.Provider{})
-	require.NoError(t, err)
-	assert.Equal(t, counts{}, countsOf(r), "evidence of a purged article brings nothing back")
+	assert.Equal(t, counts{}, countsOf(w.run(mk.Provider{}, reparse)), "evidence of a purged article brings nothing back")
 	assert.Equal(t, 0, w.count("1 = 1"))
 }
 
@@ -836,10 +823,7 @@ func (p canonical) ParseArticle(page []byte, contentType string, u *url.URL) (pr
 
 // A provider counts article by article: each pause knows of those before it.
 func TestCountsArticleByArticle(t *testing.T) {
-	d, err := db.Open(t.Context(), dbtest.SQLite(t))
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, d.Close()) })
-	w := newWorld(t, d)
+	w := once(t)
 	e := w.engine()
 	var inserted []int64
 	sleep := e.Pacer.Clock.Sleep

@@ -75,27 +75,17 @@ func TestReparseReadsTheNewest(t *testing.T) {
 		w.now = begin.AddDate(0, 0, day)
 		w.serve("daily.example", map[string]string{"/robots.txt": "Sitemap: https://daily.example/map.xml\n", "/a/1": told(text, ""),
 			"/map.xml": "<urlset><url><loc>/a/1</loc><lastmod>" + w.now.Format(time.RFC3339) + "</lastmod></url></urlset>"})
-		e := w.engine()
-		e.KeepHTML = keep
-		_, err := e.Run(t.Context(), p)
-		require.NoError(t, err)
-	}
-	var limits []string
-	reparse := func() counts {
-		e := w.engine()
-		e.Reparse = true
-		r, err := e.Run(t.Context(), p)
-		require.NoError(t, err)
-		limits = r.Limits
-		return countsOf(r)
+		w.run(p, func(e *engine.Engine) { e.KeepHTML = keep })
 	}
 	run(0, "river", true)
 	run(1, "forest", true)
-	assert.Equal(t, counts{Same: 1}, reparse())
-	assert.Empty(t, limits)
+	r := w.run(p, reparse)
+	assert.Equal(t, counts{Same: 1}, countsOf(r))
+	assert.Empty(t, r.Limits)
 	run(2, "island", false)
-	assert.Equal(t, counts{}, reparse())
-	assert.Equal(t, []string{"1 kept pages were not read again: the articles were fetched since, without --keep-html"}, limits)
+	r = w.run(p, reparse)
+	assert.Equal(t, counts{}, countsOf(r))
+	assert.Equal(t, []string{"1 kept pages were not read again: the articles were fetched since, without --keep-html"}, r.Limits)
 	require.Len(t, w.articles(), 1)
 	assert.Equal(t, []any{"About island", int64(3)}, []any{w.articles()[0].Title, w.articles()[0].Version})
 }
@@ -105,16 +95,10 @@ func TestReparsedIsChangedNow(t *testing.T) {
 	w := once(t)
 	w.serve("daily.example", map[string]string{"/map.xml": "<urlset><url><loc>/a/1</loc></url></urlset>", "/a/1": told("river", "<meta name=x>")})
 	file := "baseUrl: https://daily.example\narticleUrl: ^/a/\nsitemapHints: [https://daily.example/map.xml]\n"
-	e := w.engine()
-	e.KeepHTML = true
-	_, err := e.Run(t.Context(), declared(t, file))
-	require.NoError(t, err)
+	w.run(declared(t, file), keepHTML)
 	before := w.articles()[0]
 	w.now = w.now.AddDate(0, 0, 3)
-	e = w.engine()
-	e.Reparse = true
-	r, err := e.Run(t.Context(), declared(t, file+"body: h1"))
-	require.NoError(t, err)
+	r := w.run(declared(t, file+"body: h1"), reparse)
 	require.Equal(t, counts{Changed: 1}, countsOf(r))
 	after := w.articles()[0]
 	assert.Equal(t, []any{before.CollectedAt, before.ExpiresAt, w.now.UTC().Truncate(time.Microsecond)}, []any{after.CollectedAt, after.ExpiresAt, after.ChangedAt.UTC()})
@@ -160,17 +144,11 @@ func TestReparseOfDamagedEvidence(t *testing.T) {
 	title := strings.Repeat("long title ", 200_000) // of the feed
 	w.serve("daily.example", map[string]string{"/feed": "<rss><channel><item><title>" + title + "</title><link>https://daily.example/a/1</link></item></channel></rss>", "/a/1": told("river", "")})
 	p := declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nfeeds: [https://daily.example/feed]")
-	e := w.engine()
-	e.KeepHTML = true
-	_, err := e.Run(t.Context(), p)
-	require.NoError(t, err)
+	w.run(p, keepHTML)
 	for _, name := range []string{"0.warc.gz", "1.json.gz"} {
 		require.NoError(t, store.Write(t.Context(), w.store, "evidence/news/daily-example/2026-03-01/"+name, []byte("garbage"), store.PutOptions{}))
 	}
-	e = w.engine()
-	e.Reparse = true
-	r, err := e.Run(t.Context(), p)
-	require.NoError(t, err)
+	r := w.run(p, reparse)
 	assert.Equal(t, counts{Same: 1, Failed: 2}, countsOf(r))
 	require.Len(t, w.letters, 2)
 	assert.Equal(t, []any{"parse_failed", "evidence/news/daily-example/2026-03-01/0.warc.gz", "daily-example"}, []any{w.letters[0].Kind, w.letters[0].Input.Key, w.letters[0].Input.Source})

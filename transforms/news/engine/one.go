@@ -49,19 +49,27 @@ func (e *Engine) One(ctx context.Context, p provider.Provider, address string) (
 	if _, err := v.more(within, &received); err != nil {
 		return One{}, fmt.Errorf("fetching %s: %w", address, err)
 	}
-	a, err := v.whole(received, u)
-	switch a = clean(a, u); {
-	case err != nil:
+	a, err := v.storable(received, u)
+	if err != nil {
 		return One{}, fmt.Errorf("reading %s: %w", address, err)
-	case a.Paywalled && !v.policy.Teasers:
-		return One{}, fmt.Errorf("reading %s: %w", address, errPaywalled)
-	case a.Body == "":
-		return One{}, fmt.Errorf("reading %s: %w", address, errNoText)
 	}
 	most := cmp.Or(e.Config.RawTextMaxLength, provider.Defaults().RawTextMaxLength)
 	one := One{URL: r.FinalURL, Provider: p.ID(), Article: a, Cut: utf8.RuneCountInString(a.Body) > most}
 	one.Body = raw.Cut(a.Body, most)
 	return one, nil
+}
+
+// storable reads an article that has a text to store.
+func (v *visit) storable(e raw.Evidence, u *url.URL) (provider.Article, error) {
+	a, err := v.whole(e, u)
+	switch a = clean(a, u); {
+	case err != nil:
+	case a.Paywalled && !v.policy.Teasers:
+		err = errPaywalled
+	case a.Body == "":
+		err = errNoText
+	}
+	return a, err
 }
 
 var (

@@ -45,10 +45,7 @@ func TestFurtherPageIsDown(t *testing.T) {
 		}
 		return words
 	}
-	e := w.engine()
-	e.Worker = stops{e.Worker.(process), 3}
-	r, err := e.Run(t.Context(), p)
-	require.NoError(t, err)
+	r := w.run(p, func(e *engine.Engine) { e.Worker = stops{e.Worker.(process), 3} })
 	assert.Equal(t, []any{engine.Cut, counts{Found: 1, Fetched: 1}}, []any{r.State, countsOf(r)})
 	assert.Empty(t, stored())
 

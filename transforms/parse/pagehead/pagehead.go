@@ -100,20 +100,21 @@ var hasValue = map[string]bool{"unavailable_after": true, "max-snippet": true, "
 func (h *Head) link(line string) {
 	for _, m := range links.FindAllStringSubmatch(line, -1) {
 		_, params, err := mime.ParseMediaType("x/x" + m[2])
-		if err == nil && h.Canonical == "" && hasWord(params["rel"], "canonical") {
-			h.Canonical = strings.TrimSpace(m[1])
-		}
-		if err == nil && h.Markdown == "" && hasWord(params["rel"], "alternate") && strings.EqualFold(params["type"], "text/markdown") {
-			h.Markdown = strings.TrimSpace(m[1])
-		}
 		if err == nil {
-			h.describes(params["rel"], m[1])
+			h.related(params["rel"], params["type"], strings.TrimSpace(m[1]))
 		}
 	}
 }
 
-func (h *Head) describes(rel, address string) {
-	if address = strings.TrimSpace(address); hasWord(rel, "service-desc") && address != "" && len(h.Describes) < maxDescribes && !slices.Contains(h.Describes, address) {
+// related reads what a Link header or a link element says of an address.
+func (h *Head) related(rel, media, address string) {
+	if h.Canonical == "" && hasWord(rel, "canonical") {
+		h.Canonical = address
+	}
+	if h.Markdown == "" && hasWord(rel, "alternate") && strings.EqualFold(strings.TrimSpace(media), "text/markdown") {
+		h.Markdown = address
+	}
+	if hasWord(rel, "service-desc") && address != "" && len(h.Describes) < maxDescribes && !slices.Contains(h.Describes, address) {
 		h.Describes = append(h.Describes, address)
 	}
 }
@@ -156,20 +157,10 @@ func (h *Head) head(text, agent string) {
 		case t.Data == "meta":
 			h.meta(attributes(t), agent)
 		case t.Data == "link":
-			h.element(attributes(t))
+			a := attributes(t)
+			h.related(a["rel"], a["type"], strings.TrimSpace(a["href"]))
 		}
 	}
-}
-
-// element reads a link element.
-func (h *Head) element(a map[string]string) {
-	if h.Canonical == "" && hasWord(a["rel"], "canonical") {
-		h.Canonical = strings.TrimSpace(a["href"])
-	}
-	if h.Markdown == "" && hasWord(a["rel"], "alternate") && strings.EqualFold(strings.TrimSpace(a["type"]), "text/markdown") {
-		h.Markdown = strings.TrimSpace(a["href"])
-	}
-	h.describes(a["rel"], a["href"])
 }
 
 func attributes(t html.Token) map[string]string {

@@ -149,7 +149,8 @@ func TestEndpointAsksForPause(t *testing.T) {
 		_, err = c.Vectors(t.Context(), []string{"a"})
 		require.ErrorAs(t, err, &paused)
 		assert.Len(t, sent, 1)
-		assert.ErrorContains(t, err, "it asks for no request before 2000-01-01T00:13:04Z (Retry-After); try again then")
+		assert.ErrorContains(t, err, "it asks for no request before "+paused.Until.UTC().Format(time.RFC3339)+" (Retry-After); try again then")
+		assert.WithinDuration(t, time.Now().Add(601*time.Second), paused.Until, time.Second)
 
 		time.Sleep(time.Until(paused.Until)) // of the bubble
 		sent, refusals = nil, []string{"20"}

@@ -437,21 +437,11 @@ func (d *docsOptions) purge(ctx context.Context, base *db.DB, s store.Store, std
 	if purged != nil && !errors.Is(purged, removal.ErrNotErased) {
 		return purged
 	}
-	rows := int64(0)
-	for _, n := range p.Rows {
-		rows += n
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: removed %d rows, %d hand-off objects, %d dead letters\n", id, rows, p.Objects, p.DeadLetters)
-	if p.DeletionList != "" {
-		fmt.Fprintf(&b, "%d chunks are to be deleted from the embeddings too: %s\n", p.Chunks, p.DeletionList)
-	}
+	then := "; it is not crawled again until --enable-provider=" + id + " is given"
 	for _, r := range receipts {
-		fmt.Fprintf(&b, "the request %s is done: `pipeline removals show %s` has its receipt\n", r.Request.ID, r.Request.ID)
+		then += fmt.Sprintf("; the request %s is done: `removals show %[1]s` has its receipt", r.Request.ID)
 	}
-	fmt.Fprintf(&b, "it is not crawled again until --enable-provider=%s is given\n", id)
-	_, err := io.WriteString(stdout, b.String())
-	return errors.Join(purged, err)
+	return errors.Join(purged, sayRemoved(stdout, id+": removed", p, then))
 }
 
 func (d *docsOptions) explain(ctx context.Context, c RunOptions, _ store.Store, stdout io.Writer) (err error) {

@@ -158,7 +158,7 @@ func (p *program) lsKind(kind export.What) *cobra.Command {
 	if kind.NeedsDB() {
 		takes = append(takes, "db")
 	}
-	return p.ofStore(kind.Name, kind.About, func(s *option.Set) {
+	return p.ofStore(kind.Name, shown.About, func(s *option.Set) {
 		s.Yes(&failed, "failed", false, "only those that failed, where the rows tell it")
 		if indexed {
 			s.Yes(&index, "index", false, "only those whose sitemap is an index of sitemaps")

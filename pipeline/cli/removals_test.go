@@ -56,7 +56,7 @@ func TestRemovals(t *testing.T) {
 	assert.Positive(t, done.Receipt.Tries[0].Rows["docs_pages"])
 
 	said := ok("rm provider toss-payments --note=ticket")
-	assert.Regexp(t, `^toss-payments: removed [1-9][0-9]* rows, .* [1-9][0-9]* chunks; .*--enable-provider=toss-payments is given\n$`, said)
+	assert.Regexp(t, `^toss-payments: removed [1-9][0-9]* rows, .* [1-9][0-9]* chunks \(to be deleted from the embeddings too: \S+\); .*--enable-provider=toss-payments is given\n$`, said)
 	second := entry(regexp.MustCompile(`[0-9TZ]+-[a-z0-9]{6}`).FindString(said))
 	assert.Equal(t, "ticket", second.Note)
 	assert.Positive(t, second.Receipt.Tries[0].Chunks)

@@ -9,10 +9,13 @@ import (
 // cut. Syncing the folder with each object would cost as much as the object
 // itself, so a run calls Sync once, at its end. Buckets need no sync.
 func Sync(ctx context.Context, s Store) error {
-	d, ok := bare(s).(*dir)
-	if !ok {
-		return nil
+	if local, ok := bare(s).(interface{ Sync(context.Context) error }); ok {
+		return local.Sync(ctx)
 	}
+	return nil
+}
+
+func (d *dir) Sync(context.Context) error {
 	if err := d.checkRoot(); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ package news
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,5 +175,5 @@ func TestRefused(t *testing.T) {
 	}
 	c := rig.Start(t, exec.Command(rig.Program, "init", "snapshot", "--provider=nobody", "--url=https://a.example/", "--page=x"))
 	assert.Equal(t, 2, c.Wait(t, time.Minute))
-	assert.Contains(t, c.Output(t), fmt.Sprintf("use %s", "mk or hankyung"))
+	assert.Contains(t, c.Output(t), "known are hankyung, mk")
 }

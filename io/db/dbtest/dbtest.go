@@ -69,11 +69,7 @@ type cluster struct {
 	schemas  atomic.Int64
 }
 
-var (
-	debian  cluster
-	mu      sync.Mutex
-	another = map[string]*cluster{} // by the folder of the programs
-)
+var debian cluster
 
 var errMissing = errors.New("no PostgreSQL here: apt-get install postgresql")
 
@@ -89,20 +85,6 @@ func Postgres(t testing.TB) string {
 		}
 	})
 	return debian.schema(t)
-}
-
-// PostgresOf is Postgres with the programs in the folder bin, which every user can read.
-func PostgresOf(t testing.TB, bin string) string {
-	t.Helper()
-	mu.Lock()
-	c := another[bin]
-	if c == nil {
-		c = &cluster{}
-		another[bin] = c
-	}
-	mu.Unlock()
-	c.start.Do(func() { c.err = c.launch(bin) })
-	return c.schema(t)
 }
 
 // Controlled is Postgres with a server of the test's own, and has it stop, start or restart:

@@ -111,6 +111,30 @@ func TestMissingProductsAreNotGone(t *testing.T) {
 	const pager = "<a class=last>4</a>"
 	number := func(path string) int { n, _ := strconv.Atoi(path[strings.LastIndexByte(path, '/')+1:]); return n }
 	type answer func(path string, crawl, asked, lists int) string
+	const sorry = "<title>Sorry</title><h1>Temporarily unavailable"
+	third := func(other string) answer { // what the list is from its third page on
+		return func(path string, crawl, _, _ int) string {
+			return framedAnswer(path, crawl == 2 && number(path) > 2, other)
+		}
+	}
+	const sitemapList = `{url: "https://shop.example/index.xml", format: sitemap}`
+	sitemaps := func(index, second string) answer { // the index of the second crawl, and the second sitemap if it is another one
+		return func(path string, crawl, _, _ int) string {
+			switch {
+			case path == "/index.xml" && crawl == 2:
+				return "<sitemapindex>" + index + "</sitemapindex>"
+			case path == "/index.xml":
+				return "<sitemapindex>" + sitemapOf("sitemap", "/b.xml", "/a.xml") + "</sitemapindex>"
+			case path == "/b.xml" && crawl == 2 && second != "":
+				return second
+			case path == "/a.xml":
+				return "<urlset>" + sitemapOf("url", "/item/1", "/item/2") + "</urlset>"
+			case path == "/b.xml":
+				return "<urlset>" + sitemapOf("url", "/item/3") + "</urlset>"
+			}
+			return ""
+		}
+	}
 	for name, c := range map[string]struct {
 		list   string
 		answer answer // "" answers as the market does without a fault
@@ -138,21 +162,15 @@ func TestMissingProductsAreNotGone(t *testing.T) {
 			}
 			return ""
 		}},
-		"a login from the third page on": {list: framedList, answer: func(path string, crawl, _, _ int) string {
-			return framedAnswer(path, crawl == 2 && number(path) > 2, framed("<form class=login><input type=password></form>"))
-		}},
-		"an error with status 200 from the third page on": {list: framedList, answer: func(path string, crawl, _, _ int) string {
-			return framedAnswer(path, crawl == 2 && number(path) > 2, "<title>Sorry</title><h1>Temporarily unavailable")
-		}},
+		"a login from the third page on":                  {list: framedList, answer: third(framed("<form class=login><input type=password></form>"))},
+		"an error with status 200 from the third page on": {list: framedList, answer: third(sorry)},
 		"a login in place of a part of a page": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, until_empty: true}`, answer: func(path string, crawl, _, _ int) string {
 			if crawl == 2 && strings.HasPrefix(path, "/l/") && number(path) > 2 {
 				return "<title>Welcome</title><h1>Please sign in"
 			}
 			return ""
 		}},
-		"an error from the third of a fixed number of pages on": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, pages: 6}`, answer: func(path string, crawl, _, _ int) string {
-			return framedAnswer(path, crawl == 2 && number(path) > 2, "<title>Sorry</title><h1>Temporarily unavailable")
-		}},
+		"an error from the third of a fixed number of pages on": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, pages: 6}`, answer: third(sorry)},
 		"an error of an API from the third page on": {list: framedData, answer: func(path string, crawl, _, _ int) string {
 			if crawl == 2 && strings.HasPrefix(path, "/l/") && number(path) > 2 {
 				return `{"data": null, "errors": [{"message": "sign in"}]}`
@@ -229,45 +247,9 @@ func TestMissingProductsAreNotGone(t *testing.T) {
 			}
 			return ""
 		}},
-		"an index names an index": {list: `{url: "https://shop.example/index.xml", format: sitemap}`, answer: func(path string, crawl, _, _ int) string {
-			switch {
-			case path == "/index.xml":
-				return "<sitemapindex>" + sitemapOf("sitemap", "/a.xml", "/b.xml") + "</sitemapindex>"
-			case path == "/b.xml" && crawl == 2:
-				return "<sitemapindex>" + sitemapOf("sitemap", "/c.xml") + "</sitemapindex>"
-			case path == "/a.xml":
-				return "<urlset>" + sitemapOf("url", "/item/1", "/item/2") + "</urlset>"
-			case path == "/b.xml":
-				return "<urlset>" + sitemapOf("url", "/item/3") + "</urlset>"
-			}
-			return ""
-		}},
-		"a sitemap is on another host": {list: `{url: "https://shop.example/index.xml", format: sitemap}`, answer: func(path string, crawl, _, _ int) string {
-			switch {
-			case path == "/index.xml" && crawl == 2:
-				return "<sitemapindex>" + sitemapOf("sitemap", "/a.xml") + "<sitemap><loc>https://cdn.example/b.xml</loc></sitemap></sitemapindex>"
-			case path == "/index.xml":
-				return "<sitemapindex>" + sitemapOf("sitemap", "/a.xml", "/b.xml") + "</sitemapindex>"
-			case path == "/a.xml":
-				return "<urlset>" + sitemapOf("url", "/item/1", "/item/2") + "</urlset>"
-			case path == "/b.xml":
-				return "<urlset>" + sitemapOf("url", "/item/3") + "</urlset>"
-			}
-			return ""
-		}},
-		"an index has more sitemaps than are read": {list: `{url: "https://shop.example/index.xml", format: sitemap, pages: 2}`, answer: func(path string, crawl, _, _ int) string {
-			switch {
-			case path == "/index.xml" && crawl == 2:
-				return "<sitemapindex>" + sitemapOf("sitemap", "/a.xml", "/b.xml") + "</sitemapindex>"
-			case path == "/index.xml":
-				return "<sitemapindex>" + sitemapOf("sitemap", "/b.xml", "/a.xml") + "</sitemapindex>"
-			case path == "/a.xml":
-				return "<urlset>" + sitemapOf("url", "/item/1", "/item/2") + "</urlset>"
-			case path == "/b.xml":
-				return "<urlset>" + sitemapOf("url", "/item/3") + "</urlset>"
-			}
-			return ""
-		}},
+		"an index names an index":                  {list: sitemapList, answer: sitemaps(sitemapOf("sitemap", "/a.xml", "/b.xml"), "<sitemapindex>"+sitemapOf("sitemap", "/c.xml")+"</sitemapindex>")},
+		"a sitemap is on another host":             {list: sitemapList, answer: sitemaps(sitemapOf("sitemap", "/a.xml")+"<sitemap><loc>https://cdn.example/b.xml</loc></sitemap>", "")},
+		"an index has more sitemaps than are read": {list: `{url: "https://shop.example/index.xml", format: sitemap, pages: 2}`, answer: sitemaps(sitemapOf("sitemap", "/a.xml", "/b.xml"), "")},
 		"it is taken out": {list: numbered, gone: 1, answer: func(path string, crawl, _, _ int) string {
 			if crawl == 2 && strings.HasPrefix(path, "/l/") {
 				return marketPage(number(path), 2) + pager

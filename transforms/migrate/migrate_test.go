@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -23,21 +25,14 @@ const (
 	placed = "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // bucket returns a new memory store and its URL.
 func bucket(t *testing.T, objects map[string]string) (store.Store, string) {
 	t.Helper()
 	at := "mem://migrate-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
 	s, err := store.Open(t.Context(), at)
-	must(t, err)
+	require.NoError(t, err)
 	for k, v := range objects {
-		must(t, s.Put(t.Context(), k, strings.NewReader(v), store.PutOptions{}))
+		require.NoError(t, s.Put(t.Context(), k, strings.NewReader(v), store.PutOptions{}))
 	}
 	return s, at
 }
@@ -48,27 +43,15 @@ func contents(t *testing.T, s store.Store) map[string]string {
 	all := map[string]string{}
 	for _, root := range []string{"datasets/", "research/"} {
 		for o, err := range s.List(t.Context(), root) {
-			must(t, err)
+			require.NoError(t, err)
 			r, err := s.Open(t.Context(), o.Key)
-			must(t, err)
+			require.NoError(t, err)
 			b, err := io.ReadAll(r)
-			must(t, errors.Join(err, r.Close()))
+			require.NoError(t, errors.Join(err, r.Close()))
 			all[o.Key] = string(b)
 		}
 	}
 	return all
-}
-
-func equal(t *testing.T, got, want map[string]string) {
-	t.Helper()
-	if len(got) != len(want) {
-		t.Errorf("the bucket contents %v, want %v", got, want)
-	}
-	for k, v := range want {
-		if got[k] != v {
-			t.Errorf("%s contents %q, want %q", k, got[k], v)
-		}
-	}
 }
 
 func TestCopyFile(t *testing.T) {
@@ -94,14 +77,14 @@ func TestCopyFile(t *testing.T) {
 			if done != tt.done || !errors.Is(err, tt.err) {
 				t.Errorf("%+v, %v; want %+v, %v", done, err, tt.done, tt.err)
 			}
-			equal(t, contents(t, s), tt.after)
+			assert.Equal(t, tt.after, contents(t, s))
 		})
 	}
 	s, _ := bucket(t, map[string]string{placed: "a"})
 	if _, err := migrate.CopyFile(t.Context(), s, placed, true); err == nil || !strings.Contains(err.Error(), "not a raw file of the legacy layout") {
 		t.Error("a file of the new layout is taken for a legacy one")
 	}
-	equal(t, contents(t, s), map[string]string{placed: "a"})
+	assert.Equal(t, map[string]string{placed: "a"}, contents(t, s))
 }
 
 func TestFiles(t *testing.T) {
@@ -122,7 +105,7 @@ func TestFiles(t *testing.T) {
 	} {
 		var got []string
 		for r, err := range migrate.Files(t.Context(), s, tt.cfg, func(string) {}) {
-			must(t, err)
+			require.NoError(t, err)
 			got = append(got, r.Key)
 		}
 		if !slices.Equal(got, tt.want) {
@@ -141,14 +124,14 @@ func TestMigrate(t *testing.T) {
 		p, scope := beam.NewPipelineWithRoot()
 		lane.Total(scope, cfg.Lane, migrate.Copy(scope, cfg, migrate.List(scope, cfg)))
 		_, err := beam.Run(t.Context(), "direct", p)
-		must(t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
+		require.NoError(t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
 		total, err := ledger.ReadTotal(t.Context(), s, cfg.Lane.RunID)
-		must(t, err)
+		require.NoError(t, err)
 		return total
 	}
 	letters := func() (all []ledger.DeadLetter) {
 		for d, err := range ledger.ListDeadLetters(t.Context(), s, migrate.Job, "") {
-			must(t, err)
+			require.NoError(t, err)
 			all = append(all, d)
 		}
 		return all
@@ -157,17 +140,17 @@ func TestMigrate(t *testing.T) {
 	if c["files_listed"] != 2 || c["files_copied"] != 1 || c["files_verified"] != 1 || c["files_deleted"] != 1 || c["files_bad"] != 1 {
 		t.Errorf("counts %v", c)
 	}
-	equal(t, contents(t, s), map[string]string{placed: "a", second: "b", secondPlaced: "other"})
+	assert.Equal(t, map[string]string{placed: "a", second: "b", secondPlaced: "other"}, contents(t, s))
 	if l := letters(); len(l) != 1 || l[0].Kind != "copy_failed" || l[0].Input.File != second || l[0].Retryable {
 		t.Errorf("dead letters %+v", l)
 	}
 	// A person removes one of the two: the next run copies the file and resolves the dead letter.
-	must(t, s.Delete(t.Context(), secondPlaced))
+	require.NoError(t, s.Delete(t.Context(), secondPlaced))
 	c = run("2").Counts
 	if c["files_copied"] != 1 || c["files_bad"] != 0 {
 		t.Errorf("counts %v", c)
 	}
-	equal(t, contents(t, s), map[string]string{placed: "a", secondPlaced: "b"})
+	assert.Equal(t, map[string]string{placed: "a", secondPlaced: "b"}, contents(t, s))
 	if l := letters(); len(l) != 0 {
 		t.Errorf("dead letters %+v", l)
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/passert"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/lane/lanetest"
@@ -18,7 +20,7 @@ func stage(t *testing.T, at string, build func(beam.Scope, migrate.Config)) {
 	t.Helper()
 	cfg := migrate.Config{Country: "sg", Lane: lane.Config{Job: migrate.Job, RunID: "run-1", Store: at, Slots: 1, LogFormat: "json", LogLevel: 12}}
 	ptest.BuildAndRun(t, func(s beam.Scope) { build(s, cfg) })
-	must(t, lane.Close(cfg.Lane.RunID))
+	require.NoError(t, lane.Close(cfg.Lane.RunID))
 }
 
 func TestListStage(t *testing.T) {
@@ -41,5 +43,5 @@ func TestCopyStage(t *testing.T) {
 			"files_listed 1", "files_copied 1", "files_verified 1", "files_deleted 1",
 			"files_listed 1", "files_bad 1", "dead_letters 1")
 	})
-	equal(t, contents(t, s), map[string]string{placed: "a", second: "b", third: "c", thirdPlaced: "other"})
+	assert.Equal(t, map[string]string{placed: "a", second: "b", third: "c", thirdPlaced: "other"}, contents(t, s))
 }

@@ -105,6 +105,9 @@ func Ended(prefix string, use func(dir string) bool) {
 		return // the temporary folder's name is no pattern
 	}
 	for _, name := range locks {
+		if strings.HasPrefix(filepath.Base(filepath.Dir(name)), unfinished) {
+			continue // its process is about to lock it
+		}
 		lock, err := os.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
 			continue

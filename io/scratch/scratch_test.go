@@ -48,6 +48,9 @@ func TestSweep(t *testing.T) {
 	t.Setenv("TMPDIR", tmp)
 	require.NoError(t, os.MkdirAll(filepath.Join(tmp, "run-unlocked", "x"), 0o700))
 	require.NoError(t, os.Mkdir(filepath.Join(tmp, "other-1"), 0o700))
+	begun := filepath.Join(tmp, unfinished+"run-1")
+	require.NoError(t, os.Mkdir(begun, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(begun, lockName), nil, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(tmp, "other-1", ".in-use"), nil, 0o600))
 	for name, line := range map[string]string{"said": "something", "blank": "   \n"} {
 		require.NoError(t, os.Mkdir(filepath.Join(tmp, Records+name), 0o700))
@@ -62,14 +65,14 @@ func TestSweep(t *testing.T) {
 	killed.Env = append(os.Environ(), makeIn+"="+tmp)
 	out, err := killed.CombinedOutput()
 	require.EqualError(t, err, "signal: killed", "%s", out)
-	require.Len(t, names(t), 6)
+	require.Len(t, names(t), 7)
 
 	_, removeSecond, err := Dir("other-")
 	require.NoError(t, err)
 	require.NoError(t, removeSecond())
-	require.ElementsMatch(t, []string{filepath.Base(living), "run-unlocked", "other-1", "beam-options-1", Records + "said"}, names(t))
+	require.ElementsMatch(t, []string{filepath.Base(living), filepath.Base(begun), "run-unlocked", "other-1", "beam-options-1", Records + "said"}, names(t))
 	require.NoError(t, remove())
-	require.ElementsMatch(t, []string{"run-unlocked", "other-1", "beam-options-1", Records + "said"}, names(t))
+	require.ElementsMatch(t, []string{filepath.Base(begun), "run-unlocked", "other-1", "beam-options-1", Records + "said"}, names(t))
 	Sweep(time.Now().Add(maxRecords + time.Hour))
 	require.ElementsMatch(t, []string{"run-unlocked", "other-1"}, names(t))
 }

@@ -194,7 +194,7 @@ func (l *laneRun) flush() {
 	}
 	err := l.sink.commit(l.within)
 	if err == nil {
-		err = l.fn.Worker.Resolve(l.within, l.segmentDeadLetter())
+		err = l.fn.Worker.Resolve(l.within, l.segmentDeadLetter(l.sink.log.Folder()))
 	} else {
 		l.segmentFailed(err)
 	}
@@ -209,11 +209,11 @@ func (l *laneRun) flush() {
 	l.sink.pending, l.visits = pending{}, nil
 }
 
-// segmentDeadLetter is one dead letter for a lane: thousands, one for each domain, would
-// tell a person no more.
-func (l *laneRun) segmentDeadLetter() ledger.DeadLetter {
+// segmentDeadLetter is one dead letter for a lane or a segment: thousands, one for each
+// domain, would tell a person no more.
+func (l *laneRun) segmentDeadLetter(key string) ledger.DeadLetter {
 	return ledger.DeadLetter{Job: Job, RunID: l.fn.Config.Lane.RunID, Kind: "store_failed", Stage: "store", Retryable: true,
-		Input: ledger.Input{Key: l.sink.log.Folder()}}
+		Input: ledger.Input{Key: key}}
 }
 
 func (l *laneRun) segmentFailed(err error) {
@@ -226,7 +226,7 @@ func (l *laneRun) segmentFailed(err error) {
 		return // the lane's lease is lost: its domains stay open, and are not failures
 	}
 	w.Log.Error("store_failed", "folder", l.sink.log.Folder(), "domains", len(l.sink.pending.rows), "error", ledger.Redact(err.Error()))
-	d := l.segmentDeadLetter()
+	d := l.segmentDeadLetter(l.sink.log.Folder())
 	d.Error = err.Error()
 	l.deadLetter(l.within, d)
 }

@@ -323,9 +323,18 @@ func (l *laneRun) packKept() {
 		for n < len(kept) && kept[n].commit.Key == kept[0].commit.Key {
 			n++
 		}
-		if err := l.packKeptOf(kept[:n]); err != nil && l.within.Err() == nil {
+		err := l.packKeptOf(kept[:n])
+		d := l.segmentDeadLetter(kept[0].commit.Key)
+		switch {
+		case l.within.Err() != nil: // they are no failures
+		case err == nil:
+			err = l.fn.Worker.Resolve(l.within, d)
+		default:
+			d.Error = err.Error()
+			l.deadLetter(l.within, d)
+		}
+		if err != nil {
 			l.fn.Worker.Log.Error("store_failed", "folder", l.sink.log.Folder(), "domains", n, "error", ledger.Redact(err.Error()))
-			l.fn.Worker.NotStored(err)
 		}
 		kept = kept[n:]
 	}

@@ -141,6 +141,31 @@ func TestGoodRowStays(t *testing.T) {
 	}
 }
 
+// A packed row that stays is as it was while its segment cannot be read, which is a dead letter.
+func TestKeptRowOfADamagedSegment(t *testing.T) {
+	j := newJob(t, refusing)
+	j.cfg.Layout = seed.Packed
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://site.com/"))
+	j.web.Handle("site.com", pages(map[string]string{"/robots.txt": "User-agent: *\n"}))
+	j.run()
+	before, c := j.row("site.com", ""), j.commits()[0]
+	f, _ := c.File(".warc.gz")
+	records := string(j.read(f.Key))
+	j.put(f.Key, "damaged")
+	j.web.Handle("site.com", wall(403, "", "no"))
+	j.cfg.ForceID = "force"
+	require.EqualValues(t, 1, j.run().Counts["domains_held"])
+	require.Equal(t, before, j.row("site.com", ""))
+	letters := j.deadLetters()
+	require.Len(t, letters, 1)
+	require.Equal(t, c.Key, letters[0].Input.Key)
+	j.put(f.Key, records)
+	require.EqualValues(t, 1, j.run().Counts["domains_held"])
+	require.Equal(t, "blocked", j.row("site.com", "").SiteState)
+	require.Empty(t, j.deadLetters())
+}
+
 // A forced run replaces a row that cannot be read, or that is not there, whatever the site answers.
 func TestUnreadableRowIsReplaced(t *testing.T) {
 	j := newJob(t, refusing)

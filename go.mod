@@ -25,7 +25,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0 // db: PostgreSQL
 	github.com/jmespath-community/go-jmespath v1.1.1 // catalog: paths in JSON; no release since 2023, as the specification that it implements; its panics are errors (catalog/data.go)
 	github.com/klauspost/compress v1.20.3 // web: gzip, deflate and zstd answers
-	github.com/parquet-go/parquet-go v0.32.0 // seed: rows of packed results
+	github.com/parquet-go/parquet-go v0.32.0 // packed results and export, from Go structs; apache/arrow-go needs columns, and links Thrift and FlatBuffers
 	github.com/pressly/goose/v3 v3.27.1 // db: migrations
 	github.com/prometheus/client_golang v1.25.0 // /metrics
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // metadata is checked before it is written
@@ -43,8 +43,8 @@ require (
 	go.opentelemetry.io/proto/otlp v1.11.0 // tests: what a collector receives
 	gocloud.dev v0.47.0 // one adapter for S3, R2, GCS and memory
 	golang.org/x/net v0.62.0 // public suffixes, IDNA, HTML, proxies, DNS messages
-	golang.org/x/sync v0.24.0
-	golang.org/x/sys v0.49.0
+	golang.org/x/sync v0.24.0 // groups and semaphores
+	golang.org/x/sys v0.49.0 // sockets, locks, shared memory
 	golang.org/x/term v0.47.0 // is standard error a terminal
 	golang.org/x/text v0.43.0 // character sets
 	golang.org/x/time v0.16.0 // --rate
@@ -54,11 +54,11 @@ require (
 )
 
 require (
-	github.com/google/licenseclassifier/v2 v2.0.0
+	github.com/google/licenseclassifier/v2 v2.0.0 // deploy/notice: which licence a text is
 	github.com/klippa-app/go-pdfium v1.20.0 // docs: the text of PDFs
-	github.com/modelcontextprotocol/go-sdk v1.8.0
+	github.com/modelcontextprotocol/go-sdk v1.8.0 // search mcp
 	github.com/tetratelabs/wazero v1.12.0 // docs: runs PDFium, with bounds on memory and time
-	go.yaml.in/yaml/v3 v3.0.5
+	go.yaml.in/yaml/v3 v3.0.5 // strangers' YAML as a tree, with bounded aliases (parse/yamltext)
 )
 
 require (

@@ -109,7 +109,7 @@ func TestKillerPageOfOtherJobs(t *testing.T) {
 			on := rig.Left{Store: t.TempDir(), DSN: "sqlite://" + filepath.Join(t.TempDir(), "db")}
 			run := func() (int, string) {
 				is := j.Command(w, on, "--lease-ttl=3s")
-				cmd := exec.Command("prlimit", append([]string{"--data=330000000"}, is.Args...)...)
+				cmd := exec.Command("prlimit", append([]string{"--data=270000000"}, is.Args...)...)
 				cmd.Env = is.Env
 				child := rig.Start(t, cmd)
 				return child.Wait(t, 3*time.Minute), child.Output(t)

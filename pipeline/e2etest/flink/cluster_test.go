@@ -129,7 +129,9 @@ func (o onCluster) run(t *testing.T, dsn string, managers []*rig.Child) {
 	t.Run("lost TaskManager", func(t *testing.T) { o.lostTaskManager(t, managers[0]) })
 	t.Run("lost launcher", func(t *testing.T) { o.lostLauncher(t) })
 	t.Run("restarted TaskManager under a stream", func(t *testing.T) { o.stream(t, managers[1]) })
-	t.Run("lost job server", func(t *testing.T) { o.lostJobServer(t) })
+	if rig.Nightly {
+		t.Run("lost job server", func(t *testing.T) { o.lostJobServer(t) })
+	}
 }
 
 // fourJobs runs the four jobs, two at a time, and compares them with prism.

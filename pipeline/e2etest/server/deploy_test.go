@@ -56,17 +56,6 @@ func passes(t *testing.T, program string, args ...string) {
 	require.NoError(t, err, "%s %v:\n%s", program, args, out)
 }
 
-// TestContainerFiles lets linters read what cannot be run here.
-func TestContainerFiles(t *testing.T) {
-	npx := tool(t, "npx")
-	passes(t, fromPyPI(t, "hadolint"), filepath.Join(deployed, "Dockerfile"))
-	manifests, err := filepath.Glob(filepath.Join(deployed, "kubernetes", "*.yaml"))
-	require.NoError(t, err)
-	require.Len(t, manifests, 2)
-	passes(t, fromPyPI(t, "kubernetes-validate"), append([]string{"--strict"}, manifests...)...)
-	passes(t, npx, "--yes", "dclint@3.1.0", "--quiet", filepath.Join(deployed, "compose.yaml"))
-}
-
 // TestPrometheusFiles lets promtool read the rules and run their tests, and read the
 // expressions of the dashboard as if they were rules.
 func TestPrometheusFiles(t *testing.T) {

@@ -246,6 +246,7 @@ func TestImagesAreResumed(t *testing.T) {
 		for name, end := range map[string]func(v *visit, kill func()){"killed": func(_ *visit, kill func()) { kill() }, "stopped": func(v *visit, _ func()) { v.control.stop(nil) }} {
 			t.Run(name, func(t *testing.T) {
 				g := newGallery(t, dsn(t))
+				g.cfg.DetailFetchers, g.cfg.DetailParsers = 1, 1 // the products in their order
 				ctx, kill := context.WithCancel(t.Context())
 				defer kill()
 				v := g.visitOf(g.config(), g.cfg.Sites[0])

@@ -10,7 +10,8 @@ GOTEST      = go test
 export GOFLAGS := $(strip $(GOFLAGS) -tags=disable_grpc_modules -trimpath)
 GORELEASER  = github.com/goreleaser/goreleaser/v2@v2.16.0
 CYCLONEDX   = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
-RELEASER    = GOFLAGS= PATH="$(CURDIR)/dist/tools:$$PATH" goreleaser
+TOOLS       = $(CURDIR)/dist/tools
+RELEASER    = GOFLAGS= PATH="$(TOOLS):$$PATH" goreleaser
 PACKAGES    = ./...
 
 # Packages with concurrent code.
@@ -115,13 +116,13 @@ publish: tools ## the same as a draft on GitHub, for the tag of this commit: see
 	$(RELEASER) release --clean
 
 tools:
-	GOFLAGS= GOBIN=$(CURDIR)/dist/tools go install $(GORELEASER)
-	GOFLAGS= GOBIN=$(CURDIR)/dist/tools go install $(CYCLONEDX)
+	GOFLAGS= GOBIN=$(TOOLS) go install $(GORELEASER)
+	GOFLAGS= GOBIN=$(TOOLS) go install $(CYCLONEDX)
 
-release-twice: ## make the release in two clones with separate build caches, and compare the bytes
+release-twice: tools ## make the release in two clones with separate build caches, and compare the bytes
 	@set -e; dir=$$(mktemp -d); trap 'chmod -R u+w '$$dir'; rm -rf '$$dir EXIT; \
 	for clone in one two; do \
 	  git clone -q . $$dir/$$clone; \
-	  GOCACHE=$$dir/cache-$$clone $(MAKE) -s -C $$dir/$$clone release; \
+	  GOCACHE=$$dir/cache-$$clone $(MAKE) -s -o tools -C $$dir/$$clone release TOOLS=$(TOOLS); \
 	done; \
 	cmp $$dir/one/dist/all/SHA256SUMS $$dir/two/dist/all/SHA256SUMS; echo 'the same bytes twice'

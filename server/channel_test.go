@@ -73,7 +73,7 @@ func (rec *receiver) texts() (out []string) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	for _, m := range rec.got {
-		text, _, _ := strings.Cut(m["text"].(string), ". Run ")
+		text, _, _ := strings.Cut(m["text"].(string), "\n")
 		out = append(out, text)
 	}
 	return out
@@ -92,7 +92,7 @@ func TestSignedWebhook(t *testing.T) {
 	assert.Equal(t, "alert.raised", got["type"])
 	since := got["timestamp"]
 	assert.Equal(t, map[string]any{"job": "seed", "rule": "failure_rate", "since": since, "run_id": "20260302-100000-000-aaaaaaaa", "text": "34.0 % of the work failed (limit 20 %)"}, got["data"])
-	assert.Equal(t, "[ALERT] seed, failure rate: 34.0 % of the work failed (limit 20 %). Run 20260302-100000-000-aaaaaaaa", got["text"])
+	assert.Equal(t, "[ALERT] seed: 34.0 % of the work failed (limit 20 %)", got["text"])
 }
 
 // TestDeliveries has two channels of which one is down: the other is told at once,
@@ -121,7 +121,7 @@ func TestDeliveries(t *testing.T) {
 	fail("one")
 	restart()
 	fail("two")
-	assert.Equal(t, []string{"[ALERT] seed, run failed: one", "[ALERT] seed, run failed: two"}, s.told())
+	assert.Equal(t, []string{"[ALERT] seed failed: one", "[ALERT] seed failed: two"}, s.told())
 	assert.Empty(t, rec.texts())
 	at(now, w)
 	rows := w.do("GET", "/api/v1/alerts", "").json(t)["channels"].([]any)
@@ -132,7 +132,7 @@ func TestDeliveries(t *testing.T) {
 	now = turn(w, now, 10*time.Minute, 20*time.Second)
 	restart()
 	now = turn(w, now, 10*time.Minute, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] seed, run failed: one", "[ALERT] seed, run failed: two"}, rec.texts(), "each once, in order")
+	assert.Equal(t, []string{"[ALERT] seed failed: one", "[ALERT] seed failed: two"}, rec.texts(), "each once, in order")
 	assert.Len(t, slices.Compact(slices.Sorted(slices.Values(rec.ids))), 2)
 	assert.Empty(t, s.told())
 
@@ -145,13 +145,13 @@ func TestDeliveries(t *testing.T) {
 	hook = w.do("GET", "/api/v1/alerts", "").json(t)["channels"].([]any)[1].(map[string]any)
 	var given []string
 	for _, g := range hook["given_up"].([]any) {
-		text, _, _ := strings.Cut(g.(map[string]any)["text"].(string), ". Run ")
+		text, _, _ := strings.Cut(g.(map[string]any)["text"].(string), "\n")
 		given = append(given, text+": "+g.(map[string]any)["error"].(string))
 	}
-	assert.Equal(t, []string{"[ALERT] seed, run failed: four: the webhook answered 503", "[ALERT] seed, run failed: three: the webhook answered 400"}, given)
+	assert.Equal(t, []string{"[ALERT] seed failed: four: the webhook answered 503", "[ALERT] seed failed: three: the webhook answered 400"}, given)
 	assert.EqualValues(t, 1, hook["waiting"], "the report of the day")
 	page := w.do("GET", "/alerts", "").body
-	assert.Contains(t, page, "[ALERT] seed, run failed: four")
+	assert.Contains(t, page, "[ALERT] seed failed: four")
 	assert.Contains(t, page, "the webhook answered 503")
 	assert.Contains(t, w.log.String(), "alert_given_up")
 	assert.Contains(t, w.do("GET", "/metrics", "").body, `seed_engine_alert_deliveries_total{channel="webhook",outcome="given_up"} 2`)
@@ -175,8 +175,8 @@ func TestSlackShowsText(t *testing.T) {
 	w.ends("20260302-100001-000-aaaaaaaa", "docs", ledger.Done, nil, at, ledger.Tally{},
 		[]any{map[string]any{"provider": "a&b", "state": "run", "alerts": []string{said}}})
 	at = turn(w, at.Add(2*time.Minute), time.Minute, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] docs / a&amp;b, quality: &lt;!channel&gt; &lt;https://evil.example/?a=1&amp;b=2|sign in&gt; &amp;lt;"}, s.told())
-	assert.Equal(t, []string{"[ALERT] docs / a&b, quality: " + said}, rec.texts())
+	assert.Equal(t, []string{"[ALERT] a&amp;b (docs): &lt;!channel&gt; &lt;https://evil.example/?a=1&amp;b=2|sign in&gt; &amp;lt;"}, s.told())
+	assert.Equal(t, []string{"[ALERT] a&b (docs): " + said}, rec.texts())
 	w.alarm.Enqueue("report: <"+said+">", at)
 	turn(w, at, time.Minute, 20*time.Second)
 	assert.Equal(t, []string{"report: &lt;&lt;!channel&gt; &lt;https://evil.example/?a=1&amp;b=2|sign in&gt; &amp;lt;&gt;"}, s.told())
@@ -213,9 +213,9 @@ func TestSilence(t *testing.T) {
 	require.NoError(t, dropLease(t, w.store)) // a server that starts again knows what was not told
 	w = worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
 	now = at(turn(w, now, 2*time.Hour, 20*time.Second), w)
-	assert.Equal(t, []string{"[ALERT] seed, run failed: it gave no reason; see its log"}, s.told())
+	assert.Equal(t, []string{"[ALERT] seed failed: its log may say why"}, s.told())
 	end(ledger.Done)
-	assert.Equal(t, []string{"[OVER] seed, run failed: a run is done"}, s.told())
+	assert.Equal(t, []string{"[OVER] seed: a run is done again"}, s.told())
 	assert.Equal(t, []string{"alerts_silence job seed, alert run_failed: for 1h: the disk is changed"}, w.asked())
 
 	// Ended before its time, on the page.

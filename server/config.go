@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -29,7 +30,8 @@ const DefaultListen = "127.0.0.1:8787"
 // the environment only.
 type Config struct {
 	Listen    string                    `yaml:"listen"`
-	Flags     map[string]any            `yaml:"flags"` // of every run, by the flags' names
+	PublicURL string                    `yaml:"public_url"` // of the pages, for links in messages
+	Flags     map[string]any            `yaml:"flags"`      // of every run, by the flags' names
 	Schedules []schedule.Schedule       `yaml:"schedules"`
 	Alerts    map[string]map[string]any `yaml:"alerts"` // thresholds by job and rule
 	Email     alarm.Email               `yaml:"email"`
@@ -102,6 +104,11 @@ func (c *Config) FlagTexts() map[string]string { return c.flags }
 func (c *Config) check() error {
 	if c.Listen == "" {
 		c.Listen = DefaultListen
+	}
+	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")
+	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" ||
+		u.RawQuery+u.Fragment != "" || u.User != nil) {
+		return fmt.Errorf("public_url: write the address of these pages, such as https://seed.example.org")
 	}
 	c.flags = map[string]string{}
 	for name, v := range c.Flags {

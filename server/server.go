@@ -134,7 +134,7 @@ func New(set Settings) (*Server, error) {
 	s.scheduler.File, s.scheduler.Jobs, s.scheduler.Audit = set.Config.Schedules, s.jobs.Started(), s.guard.Audit
 	s.scheduler.Count = func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }
 	s.alarm = &alarm.Alarm{Store: set.Store, Log: set.Log, Jobs: s.jobs.Started(), Limits: set.Config.limits, Scheduler: s.scheduler,
-		Channels: told, Count: s.metrics.delivered}
+		Channels: told, PublicURL: set.Config.PublicURL, Count: s.metrics.delivered}
 	s.reports = &alarm.Summaries{Store: set.Store, Zone: set.Config.Reports.zone, Post: s.alarm.Enqueue, Jobs: s.jobs.Started()}
 	if set.Open == nil {
 		set.Open = func(context.Context, string) (explore.Source, error) { return explore.Source{Store: set.Store}, nil }
@@ -186,12 +186,12 @@ func (s *Server) check(ctx context.Context, job string, flags []string) error {
 }
 
 // startNow starts a run with a new id and returns the id.
-func (s *Server) startNow(ctx context.Context, job string, flags []string, by string) (string, error) {
-	if err := s.check(ctx, job, flags); err != nil {
+func (s *Server) startNow(ctx context.Context, run ledger.Run, flags []string, by string) (string, error) {
+	if err := s.check(ctx, run.Job, flags); err != nil {
 		return "", err
 	}
-	run := ledger.Run{RunID: ledger.NewRunID(s.now()), Job: job, StartedAt: s.now()}
-	if err := s.guard.Note(ctx, "run_start", job, strings.Join(append([]string{"by " + by + ", run " + run.RunID}, flags...), " ")); err != nil {
+	run.RunID, run.StartedAt = ledger.NewRunID(s.now()), s.now()
+	if err := s.guard.Note(ctx, "run_start", run.Job, strings.Join(append([]string{"by " + by + ", run " + run.RunID}, flags...), " ")); err != nil {
 		return run.RunID, err
 	}
 	return run.RunID, s.start(ctx, run, flags, by)

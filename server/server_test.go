@@ -94,7 +94,7 @@ func playPipeline(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	run := ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: time.Now(), Schedule: os.Getenv(runs.ScheduleVariable), Options: map[string]any{"args": strings.Join(args[1:], " ")}}
+	run := ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: time.Now(), Schedule: os.Getenv(runs.ScheduleVariable), StartedBy: os.Getenv("SEED_STARTED_BY"), Options: map[string]any{"args": strings.Join(args[1:], " ")}}
 	if err := ledger.Start(ctx, s, run); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -93,7 +93,7 @@ func TestAlertOnceAndOver(t *testing.T) {
 	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, day, time.Minute, failing(34))
 	at = turn(w, at, time.Hour, 40*time.Second)
 	require.Len(t, s.messages(), 1, "once a breach, not once a tick")
-	assert.Equal(t, "[ALERT] seed, failure rate: 34.0 % of the work failed (limit 20 %). Run 20260302-100000-000-aaaaaaaa", s.messages()[0])
+	assert.Equal(t, "[ALERT] seed: 34.0 % of the work failed (limit 20 %)\nrun 20260302-100000-000-aaaaaaaa", s.messages()[0])
 	assert.Contains(t, w.do("GET", "/", "").body, "34.0 % of the work failed")
 	other := w.do("GET", "/runs", "").body
 	assert.Contains(t, other, `<p><a href="/alerts">1 alert</a></p>`)
@@ -112,7 +112,7 @@ func TestAlertOnceAndOver(t *testing.T) {
 	next.put("20260302-120000-000-cccccccc", "seed", ledger.Done, at, time.Minute, failing(3))
 	at = turn(next, at, time.Hour, 40*time.Second)
 	require.Len(t, s.messages(), 2)
-	assert.Equal(t, "[OVER] seed, failure rate: 3.0 % of the work failed (limit 20 %). Run 20260302-120000-000-cccccccc", s.messages()[1])
+	assert.Equal(t, "[OVER] seed: 3.0 % of the work failed (limit 20 %)\nrun 20260302-120000-000-cccccccc", s.messages()[1])
 	assert.Empty(t, next.alarm.Firing())
 	assert.Equal(t, 1, strings.Count(w.log.String(), "alert_raised"))
 	assert.Equal(t, 1, strings.Count(next.log.String(), "alert_over"))
@@ -461,7 +461,7 @@ func (s *slack) told() []string {
 	defer s.mu.Unlock()
 	out := []string{}
 	for _, m := range s.got {
-		text, _, _ := strings.Cut(m, ". Run ")
+		text, _, _ := strings.Cut(m, "\nrun ")
 		out = append(out, text)
 	}
 	s.got = nil
@@ -508,31 +508,31 @@ func TestAlertsOfRuns(t *testing.T) {
 		w.ended("seed", state, why, tally, nil, nil, want...)
 	}
 	down, full := errors.New("the store is down"), errors.New("the disk is full")
-	then("a run that fails at once", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed, run failed: the store is down")
+	then("a run that fails at once", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed failed: the store is down")
 	then("again, for the same reason", ledger.Failed, down, ledger.Tally{})
-	then("for another reason", ledger.Failed, full, ledger.Tally{}, "[ALERT] seed, run failed: the disk is full")
+	then("for another reason", ledger.Failed, full, ledger.Tally{}, "[ALERT] seed failed: the disk is full")
 	then("a person stops the next", ledger.Cancelled, nil, ledger.Tally{})
-	then("one is done, badly", ledger.Done, nil, failing(34), "[OVER] seed, run failed: a run is done", "[ALERT] seed, failure rate: 34.0 % of the work failed (limit 20 %)")
-	then("what failed at its start ends nothing", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed, run failed: the store is down")
-	then("a part of a run is no rate", ledger.Interrupted, errors.New("stopped by a signal"), failing(1), "[ALERT] seed, run failed: interrupted: stopped by a signal")
+	then("one is done, badly", ledger.Done, nil, failing(34), "[OVER] seed: a run is done again", "[ALERT] seed: 34.0 % of the work failed (limit 20 %)")
+	then("what failed at its start ends nothing", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed failed: the store is down")
+	then("a part of a run is no rate", ledger.Interrupted, errors.New("stopped by a signal"), failing(1), "[ALERT] seed was interrupted: stopped by a signal")
 	then("nor when all of it failed", ledger.Cancelled, nil, failing(90))
-	then("all is well", ledger.Done, nil, failing(1), "[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)")
-	then("just over the limit", ledger.Done, nil, ledger.Tally{Counts: ledger.Counts{"domains_failed": 20001, "domains_collected": 79999}}, "[ALERT] seed, failure rate: 20.001 % of the work failed (limit 20 %)")
-	then("a crash", ledger.Interrupted, nil, ledger.Tally{}, "[ALERT] seed, run failed: interrupted: it gave no reason; see its log")
+	then("all is well", ledger.Done, nil, failing(1), "[OVER] seed: a run is done again", "[OVER] seed: 1.0 % of the work failed (limit 20 %)")
+	then("just over the limit", ledger.Done, nil, ledger.Tally{Counts: ledger.Counts{"domains_failed": 20001, "domains_collected": 79999}}, "[ALERT] seed: 20.001 % of the work failed (limit 20 %)")
+	then("a crash", ledger.Interrupted, nil, ledger.Tally{}, "[ALERT] seed was interrupted: its log may say why")
 
 	// Two runs that end between two ticks are both judged, in the order of their ends.
 	w.ends("20260302-120002-000-aaaaaaaa", "seed", ledger.Done, nil, w.at, failing(1), nil)
 	w.ends("20260302-120001-000-aaaaaaaa", "seed", ledger.Failed, down, w.at.Add(time.Second), ledger.Tally{}, nil)
 	w.at = w.at.Add(2 * time.Minute)
 	w.pass(5 * time.Minute)
-	assert.Equal(t, []string{"[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)", "[ALERT] seed, run failed: the store is down"}, w.told())
+	assert.Equal(t, []string{"[OVER] seed: a run is done again", "[OVER] seed: 1.0 % of the work failed (limit 20 %)", "[ALERT] seed failed: the store is down"}, w.told())
 
 	// A new server announces nothing about old runs, except about the newest one.
 	require.NoError(t, dropLease(t, w.store))
 	require.NoError(t, w.store.Delete(t.Context(), alert.StateKey))
 	next := worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = w.URL })
 	turn(next, w.at.Add(time.Hour), 2*time.Minute, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] seed, run failed: the store is down"}, w.told())
+	assert.Equal(t, []string{"[ALERT] seed failed: the store is down"}, w.told())
 }
 
 // TestAlertsOfProviders raises alerts for publishers, providers and sites that were
@@ -547,30 +547,30 @@ func TestAlertsOfProviders(t *testing.T) {
 		return map[string]any{"provider": name, "state": state, "reason": reason, "alerts": alerts}
 	}
 	then("news", []any{row("mk", "stopped", "it answered 403"), row("bbc", "run", ""), row("cnn", "skipped", "none of its sitemaps can be read")}, []string{"provider mk was stopped"},
-		"[ALERT] news / mk, provider: it was stopped: it answered 403", "[ALERT] news / cnn, provider: it was skipped: none of its sitemaps can be read")
+		"[ALERT] mk (news) was stopped: it answered 403", "[ALERT] cnn (news) was skipped: none of its sitemaps can be read")
 	then("news", []any{row("mk", "stopped", "it answered 429"), row("bbc", "run", "", "bbc: no article for three runs")}, nil,
-		"[ALERT] news / bbc, quality: bbc: no article for three runs")
+		"[ALERT] bbc (news): no article for three runs")
 	then("news", []any{row("mk", "run", ""), row("bbc", "run", "")}, nil,
-		"[OVER] news / mk, provider: it was run", "[OVER] news / bbc, quality: nothing is wrong any more")
+		"[OVER] mk (news) is open again", "[OVER] bbc (news): nothing is wrong any more")
 	held := row("stripe", "held", "until tomorrow")
 	held["error_rate"], held["requests"] = 100, 100 // no second alert
 	terms := row("git", "done", "max_pages")
 	terms["terms_changed"] = "its terms changed"
 	then("docs", []any{held, row("go", "done", "unreachable"), terms, row("aws", "open", "")}, nil,
-		"[ALERT] docs / stripe, provider: it was held: until tomorrow", "[ALERT] docs / go, provider: it was done: unreachable",
-		"[ALERT] docs / git, terms: its terms changed")
-	then("catalog", nil, []string{"site shop: field price no longer matches"}, "[ALERT] catalog / shop, quality: field price no longer matches")
-	then("catalog", nil, []string{"site shop: field price no longer matches", "site odd: a: b", "site odd: its list shrank"}, "[ALERT] catalog / odd, quality: a: b; its list shrank")
-	then("catalog", nil, nil, "[OVER] catalog / odd, quality: nothing is wrong any more", "[OVER] catalog / shop, quality: nothing is wrong any more")
+		"[ALERT] stripe (docs) was held: until tomorrow", "[ALERT] go (docs): unreachable",
+		"[ALERT] git (docs): its terms changed")
+	then("catalog", nil, []string{"site shop: field price no longer matches"}, "[ALERT] shop (catalog): field price no longer matches")
+	then("catalog", nil, []string{"site shop: field price no longer matches", "site odd: a: b", "site odd: its list shrank"}, "[ALERT] odd (catalog): a: b; its list shrank")
+	then("catalog", nil, nil, "[OVER] odd (catalog): nothing is wrong any more", "[OVER] shop (catalog): nothing is wrong any more")
 
 	w.at = w.at.Add(forgotten - 2*time.Hour)
 	w.pass(time.Minute)
 	w.told() // the week's report
 	then("docs", []any{row("go", "held", "until tomorrow"), row("aws", "done", "")}, nil)
 	w.at = w.at.Add(2 * time.Hour)
-	then("news", []any{row("mk", "run", "")}, nil, "[OVER] news / cnn, provider: no run has judged it since 2026-03-02")
-	then("docs", []any{row("aws", "done", "")}, nil, "[OVER] docs / stripe, provider: no run has judged it since 2026-03-02",
-		"[OVER] docs / git, terms: no run has judged it since 2026-03-02")
+	then("news", []any{row("mk", "run", "")}, nil, "[OVER] cnn (news): no run has judged it since 2026-03-02")
+	then("docs", []any{row("aws", "done", "")}, nil, "[OVER] stripe (docs): no run has judged it since 2026-03-02",
+		"[OVER] git (docs): no run has judged it since 2026-03-02")
 	require.Equal(t, []string{"docs/provider/go"}, slices.Collect(maps.Keys(w.alarm.State.Firing)), "it was judged two hours ago")
 }
 
@@ -605,53 +605,53 @@ func TestAlertsBySelection(t *testing.T) {
 		require.Equal(t, append([]string{}, want...), s.told())
 	}
 	zz, sg := map[string]any{"country": "zz"}, map[string]any{"country": "sg", "category": "policy"}
-	const down, fine = "run failed: nothing matches", "run failed: a run is done"
-	run("seed", "never-ok", ledger.Failed, zz, "[ALERT] seed (schedule never-ok), "+down)
+	const down, fine = " failed: nothing matches", ": a run is done again"
+	run("seed", "never-ok", ledger.Failed, zz, "[ALERT] schedule never-ok (seed)"+down)
 	run("seed", "always-ok", ledger.Done, sg)
-	run("seed", "", ledger.Failed, sg, "[ALERT] seed (category=policy, country=sg), "+down)
+	run("seed", "", ledger.Failed, sg, "[ALERT] seed for category policy, country sg"+down)
 	run("seed", "", ledger.Done, map[string]any{"country": "zz", "date": "2026-01-28"})
 	require.NoError(t, dropLease(t, w.store))
 	w = worldAt(t, w.dir, "done", file, hook)
 	starts(w)
 	run("seed", "never-ok", ledger.Failed, zz)
-	run("seed", "always-ok", ledger.Done, sg, "[OVER] seed (category=policy, country=sg), "+fine)
-	run("seed", "", ledger.Failed, zz, "[ALERT] seed (country=zz), "+down)
+	run("seed", "always-ok", ledger.Done, sg, "[OVER] seed for category policy, country sg"+fine)
+	run("seed", "", ledger.Failed, zz, "[ALERT] seed for country zz"+down)
 	assert.Equal(t, []string{"never-ok", ""}, []string{w.alarm.Firing()[1].Schedule, w.alarm.Firing()[0].Schedule})
 	rows := w.do("GET", "/api/v1/alerts", "").json(t)["firing"].([]any)
 	assert.Equal(t, "never-ok", rows[1].(map[string]any)["schedule"])
 	assert.Equal(t, "country=zz", rows[0].(map[string]any)["selection"])
-	assert.Contains(t, w.do("GET", "/alerts", "").body, "seed (schedule never-ok), run failed")
-	run("seed", "", ledger.Done, map[string]any{"force": "true"}, "[OVER] seed (country=zz), "+fine, "[OVER] seed (schedule never-ok), "+fine)
+	assert.Contains(t, w.do("GET", "/alerts", "").body, "schedule never-ok (seed) failed: nothing matches")
+	run("seed", "", ledger.Done, map[string]any{"force": "true"}, "[OVER] seed for country zz"+fine, "[OVER] schedule never-ok (seed)"+fine)
 
 	// Lists, in any order and case. What was given at its default selects nothing.
-	run("docs", "", ledger.Failed, map[string]any{"provider": "Stripe, toss,stripe"}, "[ALERT] docs (provider=stripe,toss), "+down)
+	run("docs", "", ledger.Failed, map[string]any{"provider": "Stripe, toss,stripe"}, "[ALERT] docs for provider stripe and toss"+down)
 	run("docs", "", ledger.Done, map[string]any{"provider": "stripe"})
 	run("docs", "", ledger.Done, map[string]any{"url": "https://a.example/"})
 	run("docs", "", ledger.Failed, map[string]any{"provider": "toss,STRIPE"})
-	run("docs", "", ledger.Done, map[string]any{"provider": "git,toss,stripe", "url": ""}, "[OVER] docs (provider=stripe,toss), "+fine)
-	run("news", "", ledger.Failed, map[string]any{"due": "false"}, "[ALERT] news, "+down)
+	run("docs", "", ledger.Done, map[string]any{"provider": "git,toss,stripe", "url": ""}, "[OVER] docs for provider stripe and toss"+fine)
+	run("news", "", ledger.Failed, map[string]any{"due": "false"}, "[ALERT] news"+down)
 	run("news", "", ledger.Done, map[string]any{"due": "true"})
-	run("news", "", ledger.Done, nil, "[OVER] news, "+fine)
+	run("news", "", ledger.Done, nil, "[OVER] news"+fine)
 
 	// A run of another site does not say that a site is well again.
 	n++
 	w.ends(fmt.Sprintf("20260302-10%04d-000-aaaaaaaa", n), "catalog", ledger.Done, nil, at, ledger.Tally{}, nil, "site shop: its list shrank")
 	at = turn(w, at.Add(time.Minute), 2*time.Minute, 20*time.Second)
-	require.Equal(t, []string{"[ALERT] catalog / shop, quality: its list shrank"}, s.told())
+	require.Equal(t, []string{"[ALERT] shop (catalog): its list shrank"}, s.told())
 	run("catalog", "", ledger.Done, map[string]any{"site": "odd"})
-	run("catalog", "", ledger.Done, map[string]any{"site": "odd,Shop"}, "[OVER] catalog / shop, quality: nothing is wrong any more")
+	run("catalog", "", ledger.Done, map[string]any{"site": "odd,Shop"}, "[OVER] shop (catalog): nothing is wrong any more")
 
 	// The alerts of a schedule that was removed end, and those of a selection that no run has for two weeks.
-	run("seed", "never-ok", ledger.Failed, zz, "[ALERT] seed (schedule never-ok), "+down)
-	run("seed", "", ledger.Failed, zz, "[ALERT] seed (country=zz), "+down)
+	run("seed", "never-ok", ledger.Failed, zz, "[ALERT] schedule never-ok (seed)"+down)
+	run("seed", "", ledger.Failed, zz, "[ALERT] seed for country zz"+down)
 	at = turn(w, at.Add(forgotten), time.Minute, 20*time.Second)
 	s.told() // the week's report, and ticks
 	n += 1000
-	run("seed", "", ledger.Done, sg, "[OVER] seed (country=zz), run failed: no run has judged it since 2026-03-02")
+	run("seed", "", ledger.Done, sg, "[OVER] seed for country zz: no run has judged it since 2026-03-02")
 	require.NoError(t, dropLease(t, w.store))
 	w = worldAt(t, w.dir, "done", hook)
 	at = turn(w, at, time.Minute, 20*time.Second)
-	assert.Contains(t, s.told(), "[OVER] seed (schedule never-ok), run failed: there is no such schedule any more")
+	assert.Contains(t, s.told(), "[OVER] schedule never-ok (seed): there is no such schedule any more")
 }
 
 // TestRemind repeats once a week, in one message, that providers of one cause are not open.
@@ -663,9 +663,9 @@ func TestRemind(t *testing.T) {
 		}
 		return out
 	}
-	w.ended("docs", ledger.Done, nil, ledger.Tally{}, rows("blocked"), nil, "[ALERT] docs / a, provider: it was blocked: a.test refuses",
-		"[ALERT] docs / b, provider: it was blocked: b.test refuses")
-	still := []string{"[STILL] it was blocked, for a week or more: docs / a: a.test refuses; docs / b: b.test refuses"}
+	w.ended("docs", ledger.Done, nil, ledger.Tally{}, rows("blocked"), nil, "[ALERT] a (docs) was blocked: a.test refuses",
+		"[ALERT] b (docs) was blocked: b.test refuses")
+	still := []string{"[STILL] blocked for a week or more: a (docs): a.test refuses; and b (docs): b.test refuses"}
 	later := func(days int) (out []string) {
 		w.at = w.at.Add(time.Duration(days) * 24 * time.Hour)
 		w.pass(time.Minute)
@@ -701,16 +701,16 @@ func TestManySites(t *testing.T) {
 		}
 		w.ended("docs", ledger.Done, nil, ledger.Tally{}, rows, nil, want...)
 	}
-	refuses := func(id string) string { return "docs / " + id + ": it was blocked: " + id + ".test refuses" }
-	run("abcd", "[ALERT] 4 in run 20260302-100001-000-aaaaaaaa: "+strings.Join([]string{refuses("a"), refuses("b"), refuses("c"), refuses("d")}, "; "))
+	refuses := func(id string) string { return id + " was blocked: " + id + ".test refuses" }
+	run("abcd", "[ALERT] 4 of docs: "+strings.Join([]string{refuses("a"), refuses("b"), refuses("c"), "and " + refuses("d")}, "; "))
 	data := rec.got[0]["data"].([]any)
 	require.Len(t, data, 4)
 	require.Equal(t, map[string]any{"job": "docs", "rule": "provider", "provider": "d", "since": data[3].(map[string]any)["since"], "run_id": "20260302-100001-000-aaaaaaaa",
 		"text": "it was blocked: d.test refuses"}, data[3])
-	run("abcde", "[ALERT] docs / e, provider: it was blocked: e.test refuses")
+	run("abcde", "[ALERT] e (docs) was blocked: e.test refuses")
 	require.Equal(t, "e", rec.got[1]["data"].(map[string]any)["provider"])
-	run("e", "[OVER] 4 in run 20260302-100003-000-aaaaaaaa: docs / a: it was done; docs / b: it was done; docs / c: it was done; docs / d: it was done")
-	run("", "[OVER] docs / e, provider: it was done")
+	run("e", "[OVER] 4 of docs: a is open again; b is open again; c is open again; and d is open again")
+	run("", "[OVER] e (docs) is open again")
 }
 
 // TestLateAndMissing raises alerts for ticks that were skipped because a run was still
@@ -724,16 +724,16 @@ func TestLateAndMissing(t *testing.T) {
 		return &runs.ActiveError{RunID: "20260302-090000-000-aaaaaaaa"}
 	}
 	at = turn(w, at, 3*time.Hour, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] seed / hourly, late: the tick of 2026-03-02 10:00 UTC was skipped: another run was still active"}, s.told())
+	assert.Equal(t, []string{"[ALERT] schedule hourly (seed): the run of 2026-03-02 10:00 UTC was skipped, because another run was still active"}, s.told())
 	w.scheduler.Start = func(context.Context, ledger.Run, []string, string) error { return nil }
 	at = turn(w, at, time.Hour, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] docs, freshness: no run was done for 3h0m20s (limit 3 h)", "[OVER] seed / hourly, late: the run of 2026-03-02 13:00 UTC has started"}, s.told())
+	assert.Equal(t, []string{"[ALERT] docs: no run was done for 3h0m20s (limit 3 h)", "[OVER] schedule hourly (seed): the run of 2026-03-02 13:00 UTC has started"}, s.told())
 	w.ends("20260302-133000-000-aaaaaaaa", "docs", ledger.Done, nil, at, ledger.Tally{}, nil)
 	w.ends("20260302-133000-000-bbbbbbbb", "seed", ledger.Failed, nil, at, ledger.Tally{}, nil)
 	at = turn(w, at, 2*time.Hour, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] seed, run failed: it gave no reason; see its log", "[OVER] docs, freshness: a run is done"}, s.told())
+	assert.Equal(t, []string{"[ALERT] seed failed: its log may say why", "[OVER] docs: a run is done again"}, s.told())
 	turn(w, at, 2*time.Hour, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] docs, freshness: the last run that was done ended 3h0m20s ago (limit 3 h)"}, s.told())
+	assert.Equal(t, []string{"[ALERT] docs: the last run that was done ended 3h0m20s ago (limit 3 h)"}, s.told())
 }
 
 // TestAlertsOfSchedules announces once that ticks were missed or that a run did not
@@ -751,7 +751,7 @@ func TestAlertsOfSchedules(t *testing.T) {
 	assert.Empty(t, s.told(), "what starts is no news")
 	at = at.Add(4 * time.Hour)
 	at = turn(w, at, 2*time.Minute, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] seed / hourly, schedule: 4 ticks were missed, the last at 2026-03-02 23:00 KST: no server was running, or it was too slow"}, s.told())
+	assert.Equal(t, []string{"[ALERT] schedule hourly (seed): 4 runs were missed, the last of 2026-03-02 23:00 KST, because no server was running or it was too slow"}, s.told())
 	page := w.do("GET", "/schedules", "").body
 	assert.Contains(t, page, "4 missed")
 	assert.Contains(t, page, "2026-03-02 23:00 KST", "the last tick, on the schedule's own clock")
@@ -765,10 +765,10 @@ func TestAlertsOfSchedules(t *testing.T) {
 	at = turn(next, at, 5*time.Minute, 20*time.Second)
 	assert.Empty(t, s.told())
 	at = turn(next, at, time.Hour, 20*time.Second)
-	assert.Equal(t, []string{"[OVER] seed / hourly, schedule: the run of 2026-03-03 00:00 KST has started"}, s.told())
+	assert.Equal(t, []string{"[OVER] schedule hourly (seed): the run of 2026-03-03 00:00 KST has started"}, s.told())
 	next.scheduler.Start = func(context.Context, ledger.Run, []string, string) error { return errors.New("no such program") }
 	at = turn(next, at, 2*time.Hour, 20*time.Second)
-	assert.Equal(t, []string{"[ALERT] seed / hourly, schedule: the run of 2026-03-03 01:00 KST did not start: no such program"}, s.told())
+	assert.Equal(t, []string{"[ALERT] schedule hourly (seed): the run of 2026-03-03 01:00 KST did not start: no such program"}, s.told())
 
 	// A missed tick and a started one in the same tick of the server: one message.
 	next.scheduler.Start = started
@@ -786,7 +786,7 @@ func TestAlertsOfSchedules(t *testing.T) {
 	require.NoError(t, dropLease(t, w.store))
 	last := worldAt(t, w.dir, "done", hook)
 	turn(last, at, 2*time.Minute, 20*time.Second)
-	assert.Equal(t, []string{"[OVER] seed / hourly, schedule: there is no such schedule any more"}, s.told())
+	assert.Equal(t, []string{"[OVER] schedule hourly (seed): there is no such schedule any more"}, s.told())
 }
 
 // TestRetention removes runs that ended long ago, with all of their objects, and dead

@@ -52,10 +52,14 @@ type Run struct {
 	Unbounded  bool           `json:"unbounded,omitempty"`
 	RunnerJob  string         `json:"runner_job,omitempty"` // the runner's own id of it
 	Purpose    Purpose        `json:"purpose,omitzero"`     // its job's, of an asynchronous run
-	Schedule   string         `json:"schedule,omitempty"`   // whose tick started it
+	Schedule   string         `json:"schedule,omitempty"`   // whose tick started it, or a person in its place
+	StartedBy  string         `json:"started_by,omitempty"` // Person, who sees how it ends; "" if nobody looks
 
 	inferred bool // its end was found in its total or control object and is not yet in its state object
 }
+
+// Person is the value of Run.StartedBy for a run that somebody started at a terminal or by a form.
+const Person = "person"
 
 // WorkedAt reports whether the run was at work at a time, which has milliseconds. Where one
 // run of a job works at a time, that says which run wrote what has this time.

@@ -39,6 +39,18 @@ const runIDVariable = "SEED_RUN_ID"
 // scheduleVariable names the environment variable with the schedule whose tick started the run.
 const scheduleVariable = "SEED_SCHEDULE"
 
+// startedByVariable names the environment variable in which a server says who started the run.
+const startedByVariable = "SEED_STARTED_BY"
+
+// startedBy is the run's ledger.Run.StartedBy.
+func (r *run) startedBy() string {
+	by, server := os.LookupEnv(startedByVariable)
+	if !server && IsTerminal(r.stderr) {
+		return ledger.Person
+	}
+	return by
+}
+
 // ErrInterrupted ends a run that a signal or a cancel stopped.
 var ErrInterrupted = errors.New("interrupted: what was done is kept, and the same command resumes from there")
 
@@ -214,7 +226,8 @@ func (r *run) close() error {
 // once runs the graph once. The report is nil when the run ended before there was one.
 func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report, ledger.Tally, error) {
 	o, s := r.o, r.store
-	run := ledger.Run{RunID: id, Job: r.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.Public(), Schedule: os.Getenv(scheduleVariable)}
+	run := ledger.Run{RunID: id, Job: r.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.Public(), Schedule: os.Getenv(scheduleVariable),
+		StartedBy: r.startedBy()}
 	if err := r.interruptible(ctx, r.awaitLease); err != nil {
 		return nil, ledger.Tally{}, err
 	}

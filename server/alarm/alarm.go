@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -37,9 +38,20 @@ type alertState struct {
 	Floor    time.Time            `json:"floor"`
 	Began    time.Time            `json:"began,omitzero"` // when a server first judged runs
 	Ticks    map[string]time.Time `json:"ticks"`          // the last judged tick of each schedule
+	Past     []Past               `json:"past,omitempty"` // the alerts that are over, the newest first
 	// Channels have what is to be sent, by the channel's name.
 	Channels map[string]*outbox `json:"channels,omitempty"`
 }
+
+// Past is an alert that is over.
+type Past struct {
+	Breach
+	Until time.Time `json:"until"`
+	Over  string    `json:"over"` // why it is over
+}
+
+// maxPast is how many alerts that are over are kept.
+const maxPast = 100
 
 // maxLateness is how long after its end the server may first see a run.
 const maxLateness = time.Hour
@@ -55,6 +67,7 @@ type Alarm struct {
 	Limits    map[string]alert.Thresholds
 	Scheduler *schedule.Scheduler
 	Channels  []Channel
+	PublicURL string                        // of the server's pages, without a slash at its end; "" if it is not known
 	Count     func(channel, outcome string) // of a delivery
 
 	mu        sync.Mutex
@@ -80,6 +93,13 @@ func (a *Alarm) Firing() []Breach {
 	return out
 }
 
+// Past are the newest alerts that are over.
+func (a *Alarm) Past() []Past {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]Past{}, a.State.Past...)
+}
+
 // Load reads the state that the last leader wrote.
 func (a *Alarm) Load(ctx context.Context) (changed bool, err error) {
 	var fresh alertState
@@ -95,7 +115,7 @@ func (a *Alarm) Load(ctx context.Context) (changed bool, err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	changed = !maps.Equal(fresh.Firing, a.State.Firing)
+	changed = !maps.Equal(fresh.Firing, a.State.Firing) || !slices.Equal(fresh.Past, a.State.Past)
 	a.State, a.loaded, a.dirty = fresh, true, false
 	return changed, nil
 }
@@ -208,7 +228,7 @@ func (a *Alarm) remind(now time.Time) (changed bool) {
 		if t, had := last[cause]; !had || b.Since.Before(t) {
 			last[cause] = b.Since
 		}
-		texts[cause], all[cause] = append(texts[cause], b.Who()+": "+why), append(all[cause], b)
+		texts[cause], all[cause] = append(texts[cause], strings.TrimSuffix(b.Who()+": "+why, ": ")), append(all[cause], b)
 	}
 	for _, cause := range slices.Sorted(maps.Keys(texts)) {
 		if t := a.State.Reminded[cause]; t.After(last[cause]) {
@@ -222,7 +242,7 @@ func (a *Alarm) remind(now time.Time) (changed bool) {
 		}
 		a.State.Reminded[cause], a.dirty, changed = now.UTC(), true, true
 		a.enqueueLocked(Notice{Type: "report", All: all[cause],
-			Text: "[STILL] " + cause + ", for a week or more: " + strings.Join(texts[cause], "; ")}, now)
+			Text: "[STILL] " + strings.TrimPrefix(cause, "it was ") + " for a week or more: " + some(texts[cause], "; ", "; and ")}, now)
 	}
 	return changed
 }
@@ -266,8 +286,8 @@ func (a *Alarm) unjudged(all []*runs.Entry, now time.Time) []*runs.Entry {
 	return out
 }
 
-// judgeRun raises and ends alerts by one run. Any run can raise an alert; only a run
-// that is done can end one.
+// judgeRun raises and ends alerts by one run. Any run can raise an alert, except one that a person started: the person sees
+// what is wrong. Only a run that is done can end one.
 func (a *Alarm) judgeRun(e *runs.Entry, now time.Time) (changed bool) {
 	j, ok := a.Jobs.Named(e.Run.Job)
 	if !ok {
@@ -284,6 +304,9 @@ func (a *Alarm) judgeRun(e *runs.Entry, now time.Time) (changed bool) {
 	if r.State == ledger.Done {
 		all = append(all, a.others(j, e.Run, all, len(ledger.Rows[alert.Row](r)) == 0)...)
 		all = append(all, a.forget(j, e.Run, all)...)
+	}
+	if e.Run.StartedBy == ledger.Person {
+		all = slices.DeleteFunc(all, func(f finding) bool { return f.Broken })
 	}
 	defer a.group(all, r, now)()
 	for _, f := range all {
@@ -327,10 +350,10 @@ func (a *Alarm) group(all []finding, r ledger.Report, now time.Time) (queue func
 			if told := a.together[word]; len(told) > 0 {
 				var texts []string
 				for _, b := range told {
-					texts = append(texts, b.Who()+": "+strings.TrimSuffix(b.Text, "."))
+					texts = append(texts, strings.Replace(b.about(b.plain()), " ("+b.Job+")", "", 1))
 				}
-				a.enqueueLocked(Notice{Type: "report", All: told,
-					Text: fmt.Sprintf("[%s] %d in run %s: %s", word, len(told), r.RunID, strings.Join(texts, "; "))}, now)
+				a.enqueueLocked(Notice{Type: "report", All: told, RunID: r.RunID, page: told[0].Page(),
+					Text: fmt.Sprintf("[%s] %d of %s: %s", word, len(told), r.Job, some(texts, "; ", "; and "))}, now)
 			}
 		}
 		a.together = nil
@@ -384,17 +407,34 @@ func (a *Alarm) apply(f finding, ends bool, now time.Time) (changed bool) {
 		f.Since = old.Since
 	}
 	switch {
-	case f.Broken && (!fires || f.Rule == "run_failed" && f.Text != old.Text):
+	case f.Broken && (!fires || f.Rule == "run_failed" && numbers.ReplaceAllString(f.Text, "#") != numbers.ReplaceAllString(old.Text, "#")):
 		f.Untold = a.silent(f.Breach, now)
 		a.State.Firing[key] = f.Breach
 		a.announce("alert_raised", "ALERT", f.Breach, now)
 	case !f.Broken && fires && ends:
-		delete(a.State.Firing, key)
-		f.Untold = old.Untold // who was not told of an alert is not told of its end
-		a.announce("alert_over", "OVER", f.Breach, now)
+		a.end(f.Breach, f.Text, now)
 	default:
 		return false
 	}
 	a.dirty = true
 	return true
+}
+
+// numbers are what differs between two errors of one cause: ids, ports, times, counts.
+var numbers = regexp.MustCompile(`\b[0-9a-f]*[0-9][0-9a-f]*\b`)
+
+// end ends an alert, with a message. The caller holds mu.
+func (a *Alarm) end(b Breach, why string, now time.Time) {
+	b.Untold = a.past(b.key(), why, now).Untold // who was not told of an alert is not told of its end
+	b.Text = why
+	a.announce("alert_over", "OVER", b, now)
+}
+
+// past moves an alert to those that are over, and returns it as it was. The caller holds mu.
+func (a *Alarm) past(key, why string, now time.Time) Breach {
+	old := a.State.Firing[key]
+	delete(a.State.Firing, key)
+	a.State.Past = slices.Insert(a.State.Past, 0, Past{old, now.UTC(), why})
+	a.State.Past, a.dirty = a.State.Past[:min(len(a.State.Past), maxPast)], true
+	return old
 }

@@ -23,10 +23,22 @@ import (
 type Notice struct {
 	ID   string    `json:"id"` // the same in every try, so that a receiver can drop a second one
 	At   time.Time `json:"at"`
-	Type string    `json:"type"` // alert.raised, alert.over or report
+	Type string    `json:"type"` // alert.raised, alert.over, report or test
 	Data *Breach   `json:"data,omitempty"`
 	All  []Breach  `json:"all,omitempty"` // of a report about several alerts
-	Text string    `json:"text"`
+	Text string    `json:"text"`          // a sentence; of a report more than one line
+
+	URL   string `json:"url,omitempty"` // of the page that shows more, if the server's address is known
+	RunID string `json:"run_id,omitempty"`
+	page  string // of URL
+}
+
+// more is where the reader finds more: a link, else the run's id.
+func (m Notice) more() string {
+	if m.URL == "" && m.RunID != "" {
+		return "run " + m.RunID
+	}
+	return m.URL
 }
 
 // Channel is a way to tell people.
@@ -113,7 +125,7 @@ var asSlackText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 // slack posts in the form of Slack's incoming webhooks: {"text": "…"}
 // (api.slack.com/messaging/webhooks).
 func (p *post) slack(ctx context.Context, m Notice, _ time.Time) error {
-	return p.post(ctx, map[string]string{"text": asSlackText.Replace(m.Text)}, nil)
+	return p.post(ctx, map[string]string{"text": asSlackText.Replace(strings.TrimSpace(m.Text + "\n" + m.more()))}, nil)
 }
 
 // signed posts the message as JSON, signed as in the Standard Webhooks specification
@@ -123,8 +135,9 @@ func (p *post) signed(ctx context.Context, m Notice, now time.Time) error {
 		Type      string    `json:"type"`
 		Timestamp time.Time `json:"timestamp"`
 		Text      string    `json:"text"`
+		URL       string    `json:"url,omitempty"`
 		Data      any       `json:"data,omitempty"`
-	}{m.Type, m.At, m.Text, nil}
+	}{m.Type, m.At, m.Text, m.URL, nil}
 	switch {
 	case m.Data != nil:
 		body.Data = m.Data

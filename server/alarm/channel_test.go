@@ -4,7 +4,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/mail"
 	"net/textproto"
@@ -115,6 +117,49 @@ func (s *mailServer) serve(conn net.Conn, secure bool) {
 			say("250 ok")
 		}
 	}
+}
+
+// TestForms has one alert and its link in each channel's form.
+func TestForms(t *testing.T) {
+	var bodies []string
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		bodies = append(bodies, string(b))
+	}))
+	defer s.Close()
+	at := time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
+	b := Breach{Job: "seed", Rule: "run_failed", Schedule: "nightly", Since: at, RunID: "20260302-030000-000-aaaaaaaa", Text: "--country=ZZ: two lower-case letters (exit status 2)."}
+	m := Notice{ID: "ID", At: at, Type: "alert.raised", Data: &b, Text: "[ALERT] " + b.Sentence(), RunID: b.RunID, URL: "https://seed.example" + b.Page()}
+	p, err := newPost("X", s.URL)
+	require.NoError(t, err)
+	require.NoError(t, p.slack(t.Context(), m, at))
+	require.NoError(t, p.signed(t.Context(), m, at))
+	const sentence, link = "[ALERT] schedule nightly (seed) failed: country=ZZ: two lower-case letters", "https://seed.example/runs/20260302-030000-000-aaaaaaaa"
+	assert.JSONEq(t, `{"text":"`+sentence+`\n`+link+`"}`, bodies[0])
+	assert.JSONEq(t, `{"type":"alert.raised","timestamp":"2026-03-02T03:00:00Z","text":"`+sentence+`","url":"`+link+`","data":{"job":"seed","rule":"run_failed",
+		"schedule":"nightly","since":"2026-03-02T03:00:00Z","run_id":"20260302-030000-000-aaaaaaaa","text":"--country=ZZ: two lower-case letters (exit status 2)."}}`, bodies[1])
+	mail, err := (&mailer{from: "seed@example.org", to: []string{"ops@example.org"}}).text(m)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"From: seed@example.org", "To: ops@example.org", "Subject: " + sentence, "Date: Mon, 02 Mar 2026 03:00:00 +0000",
+		"Message-ID: <ID@example.org>", "Auto-Submitted: auto-generated", "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8",
+		"Content-Transfer-Encoding: quoted-printable", "", strings.Replace(sentence, "country=", "country=3D", 1), link, ""}, strings.Split(strings.ReplaceAll(string(mail), "=\r\n", ""), "\r\n"))
+}
+
+// TestSentences has what an alert of each rule says.
+func TestSentences(t *testing.T) {
+	for want, b := range map[string]Breach{
+		"schedule nightly (seed) was interrupted: stopped by a signal": {Job: "seed", Rule: "run_failed", Schedule: "nightly", Text: "interrupted: stopped by a signal."},
+		"seed did not begin: flag provided but not defined: -x":        {Job: "seed", Rule: "run_failed", Text: "the run did not begin: flag provided but not defined: -x (exit status 2)"},
+		"docs for max pages 3, provider a and b: more than it":         {Job: "docs", Rule: "duration", Selection: "max-pages=3&provider=a&provider=b", Text: "more than it"},
+		"mk (news) was blocked: it answers 403":                        {Job: "news", Rule: "provider", Provider: "mk", Text: "it was blocked: it answers 403"},
+		"mk (news): no article for three runs":                         {Job: "news", Rule: "quality", Provider: "mk", Text: "mk: no article for three runs."},
+		"stripe (docs) answers after 5.2 s on average (limit 5 s)":     {Job: "docs", Rule: "mean_response", Provider: "stripe", Text: "it answers after 5.2 s on average (limit 5 s)"},
+		"docs for provider a, b, c, d, e, f, g, h, i, j and 2 more: x": {Job: "docs", Rule: "duration", Selection: "provider=a&provider=b&provider=c&provider=d&provider=e&provider=f&provider=g&provider=h&provider=i&provider=j&provider=k&provider=l", Text: "x"},
+	} {
+		assert.Equal(t, want, b.Sentence())
+	}
+	assert.Equal(t, "it was held: ask them", siteText(true, "held", "it is held: ask them"))
 }
 
 // TestEmail sends messages by SMTP with STARTTLS and a password, and with TLS from the

@@ -1,10 +1,10 @@
 package alarm
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +13,6 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/server/known"
 )
 
 const (
@@ -59,16 +58,16 @@ func (a *Alarm) announce(event, word string, b Breach, now time.Time) {
 		a.together[word] = append(told, b)
 		return
 	}
-	text := fmt.Sprintf("[%s] %s, %s: %s", word, b.Who(), known.Words(b.Rule), strings.TrimSuffix(b.Text, "."))
-	if b.RunID != "" {
-		text += ". Run " + b.RunID
+	text := b.Sentence()
+	if word == "OVER" {
+		text = b.about(b.plain())
 	}
-	a.enqueueLocked(Notice{Type: strings.ReplaceAll(event, "_", "."), Data: &b, Text: text}, now)
+	a.enqueueLocked(Notice{Type: strings.ReplaceAll(event, "_", "."), Data: &b, RunID: b.RunID, page: b.Page(), Text: "[" + word + "] " + text}, now)
 }
 
 // enqueueLocked queues a message for every channel. The caller holds mu.
 func (a *Alarm) enqueueLocked(m Notice, now time.Time) {
-	m.ID, m.At = rand.Text(), now.UTC()
+	a.stamp(&m, now)
 	for _, c := range a.Channels {
 		o := a.outbox(c.Name)
 		o.Waiting, a.dirty = append(o.Waiting, m), true
@@ -80,11 +79,35 @@ func (a *Alarm) enqueueLocked(m Notice, now time.Time) {
 	}
 }
 
+// stamp gives a message its id, its time and its link.
+func (a *Alarm) stamp(m *Notice, now time.Time) {
+	m.ID, m.At = rand.Text(), now.UTC()
+	if a.PublicURL != "" {
+		m.URL = a.PublicURL + cmp.Or(m.page, "/alerts")
+	}
+}
+
 // Enqueue queues a report for every channel.
 func (a *Alarm) Enqueue(text string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.enqueueLocked(Notice{Type: "report", Text: text}, now)
+	a.enqueueLocked(Notice{Type: "report", Text: text, page: "/reports"}, now)
+}
+
+// ErrNoChannel says that the server has no channel of a name.
+var ErrNoChannel = errors.New("the server has no such channel")
+
+// Test sends a message to one channel at once. It waits for no other message, and is not tried again.
+func (a *Alarm) Test(ctx context.Context, channel string, now time.Time) error {
+	i := slices.IndexFunc(a.Channels, func(c Channel) bool { return c.Name == channel })
+	if i < 0 {
+		return ErrNoChannel
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	m := Notice{Type: "test", Text: "[TEST] This channel works: somebody tried it on the page of alerts"}
+	a.stamp(&m, now)
+	return a.Channels[i].Send(ctx, m, now)
 }
 
 // outbox is a channel's outbox. The caller holds mu.

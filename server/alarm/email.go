@@ -182,7 +182,7 @@ func (m *mailer) text(msg Notice) ([]byte, error) {
 	}
 	b.WriteString("\r\n")
 	q := quotedprintable.NewWriter(&b)
-	_, err := q.Write([]byte(strings.ReplaceAll(msg.Text, "\n", "\r\n") + "\r\n"))
+	_, err := q.Write([]byte(strings.ReplaceAll(strings.TrimSpace(msg.Text+"\n"+msg.more()), "\n", "\r\n") + "\r\n"))
 	err = errors.Join(err, q.Close())
 	return b.Bytes(), err
 }

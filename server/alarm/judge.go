@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/server/known"
+	"github.com/newsfork/seed-engine/server/runs"
 )
 
 // Breach is an alert that is raised.
@@ -42,22 +44,88 @@ func (b Breach) key() string {
 
 // Who is what the alert is about, for people.
 func (b Breach) Who() string {
-	who := b.Job
-	if b.Provider != "" {
-		who += " / " + b.Provider
-	}
-	if b.Schedule != "" {
-		return who + " (schedule " + b.Schedule + ")"
+	switch {
+	case b.Rule == "schedule" || b.Rule == "late":
+		return "schedule " + b.Provider + " (" + b.Job + ")"
+	case b.Provider != "":
+		return b.Provider + " (" + b.Job + ")"
+	case b.Schedule != "":
+		return "schedule " + b.Schedule + " (" + b.Job + ")"
 	}
 	var parts []string
 	chosen, _ := url.ParseQuery(b.Selection) // selection wrote it
 	for _, name := range slices.Sorted(maps.Keys(chosen)) {
-		parts = append(parts, name+"="+strings.Join(chosen[name], ","))
+		parts = append(parts, strings.ReplaceAll(name, "-", " ")+" "+some(chosen[name], ", ", " and "))
 	}
-	if parts != nil {
-		who += " (" + strings.Join(parts, ", ") + ")"
+	if parts == nil {
+		return b.Job
 	}
-	return who
+	return b.Job + " for " + strings.Join(parts, ", ")
+}
+
+// maxNamed is how many names a sentence has.
+const maxNamed = 10
+
+// some joins names, of many only the first. last is between the last two.
+func some(names []string, between, last string) string {
+	n := len(names)
+	if n > maxNamed {
+		names, n = append(slices.Clone(names[:maxNamed]), fmt.Sprintf("%d more", n-maxNamed)), maxNamed+1
+	}
+	if n < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:n-1], between) + last + names[n-1]
+}
+
+// flagDashes and exitStatus are what only the command line says in an error.
+var (
+	flagDashes = regexp.MustCompile(`(^|[\s("'=])--([a-z])`)
+	exitStatus = regexp.MustCompile(` \(exit status \d+\)`)
+)
+
+// Sentence says what is wrong, without a full stop at its end.
+func (b Breach) Sentence() string {
+	text := b.plain()
+	if b.Rule != "run_failed" {
+		return b.about(text)
+	}
+	for prefix, verb := range map[string]string{runs.NotBegun: " did not begin: ", interrupted: " was interrupted: "} {
+		if why, ok := strings.CutPrefix(text, prefix+": "); ok {
+			return b.Who() + verb + why
+		}
+	}
+	return b.Who() + " failed: " + text
+}
+
+// interrupted begins the text of an alert about a run that was interrupted.
+const interrupted = "interrupted"
+
+// plain is the alert's text without the words of the command line, and without the name that the sentence begins with.
+func (b Breach) plain() string {
+	text := exitStatus.ReplaceAllString(flagDashes.ReplaceAllString(b.Text, "$1$2"), "")
+	return strings.TrimSuffix(strings.TrimPrefix(text, cmp.Or(b.Provider, "\n")+": "), ".")
+}
+
+// about is a sentence of what the alert is about and a text that may begin with it.
+func (b Breach) about(text string) string {
+	if rest, ok := strings.CutPrefix(text, "it "); ok {
+		return b.Who() + " " + rest
+	}
+	return b.Who() + ": " + text
+}
+
+// Page is the page that shows more about the alert.
+func (b Breach) Page() string {
+	switch {
+	case b.RunID != "":
+		return "/runs/" + b.RunID
+	case b.Rule == "schedule" || b.Rule == "late":
+		return "/schedules"
+	case b.Rule == removalRule:
+		return "/removals"
+	}
+	return "/alerts"
 }
 
 // Named is the name by which a silence covers the alert.
@@ -97,13 +165,13 @@ func judge(j known.Job, limits alert.Thresholds, r ledger.Report) []finding {
 	}
 	switch r.State {
 	case ledger.Failed, ledger.Interrupted:
-		text := cmp.Or(r.Error, "it gave no reason; see its log")
+		text := cmp.Or(r.Error, "its log may say why")
 		if r.State == ledger.Interrupted {
-			text = "interrupted: " + text
+			text = interrupted + ": " + text
 		}
 		find("run_failed", "", true, text)
 	case ledger.Done:
-		find("run_failed", "", false, "a run is done")
+		find("run_failed", "", false, "a run is done again")
 	}
 	if r.State.Over() {
 		judgeReport(r, find)
@@ -127,7 +195,7 @@ func judge(j known.Job, limits alert.Thresholds, r ledger.Report) []finding {
 func judgeReport(r ledger.Report, find func(rule, provider string, broken bool, text string)) {
 	rows := ledger.Rows[alert.Row](r)
 	for _, p := range rows {
-		find("provider", p.Provider, p.Stopped(), strings.TrimSuffix(fmt.Sprintf("it was %s: %s", cmp.Or(p.State, "crawled"), p.Reason), ": "))
+		find("provider", p.Provider, p.Stopped(), siteText(p.Stopped(), p.State, p.Reason))
 		find(alert.Terms, p.Provider, p.TermsChanged != "", cmp.Or(p.TermsChanged, "somebody has read its terms of service"))
 		complaints := slices.Concat(p.Alerts, p.Warnings)
 		find("quality", p.Provider, len(complaints) > 0, cmp.Or(strings.Join(complaints, "; "), noComplaint))
@@ -136,7 +204,8 @@ func judgeReport(r ledger.Report, find func(rule, provider string, broken bool, 
 		return
 	}
 	for _, st := range r.Sites {
-		find("provider", st.Site, st.State != ledger.SiteOpen, "it was "+st.State+": "+st.Text())
+		closed := st.State != ledger.SiteOpen
+		find("provider", st.Site, closed, siteText(closed, st.State, st.Text()))
 	}
 	if len(r.Complaints) == 0 {
 		for _, text := range r.Alerts {
@@ -152,6 +221,17 @@ func judgeReport(r ledger.Report, find func(rule, provider string, broken bool, 
 		}
 		find("quality", source, true, strings.Join(texts, "; "))
 	}
+}
+
+// siteText says what became of a provider, publisher or site.
+func siteText(closed bool, state, reason string) string {
+	switch {
+	case !closed:
+		return "it is open again"
+	case state == "done": // as far as it could be reached
+		return strings.TrimPrefix(reason, "it ")
+	}
+	return strings.TrimSuffix("it was "+state+": "+strings.TrimPrefix(reason, "it is "+state+": "), ": ")
 }
 
 // sources are the sources of complaints, each once.

@@ -40,15 +40,14 @@ func (a *Alarm) judgeTicks(plans []schedule.View, ticks map[string][]schedule.Ti
 	if ticks == nil {
 		return false
 	}
-	for key, b := range a.State.Firing {
+	for _, b := range a.State.Firing {
 		name := b.Schedule
 		if b.Rule == "schedule" || b.Rule == "late" {
 			name = b.Provider
 		}
 		if name != "" && !slices.ContainsFunc(plans, func(p schedule.View) bool { return p.Name == name }) {
-			delete(a.State.Firing, key)
-			b.Text, changed, a.dirty = "there is no such schedule any more", true, true
-			a.announce("alert_over", "OVER", b, now)
+			a.end(b, "there is no such schedule any more", now)
+			changed = true
 		}
 	}
 	for _, p := range plans {
@@ -58,7 +57,7 @@ func (a *Alarm) judgeTicks(plans []schedule.View, ticks map[string][]schedule.Ti
 				break // its run is being started
 			}
 			if key := (Breach{Job: p.Job, Rule: "schedule", Provider: p.Name}).key(); raised && t.Outcome == "started" {
-				delete(a.State.Firing, key)
+				a.past(key, "the run of "+p.Local(t.At)+" has started", now)
 			} else if a.judgeTick(p, t, now) {
 				changed, raised = true, a.State.Firing[key].RunID == t.RunID
 			}
@@ -88,7 +87,7 @@ func (a *Alarm) judgeFreshness(all []*runs.Entry, now time.Time) (changed bool) 
 		}
 		f, judged := a.Limits[j.Name].Judge(alert.Figure{Rule: alert.Freshness, Value: now.Sub(last).Seconds(), Text: text})
 		if !f.Raised {
-			f.Text = "a run is done"
+			f.Text = "a run is done again"
 		}
 		if judged {
 			changed = a.apply(finding{Breach{Job: j.Name, Rule: f.Rule, RunID: id, Text: f.Text}, f.Raised}, true, now) || changed
@@ -103,7 +102,7 @@ func (a *Alarm) judgeTick(p schedule.View, t schedule.Tick, now time.Time) bool 
 		f := finding{Breach{Job: p.Job, Rule: "late", Provider: p.Name, RunID: t.RunID,
 			Text: "the run of " + p.Local(t.At) + " has started"}, t.Outcome == "active"}
 		if f.Broken {
-			f.Text = "the tick of " + p.Local(t.At) + " was skipped: another run was still active"
+			f.Text = "the run of " + p.Local(t.At) + " was skipped, because another run was still active"
 		}
 		if late := a.apply(f, true, now); f.Broken {
 			return late
@@ -113,9 +112,9 @@ func (a *Alarm) judgeTick(p schedule.View, t schedule.Tick, now time.Time) bool 
 	at := p.Local(t.At)
 	switch t.Outcome {
 	case "missed":
-		f.Text = fmt.Sprintf("%d ticks were missed, the last at %s: no server was running, or it was too slow", t.Missed, at)
+		f.Text = fmt.Sprintf("%d runs were missed, the last of %s, because no server was running or it was too slow", t.Missed, at)
 		if t.Missed == 1 {
-			f.Text = fmt.Sprintf("the tick of %s was missed: no server was running, or it was too slow", at)
+			f.Text = fmt.Sprintf("the run of %s was missed, because no server was running or it was too slow", at)
 		}
 	case "failed":
 		f.Text = fmt.Sprintf("the run of %s did not start: %s", at, cmp.Or(t.Error, "the server's log says why"))
@@ -138,7 +137,7 @@ func (a *Alarm) JudgeRemovals(all []removal.Entry, now time.Time) (changed bool)
 	for _, e := range all { // the newest first, so that the oldest that is late remains
 		f := finding{Breach{Job: e.Job, Rule: removalRule, Provider: e.Provider, Text: "what was kept of it is removed"}, e.Late(now)}
 		if f.Broken {
-			f.Text = fmt.Sprintf("everything of it must be removed until %s, and is not: stop the run that crawls it, and run `pipeline removals do`", e.Due.UTC().Format("2006-01-02 15:04 UTC"))
+			f.Text = fmt.Sprintf("everything of it must be removed until %s, and is not: stop the run that crawls it", e.Due.UTC().Format("2006-01-02 15:04 UTC"))
 		}
 		if key := e.Job + "/" + e.Provider; f.Broken || !judged[key].Broken {
 			judged[key] = f

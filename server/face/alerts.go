@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/alarm"
@@ -21,10 +22,18 @@ type firingRow struct {
 	Silenced bool `json:"silenced"`
 }
 
+// ruleRow is an alert in force, in the API. Those of no job are of all.
+type ruleRow struct {
+	Job string `json:"job,omitempty"`
+	alert.InForce
+}
+
 type alertList struct {
 	Firing   []firingRow        `json:"firing"`
 	Silences []alert.Silence    `json:"silences"`
 	Channels []alarm.ChannelRow `json:"channels"`
+	Rules    []ruleRow          `json:"rules"`
+	Past     []alarm.Past       `json:"past"` // the newest first
 }
 
 // alertRows are about alerts.
@@ -33,7 +42,15 @@ type alertRows struct{ *Face }
 // all are the alerts, the silences and the channels.
 func (f alertRows) all(ctx context.Context) (alertList, error) {
 	now := f.Now()
-	list := alertList{Firing: []firingRow{}, Silences: []alert.Silence{}, Channels: f.Alarm.Rows()}
+	list := alertList{Firing: []firingRow{}, Silences: []alert.Silence{}, Channels: f.Alarm.Rows(), Past: f.Alarm.Past()}
+	for _, r := range alert.Always {
+		list.Rules = append(list.Rules, ruleRow{"", r})
+	}
+	for _, j := range f.Jobs.Started() {
+		for _, r := range f.Alarm.Limits[j.Name].InForce() {
+			list.Rules = append(list.Rules, ruleRow{j.Name, r})
+		}
+	}
 	silences, err := alert.Silences(ctx, f.Store, now)
 	if err != nil {
 		return list, err
@@ -56,7 +73,7 @@ func (f alertRows) rows() ([]action, []view) {
 			Pattern: "(([1-9]|[1-9][0-9]|[1-6][0-9][0-9])h([1-5]?[0-9]m)?|[1-9][0-9]?m)"},
 	}
 	actions := grouped("alerts", "alerts",
-		action{At: "GET /api/v1/alerts", ID: "listAlerts", About: "What fires, what is silent, and where alerts are sent",
+		action{At: "GET /api/v1/alerts", ID: "listAlerts", About: "What fires, what is silent, where alerts are sent, what is in force, and what is over",
 			Out: "200 Alerts The alerts.", Do: func(c *call) (any, error) { return f.all(c.Context()) }},
 		action{At: "POST /api/v1/alerts/silences", ID: "silenceAlerts", About: "Keep alerts from being sent for a while",
 			Out:  "200 Silence The silence.",
@@ -66,12 +83,34 @@ func (f alertRows) rows() ([]action, []view) {
 		action{At: "DELETE /api/v1/alerts/silences/{id}", ID: "endSilence", About: "End a silence before its time",
 			Out:   "200 Silence The silence that was ended.",
 			Fails: "404 NoSilence", Do: f.endSilence, Form: "/alerts/silences/{id}/end", Next: "/alerts"},
+		action{At: "POST /api/v1/alerts/channels/{name}/test", ID: "testChannel", About: "Send a message to one channel at once, as a test",
+			Out: "200 Status The channel has taken the message.", Fails: "404 NoChannel, 502 NotTaken", Do: f.test,
+			Form: "/alerts/channels/{name}/test", Next: "/alerts?tested={name}"},
 	)
 	return actions, []view{{At: "GET /alerts", Template: "alerts", Section: "alerts", Title: "Alerts", Data: func(c *call) (any, error) {
 		list, err := f.all(c.Context())
 		c.Alerts = nil // the page has them below
-		return alertsPage{list, f.Jobs.Started().Names(), alert.Names()}, err
+		tested := c.in.Get("tested")
+		if !slices.ContainsFunc(f.Alarm.Channels, func(ch alarm.Channel) bool { return ch.Name == tested }) {
+			tested = ""
+		}
+		return alertsPage{list, f.Jobs.Started().Names(), alert.Names(), tested, f.Alarm.PublicURL == ""}, err
 	}}}
+}
+
+// test sends a message to one channel.
+func (f alertRows) test(c *call) (any, error) {
+	name := c.PathValue("name")
+	if err := f.Guard.Note(c.Context(), "alerts_test", name, ""); err != nil {
+		return nil, err
+	}
+	switch err := f.Alarm.Test(c.Context(), name, f.Now()); {
+	case errors.Is(err, alarm.ErrNoChannel):
+		return nil, known.Answer(http.StatusNotFound, "there is no such channel; GET /api/v1/alerts lists them")
+	case err != nil:
+		return nil, known.Answer(http.StatusBadGateway, name+" did not take the test message: "+ledger.ErrorText(err))
+	}
+	return status{"sent"}, nil
 }
 
 // silence silences alerts for a while.
@@ -129,5 +168,17 @@ func (f alertRows) endSilence(c *call) (any, error) {
 // alertsPage is the data of the page of alerts.
 type alertsPage struct {
 	alertList
-	Jobs, Rules []string
+	Jobs, Names []string
+	Tested      string // the channel that has just taken a test message
+	NoLinks     bool   // messages have no links
+}
+
+// Of are the rules in force of a job; "": of all jobs.
+func (p alertsPage) Of(job string) (out []alert.InForce) {
+	for _, r := range p.Rules {
+		if r.Job == job {
+			out = append(out, r.InForce)
+		}
+	}
+	return out
 }

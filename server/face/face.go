@@ -37,11 +37,11 @@ type Parts struct {
 	Alarm     *alarm.Alarm
 	Reports   *alarm.Summaries
 	Guard     *people.Guard
-	Bot       *botpage.Page                                                                    // nil: there is none
-	Open      explore.Opener                                                                   // opens where a job keeps what it found
-	Start     func(ctx context.Context, job string, flags []string, by string) (string, error) // starts a run and returns its id
-	RunFlags  map[string][]string                                                              // of each run of a job
-	Closing   chan struct{}                                                                    // closed when the server stops: streams end
+	Bot       *botpage.Page                                                                        // nil: there is none
+	Open      explore.Opener                                                                       // opens where a job keeps what it found
+	Start     func(ctx context.Context, run ledger.Run, flags []string, by string) (string, error) // starts a run and returns its id
+	RunFlags  map[string][]string                                                                  // of each run of a job
+	Closing   chan struct{}                                                                        // closed when the server stops: streams end
 }
 
 // Face has the pages and the API.

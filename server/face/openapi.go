@@ -83,6 +83,7 @@ var pathParts = map[string]option.Option{
 	"runs": runs.NameField("", "The run's id.", ""), "dead-letters": {Usage: "The job that failed."}, "{job}": runs.NameField("",
 		"The dead letter's id.", ""),
 	"schedules": {Usage: "The schedule's name.", Pattern: "[a-z0-9][a-z0-9_-]{0,63}"}, "silences": runs.NameField("", "The silence's id.", ""),
+	"channels":  {Usage: "The channel's name.", Choices: []string{"slack", "webhook", "email"}},
 	"providers": {Usage: "The provider's id.", Pattern: "[a-z0-9][a-z0-9-]{0,63}"}, "removals": {},
 }
 

@@ -30,6 +30,8 @@ type runRow struct {
 	Duration   float64        `json:"duration_s"`
 	Error      string         `json:"error,omitempty"`
 	Options    map[string]any `json:"options"`
+	Schedule   string         `json:"schedule,omitempty"`
+	StartedBy  string         `json:"started_by,omitempty"`
 }
 
 // runDetail is a run with its report.
@@ -40,7 +42,7 @@ type runDetail struct {
 
 func rowOf(e *runs.Entry) runRow {
 	r := runRow{RunID: e.Run.RunID, Job: e.Run.Job, Runner: e.Run.Runner, State: e.State(), StartedAt: e.Run.StartedAt, Options: e.Run.Options,
-		Duration: e.Report.Duration, Error: e.Error()}
+		Duration: e.Report.Duration, Error: e.Error(), Schedule: e.Run.Schedule, StartedBy: e.Run.StartedBy}
 	if !e.Run.FinishedAt.IsZero() {
 		r.FinishedAt = &e.Run.FinishedAt
 	}
@@ -92,7 +94,7 @@ func (f runRows) rows() ([]action, []view) {
 				if err != nil {
 					return nil, err
 				}
-				return f.startFor(c, j.Name, flags, "http")
+				return f.startFor(c, ledger.Run{Job: j.Name}, flags, "http")
 			}})
 	}
 	return grouped("runs", "runs", actions...), []view{
@@ -130,8 +132,11 @@ type startResponse struct {
 }
 
 // startFor starts a run for the sender of a request. It does not end with the request.
-func (f *Face) startFor(c *call, job string, flags []string, by string) (any, error) {
-	id, err := f.Start(context.WithoutCancel(c.Context()), job, flags, by)
+func (f *Face) startFor(c *call, run ledger.Run, flags []string, by string) (any, error) {
+	if c.form {
+		run.StartedBy = ledger.Person
+	}
+	id, err := f.Start(context.WithoutCancel(c.Context()), run, flags, by)
 	c.next = "/runs/" + id
 	c.head.Set("Location", "/api/v1/runs/"+id)
 	return startResponse{id}, err
@@ -227,7 +232,7 @@ func (f runRows) startForm(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.startFor(c, j.Name, flags, "dashboard")
+	return f.startFor(c, ledger.Run{Job: j.Name}, flags, "dashboard")
 }
 
 // again starts a run with the options of another one.
@@ -236,7 +241,7 @@ func (f runRows) again(c *call, e *runs.Entry) (any, error) {
 	if a == nil {
 		return nil, known.Refuse("only the command line starts a run of this job")
 	}
-	return f.startFor(c, e.Job.Name, a.Flags, "dashboard")
+	return f.startFor(c, ledger.Run{Job: e.Job.Name}, a.Flags, "dashboard")
 }
 
 // runsPage is the data of the list of runs.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
@@ -186,7 +187,7 @@ func (f scheduleRows) run(c *call) (any, error) {
 	if p.Wrong != "" {
 		return nil, known.Conflict("this schedule cannot run: %s", p.Wrong)
 	}
-	return f.startFor(c, p.Job, p.Flags, "schedule "+p.Name+", now")
+	return f.startFor(c, ledger.Run{Job: p.Job, Schedule: p.Name}, p.Flags, "schedule "+p.Name+", now")
 }
 
 // schedulesPage is the data of the page of schedules.

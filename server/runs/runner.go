@@ -32,6 +32,9 @@ const RunIDVariable = "SEED_RUN_ID"
 // ScheduleVariable is launch.ScheduleVariable.
 const ScheduleVariable = "SEED_SCHEDULE"
 
+// startedByVariable is launch.startedByVariable.
+const startedByVariable = "SEED_STARTED_BY"
+
 // lastWordsVariable names the file descriptor to which a child process writes why
 // it failed. It is cli.LastWordsVariable.
 const lastWordsVariable = "SEED_LAST_WORDS"
@@ -84,6 +87,9 @@ type child struct {
 // ErrAlreadyStarted says that the run of this id was started before, by this server
 // or another one.
 var ErrAlreadyStarted = errors.New("this run was started before")
+
+// NotBegun begins the error of a run whose process ended before it was in the ledger.
+const NotBegun = "the run did not begin"
 
 // Start starts a run with its flags. It never starts two runs of one id.
 func (r *Runner) Start(ctx context.Context, run ledger.Run, flags []string, by string) error {
@@ -196,7 +202,8 @@ func (r *Runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 		return nil, fmt.Errorf("making a file for a run's last error message: %w", err)
 	}
 	cmd.ExtraFiles = []*os.File{lastWords} // the child's file descriptor 3
-	cmd.Env = append(cmd.Env, RunIDVariable+"="+run.RunID, ScheduleVariable+"="+run.Schedule, lastWordsVariable+"=3")
+	cmd.Env = append(cmd.Env, RunIDVariable+"="+run.RunID, ScheduleVariable+"="+run.Schedule, startedByVariable+"="+run.StartedBy,
+		lastWordsVariable+"=3")
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a run's process: %w", err), lastWords.Close())
 	}
@@ -276,7 +283,7 @@ func (r *Runner) recordEnd(ctx context.Context, run ledger.Run, why error) error
 	case err == nil && !at.State.Over() && !at.Async:
 		return r.CloseAbandoned(ctx, run.Job, run.RunID, why)
 	case errors.Is(err, store.ErrNotExist):
-		why = fmt.Errorf("the run did not begin: %w", why)
+		why = fmt.Errorf("%s: %w", NotBegun, why)
 		run.State, run.FinishedAt, run.Error = ledger.Failed, time.Now(), ledger.ErrorText(why)
 		j, _ := r.Jobs.Named(run.Job)
 		report := ledger.BuildReport(j.Job.Job, run, ledger.Tally{}, run.FinishedAt)

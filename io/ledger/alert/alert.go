@@ -108,9 +108,42 @@ func Rules() (names []string) {
 	return names
 }
 
-// Names are the names of all alerts: of the rules, and of what is told always.
+// InForce is an alert that can be raised, and when that happens.
+type InForce struct {
+	Rule string `json:"rule"`
+	Text string `json:"text"`
+}
+
+// Always are the alerts without a limit, which every job has.
+var Always = []InForce{
+	{"run_failed", "a run failed, was interrupted or did not begin"},
+	{"provider", "a provider, publisher or site was skipped, stopped, held, blocked or out of reach"},
+	{"quality", "a report says what is wrong with a provider, publisher or site"},
+	{Terms, "the terms of service of a provider changed"},
+	{"schedule", "a scheduled run did not start"},
+	{"late", "a scheduled run was skipped because another run of its job was still active"},
+	{"removal", "a request to remove a provider has less than 24 hours left"},
+}
+
+// InForce are the alerts that the limits turn on.
+func (t Thresholds) InForce() (out []InForce) {
+	words := map[Direction]string{Above: "more than %s", below: "less than %s", AtLeast: "%s or more"}
+	for _, r := range rules {
+		if r.Limit = t[r.name]; r.Limit != 0 {
+			_, limit := r.format(r.Limit)
+			out = append(out, InForce{r.name, fmt.Sprintf(r.text, fmt.Sprintf(words[r.Direction], limit))})
+		}
+	}
+	return out
+}
+
+// Names are the names of all alerts: of the rules, and of those without a limit.
 func Names() []string {
-	return append(Rules(), "run_failed", "provider", "quality", Terms, "schedule", "late", "removal")
+	names := Rules()
+	for _, a := range Always {
+		names = append(names, a.Rule)
+	}
+	return names
 }
 
 // Freshness is the rule about the time since a job's last run that was done. It is off

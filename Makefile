@@ -14,8 +14,8 @@ TOOLS       = $(CURDIR)/dist/tools
 RELEASER    = GOFLAGS= PATH="$(TOOLS):$$PATH" goreleaser
 PACKAGES    = ./...
 
-# Packages with concurrent code.
-CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transforms/docs ./transforms/news/... ./transforms/parse/budget ./io/web ./io/web/polite ./io/lease ./io/ledger/... ./io/store ./io/db/... ./cmd/search/... ./io/kept ./server/...
+# Packages with concurrent code; those that take longest come first.
+CONCURRENT = ./transforms/catalog ./transforms/docs ./server/... ./transforms/seed ./transforms/news/... ./transforms/lane ./transforms/parse/budget ./io/web ./io/web/polite ./io/lease ./io/ledger/... ./io/store ./io/db/... ./cmd/search/... ./io/kept
 
 # Tests of those packages that take the race detector longest, and whose steps come one after another.
 EMPTY       =
@@ -58,7 +58,8 @@ unraced: ## the tests in those packages that race leaves out, and those whose fi
 
 e2e: ## the slow real parts too: whole runs, kills, and the README's own commands
 	@# The longest one first; three at a time, because they wait for servers more than they compute.
-	$(GOTEST) -p 3 -tags=e2e,disable_grpc_modules -timeout 40m ./pipeline/e2etest/flink ./pipeline/e2etest/...
+	@# The tests that wait longest run at the end of their package, four at a time.
+	$(GOTEST) -p 3 -parallel 4 -tags=e2e,disable_grpc_modules -timeout 40m ./pipeline/e2etest/flink ./pipeline/e2etest/...
 
 bench: ## benchmarks only
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...

@@ -98,6 +98,7 @@ func TestCancel(t *testing.T) {
 var batchID = regexp.MustCompile(`-b[0-9]{6}$`)
 
 func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
 	for _, way := range []string{"direct", "prism", "direct --watch=2s", "prism --watch=2s", "prism --watch=2s --streaming"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()

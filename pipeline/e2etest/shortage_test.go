@@ -367,6 +367,7 @@ var shortages = []struct {
 // What our side lacks in mid-run is no fact about a site. Returned within a minute, the run
 // ends as one that lacked nothing. Otherwise it fails with that word, and the next one does the rest.
 func TestShortage(t *testing.T) {
+	t.Parallel()
 	c := newCrawl(t, buckettest.StartVersity(t))
 	close(c.gate)
 	clean := shortage{}

@@ -153,6 +153,7 @@ func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
 func TestFaultyStoreLosesNothing(t *testing.T) {
+	t.Parallel()
 	w := rig.StartWeb(t, webtest.Options{Seed: 5})
 	b := generate(40, steadyKinds)
 	want := uninterrupted(t, w, b)

@@ -85,6 +85,7 @@ func interrupt(t *testing.T, c *rig.Child) {
 // double each time. A file that appears meanwhile is read alone, within two
 // intervals.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	for _, runner := range []string{"direct", "prism"} {
 		t.Run(runner, func(t *testing.T) {
 			t.Parallel()
@@ -156,6 +157,7 @@ func events(t *testing.T, c *rig.Child, event, file string) (out []logged) {
 // One unbounded graph does what the loop does, with a file that cannot be read
 // and with files that appear, are replaced or are being written.
 func TestWatchStreaming(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"Ctrl-C", "runs cancel"} {
 		t.Run(by, func(t *testing.T) {
 			t.Parallel()
@@ -248,6 +250,7 @@ func TestWatchStreaming(t *testing.T) {
 
 // After Ctrl-C in the middle of a batch the visits in flight are completed.
 func TestWatchDrains(t *testing.T) {
+	t.Parallel()
 	for _, way := range ways {
 		t.Run(way, func(t *testing.T) {
 			w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
@@ -295,6 +298,7 @@ func TestWatchDrains(t *testing.T) {
 // The second watcher of a store waits for the first one, and continues its work
 // when the first is killed.
 func TestSecondWatcherTakesOver(t *testing.T) {
+	t.Parallel()
 	for _, way := range ways {
 		t.Run(way, func(t *testing.T) {
 			w, release := slowWeb(t)

@@ -27,7 +27,7 @@ const versityVersion = "v1.8.0"
 type S3 struct{ Endpoint, AccessKey, SecretKey, Bucket string }
 
 // StartVersity starts versitygw on a free port of 127.0.0.1 for the time of the
-// test, and sets the AWS variables to its credentials. Where it cannot be
+// test, and sets the AWS variables of the process to its credentials. Where it cannot be
 // installed the test is skipped, or fails when CI=true.
 func StartVersity(t testing.TB) S3 {
 	t.Helper()
@@ -85,9 +85,12 @@ func StartVersity(t testing.TB) S3 {
 			t.Fatalf("versitygw did not answer within 20 s at %s", s.Endpoint)
 		}
 	}
-	t.Setenv("AWS_ACCESS_KEY_ID", s.AccessKey)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", s.SecretKey)
-	t.Setenv("AWS_SESSION_TOKEN", "")
+	// Every gateway has these, and t.Setenv forbids tests in parallel.
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": s.AccessKey, "AWS_SECRET_ACCESS_KEY": s.SecretKey, "AWS_SESSION_TOKEN": ""} {
+		if err := os.Setenv(name, value); err != nil { //nolint:usetesting // see above
+			t.Fatal(err)
+		}
+	}
 	return s
 }
 

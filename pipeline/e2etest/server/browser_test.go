@@ -3,7 +3,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -100,7 +102,7 @@ func searchPage(t *testing.T, r *running) string {
 }
 
 // TestPages opens every page at two widths, light and dark: axe-core finds no violation,
-// and nothing is wider than the screen. SCREENSHOTS names a folder for screenshots.
+// and nothing is wider than the screen. SCREENSHOTS names a folder for screenshots and for the pages that fail.
 func TestPages(t *testing.T) {
 	source := axe(t)
 	config := filepath.Join(t.TempDir(), "server.yaml")
@@ -132,9 +134,8 @@ func TestPages(t *testing.T) {
 	r.call("POST", "/api/v1/runs/"+long+"/pause", "")
 	search := searchPage(t, r)
 	ctx := browser(t)
-	keep := os.Getenv("SCREENSHOTS")
 	for _, page := range []struct{ name, path string }{
-		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"failed", "/runs/20260128-093000-000-0a1b2c3d"}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"providers", "/providers"}, {"provider", "/providers/acme"}, {"removals", "/removals?provider=acme"}, {"remove", "/removals/ask?provider=acme"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"page", "/explore/pages/item?provider=toss-payments&key=https%3A%2F%2Fdocs.tosspayments.com%2Fguides%2Fpayment"}, {"audit", "/audit"}, {"reports", "/reports"}, {"search", search}, {"results", search + "?q=payment"}, {"dead-letter", "/dead-letters/seed/one"},
+		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"refused", "/start?job=seed&country=zz"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"failed", "/runs/20260128-093000-000-0a1b2c3d"}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"providers", "/providers"}, {"provider", "/providers/acme"}, {"removals", "/removals?provider=acme"}, {"remove", "/removals/ask?provider=acme"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"page", "/explore/pages/item?provider=toss-payments&key=https%3A%2F%2Fdocs.tosspayments.com%2Fguides%2Fpayment"}, {"audit", "/audit"}, {"reports", "/reports"}, {"search", search}, {"results", search + "?q=payment"}, {"dead-letter", "/dead-letters/seed/one"},
 		{"login", "/login"}, {"error", "/runs/none"},
 	} {
 		at := page.path
@@ -142,34 +143,53 @@ func TestPages(t *testing.T) {
 			at = r.url + at
 		}
 		for device, width := range widths {
-			t.Run(page.name+"-"+device, func(t *testing.T) {
-				do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(at), chromedp.WaitVisible("h1"))
-				assert.LessOrEqual(t, value(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")), width, "the page scrolls horizontally")
-				for _, theme := range themes {
+			do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(at), chromedp.WaitVisible("h1"))
+			if page.name == "refused" {
+				do(t, ctx, chromedp.Focus("#seed-country"), chromedp.KeyEvent("\r"), chromedp.WaitVisible("#seed-country-wrong"))
+			}
+			for _, theme := range themes {
+				t.Run(page.name+"-"+device+"-"+theme, func(t *testing.T) {
+					defer explain(t, ctx)
 					setTheme(t, ctx, theme)
-					assert.Equal(t, "[]", violations(t, ctx, source), theme)
-					if keep != "" {
-						picture := value(t, ctx, chromedp.FullScreenshot(100))
-						require.NoError(t, os.WriteFile(filepath.Join(keep, page.name+"-"+device+"-"+theme+".png"), picture, 0o600))
-					}
-				}
-			})
+					wrong := value(t, ctx, chromedp.Text("h1")) == "That did not work"
+					assert.Equal(t, page.name == "error", wrong, "it is the page that was asked for")
+					assert.LessOrEqual(t, value(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")), width, "it scrolls horizontally")
+					assert.Equal(t, "[]", violations(t, ctx, source), "axe finds nothing")
+				})
+				keepScreen(t, ctx, page.name+"-"+device+"-"+theme)
+			}
 		}
 	}
 }
 
-// keepScreens checks and keeps a page as TestPages does.
-func keepScreens(t *testing.T, ctx context.Context, name string) {
+// explain saves the page of a test that failed, and says what it showed: a live page may be another one later.
+func explain(t *testing.T, ctx context.Context) {
 	t.Helper()
-	keep := os.Getenv("SCREENSHOTS")
-	if keep == "" {
+	if !t.Failed() {
 		return
 	}
+	html, err := chromedp.Run(ctx, chromedp.Evaluate[string]("document.readyState + ' ' + location.href + '\\n' + document.documentElement.outerHTML"))
+	file := filepath.Join(cmp.Or(os.Getenv("SCREENSHOTS"), os.TempDir()), strings.ReplaceAll(t.Name(), "/", "-")+".html")
+	err = errors.Join(err, os.WriteFile(file, []byte(html), 0o600))
+	t.Logf("the page is in %s (%v), it begins:\n%s", file, err, html[:min(len(html), 20_000)])
+}
+
+// keepScreen keeps a screenshot, if SCREENSHOTS names a folder for them.
+func keepScreen(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	if keep := os.Getenv("SCREENSHOTS"); keep != "" {
+		require.NoError(t, os.WriteFile(filepath.Join(keep, name+".png"), value(t, ctx, chromedp.FullScreenshot(100)), 0o600))
+	}
+}
+
+// keepScreens keeps a page as TestPages does.
+func keepScreens(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
 	for device, width := range widths {
 		for _, theme := range themes {
 			setTheme(t, ctx, theme)
 			do(t, ctx, chromedp.EmulateViewport(width, 900))
-			require.NoError(t, os.WriteFile(filepath.Join(keep, name+"-"+device+"-"+theme+".png"), value(t, ctx, chromedp.FullScreenshot(100)), 0o600))
+			keepScreen(t, ctx, name+"-"+device+"-"+theme)
 		}
 	}
 }

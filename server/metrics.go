@@ -79,6 +79,9 @@ var (
 	itemsDesc     = desc("seed_engine_run_items", "Counts of each job's newest run, by the names of its report.", "job", "item")
 	responsesDesc = desc("seed_engine_run_responses", "Answers from sites in each job's newest run, by status code.", "job", "code")
 	failuresDesc  = desc("seed_engine_run_request_failures", "Requests of each job's newest run that failed below HTTP, by reason.", "job", "reason")
+	retriesDesc   = desc("seed_engine_run_retries", "Requests of each job's newest run that were sent again.", "job")
+	itemDesc      = desc("seed_engine_run_item_duration_seconds", "How long one item took in each job's newest run, where items are timed one by one: a domain of seed.", "job")
+	stageDesc     = desc("seed_engine_run_stage_seconds_per_item", "Duration of each job's newest run divided by the items that came through a stage.", "job", "stage")
 	durationDesc  = desc("seed_engine_run_duration_seconds", "How long each job's newest run took, or takes so far.", "job")
 	startDesc     = desc("seed_engine_run_start_timestamp_seconds", "When each job's newest run began.", "job")
 	successDesc   = desc("seed_engine_run_success_timestamp_seconds", "When the latest complete run of each job ended.", "job")
@@ -132,6 +135,15 @@ func (c *ledgerCollector) Collect(ch chan<- prometheus.Metric) {
 	for name, e := range newest {
 		gauge(durationDesc, e.Report.Duration, name)
 		gauge(startDesc, float64(e.Run.StartedAt.UnixMilli())/1000, name)
+		gauge(retriesDesc, float64(e.Report.HTTP.Retries), name)
+		if t := e.Report.Timings; t.Domains > 0 {
+			ch <- prometheus.MustNewConstSummary(itemDesc, uint64(t.Domains), t.Mean*float64(t.Domains), map[float64]float64{0.5: t.P50, 0.95: t.P95, 1: t.Max}, name)
+		}
+		for _, stage := range e.Job.Stages {
+			if n := e.Report.Through(stage); n > 0 {
+				gauge(stageDesc, e.Report.Duration/float64(n), name, stage.Name)
+			}
+		}
 		for item, n := range e.Report.Counts {
 			gauge(itemsDesc, float64(n), name, strings.ToValidUTF8(item, ""))
 		}

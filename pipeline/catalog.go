@@ -66,7 +66,7 @@ func catalogJob() Job {
 			Path:    "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
 		}, SQL: true,
 		Keeps: []string{catalog.ImagePrefix}, Tables: []string{"catalog_crawls", "catalog_products"},
-		Rows: catalog.Rows(), Removal: new(catalog.Removal()), Options: o.options, Check: o.check, Instead: o.instead,
+		Rows: catalog.Rows(), Removal: new(catalog.Removal()), Options: o.options, Check: o.check, Offer: o.offer, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
@@ -172,13 +172,21 @@ func (c *catalogOptions) load(demo bool) error {
 	return c.choose()
 }
 
-// choose drops the sites that --site does not name.
-func (c *catalogOptions) choose() error {
-	var known []string
+func (c *catalogOptions) offer(context.Context, store.Store, *RunOptions) (map[string][]string, error) {
+	return map[string][]string{"site": c.names()}, nil
+}
+
+// names are the names of the sites that are loaded.
+func (c *catalogOptions) names() (known []string) {
 	for _, s := range c.loaded {
 		known = append(known, s.Name)
 	}
-	only, err := choose("site", c.Site, "site", known)
+	return known
+}
+
+// choose drops the sites that --site does not name.
+func (c *catalogOptions) choose() error {
+	only, err := choose("site", c.Site, "site", c.names())
 	if err != nil || only == nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func docsJob() Job {
 			}, Path: "/api/v1/docs/runs", Done: "pages_fetched", Alerts: alert.Rules(), OwnAlerts: true,
 		}, SQL: true, Agent: docs.UserAgent,
 		Keeps: []string{"handoff/"}, Tables: []string{"docs_sessions", "docs_pages"},
-		Rows: docs.Rows(wholeShown), Removal: new(docs.Removal()), Policies: policy.Edit{Load: readPolicies}, Knows: o.knows, Commands: []Command{docsUnblock}, Options: o.options, Check: o.check, Prepare: o.prepare, Accept: o.accept, Instead: o.instead,
+		Rows: docs.Rows(wholeShown), Removal: new(docs.Removal()), Policies: policy.Edit{Load: readPolicies}, Knows: o.knows, Commands: []Command{docsUnblock}, Options: o.options, Check: o.check, Prepare: o.prepare, Accept: o.accept, Offer: o.offer, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
@@ -240,6 +240,10 @@ func (d *docsOptions) known() (ids []string) {
 		ids = append(ids, p.ProviderID)
 	}
 	return ids
+}
+
+func (d *docsOptions) offer(context.Context, store.Store, *RunOptions) (map[string][]string, error) {
+	return map[string][]string{"provider": slices.DeleteFunc(d.known(), func(id string) bool { return d.off[id] != "" })}, nil
 }
 
 // knowsAgain refuses a --handoff-again=PROVIDER whose provider this run would not crawl.

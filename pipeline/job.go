@@ -70,6 +70,8 @@ type Job struct {
 	// follows from the input: see RunOptions.LanesByInput.
 	Prepare func(context.Context, *RunOptions) error
 	Accept  func(context.Context, store.Store, *RunOptions) error
+	// Offer returns the names that the job's options choose from, by option, after Check and Accept; nil: none.
+	Offer func(context.Context, store.Store, *RunOptions) (map[string][]string, error)
 	// Demo adds the job's simulated sites to the simulated web, for --web=demo.
 	// DemoNotice says what is different with them; nil: the seed job's sites.
 	Demo       func(*webtest.Web)

@@ -48,6 +48,7 @@ type newsOptions struct {
 	// world are the publishers that ship with the program and are crawled only by name.
 	world      []provider.Provider
 	worldTexts map[string]string // by id
+	offered    []string          // ids of all publishers that can be named
 	one        *onePage          // of --url
 }
 
@@ -64,7 +65,7 @@ func newsJob() Job {
 			}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
 		}, SQL: true,
 		Tables: []string{"news_runs", "news_urls", "news_articles"}, Offline: func() bool { return o.Reparse },
-		Rows: raw.Rows(news.Job), Removal: new(raw.Removal(news.Job)), Commands: newsCommands(), Options: o.options, Check: o.check, Instead: o.instead,
+		Rows: raw.Rows(news.Job), Removal: new(raw.Removal(news.Job)), Commands: newsCommands(), Options: o.options, Check: o.check, Offer: o.offer, Instead: o.instead,
 		Demo:       newsDemo,
 		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
@@ -185,6 +186,7 @@ func (n *newsOptions) load(demo bool) error {
 	if n.Publishers != "" {
 		n.loaded = n.loaded.Switch(false, false, provider.IDs(news.Registered())...)
 	}
+	n.offered = slices.DeleteFunc(provider.IDs(all), func(id string) bool { return !n.loaded.Enabled(id) })
 	named := strings.FieldsFunc(n.Publisher, func(c rune) bool { return c == ',' || c == ' ' })
 	for _, id := range provider.IDs(n.world) {
 		n.loaded = n.loaded.Switch(slices.Contains(named, id), false, id)
@@ -214,6 +216,10 @@ func (n *newsOptions) loadWorld(ids []string) error {
 		}
 	}
 	return nil
+}
+
+func (n *newsOptions) offer(context.Context, store.Store, *RunOptions) (map[string][]string, error) {
+	return map[string][]string{"publisher": n.offered}, nil
 }
 
 // choose disables the publishers that --publisher does not name.

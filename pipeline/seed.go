@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func seedJob() Job {
 			Alerts: []string{"failure_rate", "duration", "retry_rate"}, // most sites have no sitemap, so a 404 is nothing unusual
 		},
 		Keeps: []string{hive.Processing, seed.PackedRoot},
-		Rows:  seed.Rows(), Removal: new(seed.Removal()), Commands: o.commands(), Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept,
+		Rows:  seed.Rows(), Removal: new(seed.Removal()), Commands: o.commands(), Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept, Offer: o.offer,
 		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
 		Config: func(c RunOptions, l lane.Config, forceID string) any {
 			cfg := o.config(c)
@@ -186,8 +187,30 @@ func (o *seedOptions) accept(ctx context.Context, s store.Store, c *RunOptions) 
 	return usage.Errorf("--store=%s has no raw file (%scountry=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: %s", c.Store, c.Roots.Key(hive.Datasets), seen)
 }
 
-// maxSeen is how many objects are listed to find what a store has in place of raw files.
+// maxSeen is how many objects are listed to find what a store has in place of raw files, or what its partitions are.
 const maxSeen = 10_000
+
+// offer returns the countries, categories and days of the store's first raw files.
+func (o *seedOptions) offer(ctx context.Context, s store.Store, _ *RunOptions) (map[string][]string, error) {
+	seen, n := map[string]map[string]bool{"country": {}, "category": {}, "date": {}}, 0
+	for ob, err := range s.List(ctx, hive.Datasets) {
+		if err != nil {
+			return nil, fmt.Errorf("listing the store: %w", err)
+		}
+		if r, ok := hive.ParseRaw(ob.Key); ok {
+			p := r.Partition
+			seen["country"][p.Country], seen["category"][p.Category], seen["date"][p.Date] = true, true, true
+		}
+		if n++; n == maxSeen {
+			break
+		}
+	}
+	out := map[string][]string{}
+	for name, values := range seen {
+		out[name] = slices.Sorted(maps.Keys(values))
+	}
+	return out, nil
+}
 
 // sawInstead tells what a store without raw files has, and what to do.
 func sawInstead(ctx context.Context, s store.Store) (string, error) {

@@ -25,7 +25,7 @@ import (
 
 // plainText is a page without its markup.
 func plainText(page string) string {
-	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(strings.ReplaceAll(page, "</", " </"), "")), " ")
+	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(strings.NewReplacer("</time", "</time", "</", " </").Replace(page), "")), " ")
 }
 
 // On its pages a provider is added, changed, disabled and removed as over HTTP: the same

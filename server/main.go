@@ -24,9 +24,9 @@ func (e *usageError) Usage() {}
 
 // ReadOptions reads the options that all runs share, from the command line and from the flags in
 // the configuration file. It returns the store, the environment for the runs, and
-// the log, what opens where a job keeps what it found, and what refuses a run that could not start; see Settings.Check. It is cli.ServerOptions.
+// the log, what opens where a job keeps what it found, and what refuses a run that could not start. It is cli.ServerOptions.
 type ReadOptions = func(ctx context.Context, file map[string]string) (store.Store, []string, *slog.Logger,
-	explore.Opener, func(ctx context.Context, job string, flags []string) error, error)
+	explore.Opener, option.Runs, error)
 
 // Main starts the server and serves until ctx ends. It listens at an address, "": by its configuration, which is in a file, "": none.
 // The runs that it starts are processes of this program.
@@ -53,7 +53,7 @@ func Main(ctx context.Context, listen, file string, readOptions ReadOptions, job
 	if _, err := set.checkListen(); err != nil { // before the store is opened, which copies the sample bucket
 		return &usageError{err}
 	}
-	if set.Store, set.Environ, set.Log, set.Open, set.Check, err = readOptions(ctx, config.FlagTexts()); err != nil {
+	if set.Store, set.Environ, set.Log, set.Open, set.Runs, err = readOptions(ctx, config.FlagTexts()); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, set.Store.Close()) }()

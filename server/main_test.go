@@ -16,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
 )
 
@@ -23,10 +24,10 @@ import (
 func TestBadUsage(t *testing.T) {
 	optionsRead := false
 	readOptions := func(context.Context, map[string]string) (store.Store, []string, *slog.Logger, explore.Opener,
-		func(context.Context, string, []string) error, error) {
+		option.Runs, error) {
 		optionsRead = true
 		s, err := store.Open(t.Context(), t.TempDir())
-		return s, nil, slog.New(slog.DiscardHandler), nil, nil, err
+		return s, nil, slog.New(slog.DiscardHandler), nil, option.Runs{}, err
 	}
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	require.NoError(t, os.WriteFile(bad, []byte("schedule: []\n"), 0o600))
@@ -46,8 +47,8 @@ func TestBadUsage(t *testing.T) {
 	}
 	refused := errors.New("refused")
 	err := Main(t.Context(), "", "", func(context.Context, map[string]string) (store.Store, []string, *slog.Logger, explore.Opener,
-		func(context.Context, string, []string) error, error) {
-		return nil, nil, nil, nil, nil, refused
+		option.Runs, error) {
+		return nil, nil, nil, nil, option.Runs{}, refused
 	}, testJobs())
 	assert.ErrorIs(t, err, refused)
 }

@@ -54,9 +54,7 @@ type Settings struct {
 	Stderr         *os.File // where runs write their logs
 	// Open opens where a job keeps what it found; nil: in the store alone.
 	Open explore.Opener
-	// Check refuses a run of a job with these flags that could not start, such as one of an unknown provider. The reason
-	// has the method Usage. nil: nothing is refused.
-	Check func(ctx context.Context, job string, flags []string) error
+	Runs option.Runs // nil functions: nothing is refused or offered
 }
 
 // Server is a server of the dashboard, the API and the schedules.
@@ -67,7 +65,7 @@ type Server struct {
 	config     Config
 	board      *runs.Board
 	runner     *runs.Runner
-	checkRun   func(ctx context.Context, job string, flags []string) error // Settings.Check
+	starts     option.Runs
 	scheduler  *schedule.Scheduler
 	guard      *people.Guard
 	removals   removals
@@ -111,7 +109,7 @@ func New(set Settings) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{jobs: set.Config.jobs, store: set.Store, log: set.Log, config: set.Config, checkRun: set.Check, now: time.Now,
+	s := &Server{jobs: set.Config.jobs, store: set.Store, log: set.Log, config: set.Config, starts: set.Runs, now: time.Now,
 		closing: make(chan struct{})}
 	now := func() time.Time { return s.now() }
 	s.metrics = newMetrics(s)
@@ -130,7 +128,7 @@ func New(set Settings) (*Server, error) {
 	s.runner = &runs.Runner{Store: set.Store, Program: set.Program, Environ: set.Environ, Stderr: set.Stderr, Log: set.Log, Jobs: s.jobs,
 		OnStart: s.board.Started}
 	s.scheduler = schedule.New()
-	s.scheduler.Store, s.scheduler.Log, s.scheduler.Start, s.scheduler.Check = set.Store, set.Log, s.start, s.check
+	s.scheduler.Store, s.scheduler.Log, s.scheduler.Start, s.scheduler.Check = set.Store, set.Log, s.start, s.checkLater
 	s.scheduler.File, s.scheduler.Jobs, s.scheduler.Audit = set.Config.Schedules, s.jobs.Started(), s.guard.Audit
 	s.scheduler.Count = func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }
 	s.alarm = &alarm.Alarm{Store: set.Store, Log: set.Log, Jobs: s.jobs.Started(), Limits: set.Config.limits, Scheduler: s.scheduler,
@@ -141,7 +139,7 @@ func New(set Settings) (*Server, error) {
 	}
 	s.face, err = face.New(face.Parts{Jobs: s.jobs, Store: set.Store, Log: set.Log, Now: now, Board: s.board, Runner: s.runner,
 		Scheduler: s.scheduler, Alarm: s.alarm, Reports: s.reports, Guard: s.guard, Bot: set.Config.Bot, Open: set.Open,
-		Start: s.startNow, RunFlags: set.Config.runFlags, Closing: s.closing})
+		Start: s.startNow, Offer: s.offer, RunFlags: set.Config.runFlags, Closing: s.closing})
 	if err != nil {
 		return nil, err
 	}
@@ -167,14 +165,23 @@ func (s *Server) start(ctx context.Context, run ledger.Run, flags []string, by s
 // checkTimeout bounds the check of a run that a person starts.
 const checkTimeout = 5 * time.Second
 
+// checkLater refuses a request for runs that could not start. They may find input that is not there yet.
+func (s *Server) checkLater(ctx context.Context, job string, flags []string) error {
+	return s.check(ctx, job, flags, false)
+}
+
 // check refuses a request for a run that could not start. If that is not found out in time, the run says it.
-func (s *Server) check(ctx context.Context, job string, flags []string) error {
-	if s.checkRun == nil {
+func (s *Server) check(ctx context.Context, job string, flags []string, now bool) error {
+	if s.starts.Refuse == nil {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	err := s.checkRun(within, job, flags)
+	return s.refusal(job, s.starts.Refuse(within, job, flags, now))
+}
+
+// refusal is the answer to whom the program refuses a run with err. Other errors are logged: the run will have them too.
+func (s *Server) refusal(job string, err error) error {
 	var usage interface{ Usage() }
 	if errors.As(err, &usage) {
 		return known.Refuse("%s", ledger.ErrorText(err))
@@ -185,9 +192,20 @@ func (s *Server) check(ctx context.Context, job string, flags []string) error {
 	return nil
 }
 
+// offer returns what there is to choose from for a run's options, and why no run of the job can start.
+func (s *Server) offer(ctx context.Context, job string) (map[string][]string, error) {
+	if s.starts.Offer == nil {
+		return nil, nil
+	}
+	within, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	names, err := s.starts.Offer(within, job)
+	return names, s.refusal(job, err)
+}
+
 // startNow starts a run with a new id and returns the id.
 func (s *Server) startNow(ctx context.Context, run ledger.Run, flags []string, by string) (string, error) {
-	if err := s.check(ctx, run.Job, flags); err != nil {
+	if err := s.check(ctx, run.Job, flags, true); err != nil {
 		return "", err
 	}
 	run.RunID, run.StartedAt = ledger.NewRunID(s.now()), s.now()

@@ -461,8 +461,8 @@ func (wrongUsage) Usage() {}
 func TestStartRefuses(t *testing.T) {
 	var asked []string
 	w := newWorld(t, "done", func(set *Settings) {
-		set.Check = func(_ context.Context, job string, flags []string) error {
-			asked = append(asked, job+" "+strings.Join(flags, " "))
+		set.Runs.Refuse = func(_ context.Context, job string, flags []string, now bool) error {
+			asked = append(asked, fmt.Sprint(job, " ", strings.Join(flags, " "), " ", now))
 			if slices.Contains(flags, "--provider=strpe") {
 				return fmt.Errorf("checking: %w", wrongUsage{errors.New("--provider=strpe: there is no such provider; known are stripe, toss")})
 			}
@@ -483,7 +483,8 @@ func TestStartRefuses(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, a.code, "%s: %s", c.path, a.body)
 		assert.Contains(t, a.body, "there is no such provider; known are stripe, toss")
 	}
-	assert.Equal(t, slices.Repeat([]string{"docs --provider=strpe"}, 4), asked)
+	const now, later = "docs --provider=strpe true", "docs --provider=strpe false"
+	assert.Equal(t, []string{now, now, later, later}, asked)
 	w.tick(t.Context(), time.Now())
 	assert.Empty(t, w.board.Runs())
 	assert.Empty(t, w.alarm.Firing())
@@ -857,7 +858,7 @@ func TestDismissAndReplayFound(t *testing.T) {
 	require.Equal(t, 303, w.do("POST", shut+"/dismiss", "note=It+is+known.", form...).code)
 	got := w.do("GET", "/api/v1"+shut, "", bearer...).json(t)["dismissed"]
 	assert.Equal(t, map[string]any{"at": "2026-03-02T10:00:00Z", "by": "token from 192.0.2.1:1234", "note": "It is known."}, got)
-	assert.Contains(t, w.do("GET", shut, "", bearer...).body, "Dismissed 2026-03-02 10:00:00 by token from 192.0.2.1:1234: It is known.")
+	assert.Contains(t, plainText(w.do("GET", shut, "", bearer...).body), "Dismissed 2026-03-02 10:00:00 by token from 192.0.2.1:1234: It is known.")
 	assert.Equal(t, 409, w.do("POST", shut+"/replay", "", form...).code)
 	for path, body := range map[string]string{"/api/v1/runs/r0/dead-letters/replay": `{"ids":["` + ids[0] + `"]}`} {
 		require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: "r0", Job: "seed", StartedAt: now.Add(-time.Hour)}))
@@ -1027,7 +1028,7 @@ func TestChart(t *testing.T) {
 	assert.Equal(t, []runs.Point{{At: at, V: 0}, {At: at.Add(10 * time.Second), V: 5}, {At: at.Add(20 * time.Second), V: 10}}, got)
 	assert.Contains(t, string(runs.LineChart("Hosts", "hosts a second", "good", got)), `aria-label="Hosts: from 0 to 10 hosts a second, at most 10"`)
 	assert.Empty(t, runs.LineChart("Hosts", "", "good", got[:1]))
-	assert.Contains(t, string(runs.ColumnChart(`<b>"`, []runs.Column{{Label: `<i>"`, Parts: []runs.Part{{Class: "good", V: 1}}}})), "&lt;b&gt;&#34;")
+	assert.Contains(t, string(runs.ColumnChart(`<b>"`, []runs.Column{{Parts: []runs.Part{{Class: "good", V: 1}}}})), "&lt;b&gt;&#34;")
 
 	w := newWorld(t, "wait")
 	id := w.start("/api/v1/seeds/orchestrate", "")

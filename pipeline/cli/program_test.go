@@ -50,13 +50,13 @@ func parseLine(args []string) (Options, error) {
 
 // Serve are the options with which a server of this command line would start.
 func Serve(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (s store.Store, environ []string, log *slog.Logger,
-	find explore.Opener, check func(ctx context.Context, job string, flags []string) error, err error) {
+	find explore.Opener, starts option.Runs, err error) {
 	m := Program{Serve: func(ctx context.Context, _, _ string, options ServerOptions, _ []option.Job) (err error) {
-		s, environ, log, find, check, err = options(ctx, file)
+		s, environ, log, find, starts, err = options(ctx, file)
 		return err
 	}}
 	err = m.run(ctx, append([]string{"serve"}, args...), io.Discard, stderr)
-	return s, environ, log, find, check, err
+	return s, environ, log, find, starts, err
 }
 
 // commandsOf calls f for each command that a person may use.

@@ -61,9 +61,9 @@ type Server func(ctx context.Context, listen, config string, options ServerOptio
 // the environment, then file, which has values of flags by name. environ passes
 // these options to a run in a child process. They are not passed as flags,
 // because a job refuses the flags of other jobs. find opens where a job keeps what it
-// found. check refuses a run of a job with these flags that would be refused when it starts.
+// found. starts refuses a run that would be refused when it starts.
 type ServerOptions = func(ctx context.Context, file map[string]string) (s store.Store, environ []string, log *slog.Logger,
-	find explore.Opener, check func(ctx context.Context, job string, flags []string) error, err error)
+	find explore.Opener, starts option.Runs, err error)
 
 // serve makes the command that starts the server.
 func (p *program) serve() *cobra.Command {
@@ -99,9 +99,9 @@ func (p *program) serve() *cobra.Command {
 
 // serverOptions is ServerOptions for the flags of the command line.
 func (p *program) serverOptions(ctx context.Context, file map[string]string) (s store.Store, environ []string, log *slog.Logger,
-	find explore.Opener, check func(ctx context.Context, job string, flags []string) error, err error) {
-	bad := func(err error) (store.Store, []string, *slog.Logger, explore.Opener, func(context.Context, string, []string) error, error) {
-		return nil, nil, nil, nil, nil, err
+	find explore.Opener, starts option.Runs, err error) {
+	bad := func(err error) (store.Store, []string, *slog.Logger, explore.Opener, option.Runs, error) {
+		return nil, nil, nil, nil, option.Runs{}, err
 	}
 	o := &p.o
 	given := o.Flags.Given()
@@ -143,20 +143,27 @@ func (p *program) serverOptions(ctx context.Context, file map[string]string) (s 
 	lane.TakeLibraryLines(log)
 	s, err = launch.OpenStore(ctx, &o.Options, p.stderr)
 	find = func(ctx context.Context, job string) (explore.Source, error) { return o.source(ctx, s, job) }
-	check = func(ctx context.Context, job string, flags []string) error {
-		return o.checkRun(ctx, s, given, job, flags)
+	starts.Refuse = func(ctx context.Context, job string, flags []string, now bool) error {
+		_, err := o.checkRun(ctx, s, given, job, flags, now)
+		return err
 	}
-	return s, environ, log, find, check, err
+	starts.Offer = func(ctx context.Context, job string) (map[string][]string, error) {
+		of, err := o.checkRun(ctx, s, given, job, nil, false)
+		if j := of.Target(); err == nil && j.Offer != nil {
+			return j.Offer(ctx, s, &of.RunOptions)
+		}
+		return nil, err
+	}
+	return s, environ, log, find, starts, err
 }
 
 // checkRun refuses a run that a server would start with its own options, which were given, and with flags, if its job refuses it:
-// an unknown provider, for one. The runner's options were checked when the server began. What a job reads in the store's
-// partitions is left to the run: listing them takes long.
-func (o Options) checkRun(ctx context.Context, s store.Store, given map[string]bool, job string, flags []string) error {
-	var of Options
+// an unknown provider, for one. The runner's options were checked when the server began. With now it also refuses one without input in
+// the store's partitions. It returns the run's options.
+func (o Options) checkRun(ctx context.Context, s store.Store, given map[string]bool, job string, flags []string, now bool) (of Options, err error) {
 	f := newFlags(&of)
 	if err := f.Parse(append([]string{"--job=" + job}, flags...)); err != nil {
-		return usage.Errorf("%w", err)
+		return of, usage.Errorf("%w", err)
 	}
 	set := f.Given()
 	for name := range given {
@@ -164,30 +171,30 @@ func (o Options) checkRun(ctx context.Context, s store.Store, given map[string]b
 			continue
 		}
 		if err := f.Put(name, o.Flags.Value(name)); err != nil {
-			return usage.Errorf("--%s: %w", name, err)
+			return of, usage.Errorf("--%s: %w", name, err)
 		}
 		set[name] = true
 	}
 	launch.AddBeamFlags(f.FlagSet)
 	if err := f.UseDefaults(job, set); err != nil {
-		return err
+		return of, err
 	}
 	of.WorkersElsewhere = o.WorkersElsewhere
 	j := of.Target()
 	if j.Check != nil {
 		if err := j.Check(&of.RunOptions); err != nil {
-			return err
+			return of, err
 		}
 	}
 	if of.placeDB() != nil { // the run may get a password that this process does not have
-		return nil
+		return of, nil
 	}
-	if j.Accept != nil && j.Input == nil {
+	if j.Accept != nil && (now || j.Input == nil) {
 		if err := j.Accept(ctx, s, &of.RunOptions); err != nil {
-			return err
+			return of, err
 		}
 	}
-	return of.CheckWeb(ctx, s)
+	return of, of.CheckWeb(ctx, s)
 }
 
 // source opens where a job keeps what it found. A database that does not exist is not

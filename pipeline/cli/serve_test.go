@@ -57,7 +57,7 @@ func TestServe(t *testing.T) {
 // A server knows before it starts a run that its names are unknown, by its own options and by what people keep in the store.
 func TestServeChecksRuns(t *testing.T) {
 	dir := t.TempDir()
-	s, _, _, _, check, err := Serve(t.Context(), []string{"--store=" + dir, "--web=demo", "--concurrency=5"}, map[string]string{"keep-html": "true"}, io.Discard)
+	s, _, _, _, starts, err := Serve(t.Context(), []string{"--store=" + dir, "--web=demo", "--concurrency=5"}, map[string]string{"keep-html": "true"}, io.Discard)
 	require.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	for _, c := range []struct{ job, flag, says string }{
@@ -69,7 +69,7 @@ func TestServeChecksRuns(t *testing.T) {
 		{"news", "--publisher=nobody", "--publisher=nobody: there is no such enabled publisher"},
 		{"seed", "--country=sg", ""},
 	} {
-		err := check(t.Context(), c.job, []string{c.flag})
+		err := starts.Refuse(t.Context(), c.job, []string{c.flag}, false)
 		if c.says == "" {
 			assert.NoError(t, err, c.flag)
 			continue
@@ -80,8 +80,8 @@ func TestServeChecksRuns(t *testing.T) {
 	text := `{"policy":"provider_id: acme\nseed_urls: [https://docs.acme.example/]\nallowed_path_patterns: [/**]\n"}`
 	_, err = kept.On(s, policy.Kept()).Add(t.Context(), "acme", 0, kept.Version{At: time.Now(), Who: "x", Action: "provider_add", Body: []byte(text)})
 	require.NoError(t, err)
-	assert.NoError(t, check(t.Context(), "docs", []string{"--provider=acme"}))
-	assert.ErrorContains(t, check(t.Context(), "docs", []string{"--provider=acmee"}), "there is no such provider; known are acme, ant")
+	assert.NoError(t, starts.Refuse(t.Context(), "docs", []string{"--provider=acme"}, true))
+	assert.ErrorContains(t, starts.Refuse(t.Context(), "docs", []string{"--provider=acmee"}, true), "there is no such provider; known are acme, ant")
 }
 
 // Runs on a cluster are checked too: what the server was given for Beam does not get lost, and a
@@ -97,12 +97,16 @@ func TestServeChecksRunsOfClusters(t *testing.T) {
 		o, err := parseOptions(strings.Fields(line), io.Discard)
 		require.NoError(t, err, line)
 		given := o.Flags.Given()
-		assert.NoError(t, o.checkRun(t.Context(), s, given, "seed", []string{"--country=sg"}), line)
+		refused := func(job string, flags ...string) error {
+			_, err := o.checkRun(t.Context(), s, given, job, flags, false)
+			return err
+		}
+		assert.NoError(t, refused("seed", "--country=sg"), line)
 		if o.WorkersElsewhere {
-			assert.NoError(t, o.checkRun(t.Context(), s, given, "docs", []string{"--provider=stripe"}), line)
+			assert.NoError(t, refused("docs", "--provider=stripe"), line)
 		}
 		for _, wrong := range [][2]string{{"docs", "--provider=strpe"}, {"news", "--publisher=nobody"}} {
-			assert.ErrorContains(t, o.checkRun(t.Context(), s, given, wrong[0], wrong[1:]), "there is no such", line)
+			assert.ErrorContains(t, refused(wrong[0], wrong[1:]...), "there is no such", line)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package option
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -102,6 +103,15 @@ type Policies interface {
 	Read(text string, now time.Time) ([]byte, error)
 	// Providers returns the providers by id: those of the files of a directory, "" for the shipped ones, and what people keep.
 	Providers(dir string, kept map[string]json.RawMessage, now time.Time) ([]byte, error)
+}
+
+// Runs are what a server asks of the program about the runs that it starts.
+type Runs struct {
+	// Refuse refuses a run of a job with these flags that could not start, such as one of an unknown provider. The reason has the method
+	// Usage. With now it also refuses one that finds no input in the store as it is.
+	Refuse func(ctx context.Context, job string, flags []string, now bool) error
+	// Offer returns what there is to choose from, by option: names of countries or providers. Its error is that of Refuse.
+	Offer func(ctx context.Context, job string) (map[string][]string, error)
 }
 
 // Field is the option's name in a request.

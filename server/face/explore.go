@@ -400,6 +400,7 @@ func cellText(c explore.Cell) string {
 // value is a value of a record as a page shows it.
 type value struct {
 	Text   string
+	At     time.Time
 	Link   string // of an address at the site
 	Lines  []string
 	Block  bool // it is long, and has lines of its own
@@ -426,7 +427,7 @@ func valueOf(c explore.Cell) value {
 		if x.IsZero() {
 			return value{Text: "–"}
 		}
-		return value{Text: x.UTC().Format("2006-01-02 15:04:05")}
+		return value{At: x}
 	case []string:
 		if len(x) == 0 {
 			return value{Text: "–"}

@@ -40,6 +40,7 @@ type Parts struct {
 	Bot       *botpage.Page                                                                        // nil: there is none
 	Open      explore.Opener                                                                       // opens where a job keeps what it found
 	Start     func(ctx context.Context, run ledger.Run, flags []string, by string) (string, error) // starts a run and returns its id
+	Offer     func(ctx context.Context, job string) (map[string][]string, error)                   // option.Runs
 	RunFlags  map[string][]string                                                                  // of each run of a job
 	Closing   chan struct{}                                                                        // closed when the server stops: streams end
 }
@@ -94,6 +95,7 @@ func (f *Face) Routes() []Route {
 		{"POST /login", f.Guard.SignIn},
 		{"POST /logout", f.Guard.SignOut},
 		{"GET /events", f.events},
+		{"GET /zone", f.setZone},
 		{"GET " + botPath, f.botPage},
 		{"GET /style.css", asset("style.css", "text/css; charset=utf-8")},
 		{"GET /favicon.svg", asset("favicon.svg", "image/svg+xml")},

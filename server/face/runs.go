@@ -6,7 +6,6 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,7 +80,7 @@ func (f runRows) rows() ([]action, []view) {
 			Out: stored, Fails: over, Do: f.control(ledger.ActionPause, "run_pause"), Form: "/runs/{id}/pause", Next: "/runs/{id}"},
 		{At: "POST " + one + "/resume", ID: "resumeRun", About: "Resume a paused run",
 			Out: stored, Fails: over, Do: f.control(ledger.ActionRun, "run_resume"), Form: "/runs/{id}/resume", Next: "/runs/{id}"},
-		{Form: "/runs", Do: f.startForm},
+		{Form: "/runs", Do: f.startForm, Redo: f.startAgain},
 		{Form: "/runs/{id}/again", Do: f.ofRun(f.again)},
 	}
 	for _, j := range f.Jobs.Started() {
@@ -99,7 +98,7 @@ func (f runRows) rows() ([]action, []view) {
 	}
 	return grouped("runs", "runs", actions...), []view{
 		{At: "GET /{$}", Template: "front", Section: "front", Title: "Overview", Data: f.front},
-		{At: "GET /start", Template: "start", Section: "front", Title: "Start a run", Still: true, Data: f.startForms},
+		{At: "GET /start", Template: "start", Section: "front", Title: startTitle, Still: true, Data: f.startForms},
 		{At: "GET /runs", Template: "runs", Section: "runs", Title: "Runs", Data: f.listPage},
 		{At: "GET /runs/{id}", Template: "run", Section: "runs", Data: f.ofRun(f.page)},
 		{At: "GET /runs/{id}/log", Template: "log", Section: "runs", Data: f.ofRun(f.log)},
@@ -216,25 +215,6 @@ func (f runRows) confirmCancel(_ *call, e *runs.Entry) (any, error) {
 			"To continue it later, pause it instead."}, nil
 }
 
-// startForm starts a run from the form of a job. Its empty fields say nothing.
-func (f runRows) startForm(c *call) (any, error) {
-	j, ok := f.Jobs.Started().Named(c.in.Get("job"))
-	if !ok {
-		return nil, known.Refuse("there is no such job")
-	}
-	values := map[string]string{}
-	for _, o := range j.Fields() {
-		if text := strings.TrimSpace(c.in.Get(o.Field())); text != "" {
-			values[o.Field()] = text
-		}
-	}
-	flags, err := j.FlagsOf(values)
-	if err != nil {
-		return nil, err
-	}
-	return f.startFor(c, ledger.Run{Job: j.Name}, flags, "dashboard")
-}
-
 // again starts a run with the options of another one.
 func (f runRows) again(c *call, e *runs.Entry) (any, error) {
 	a := f.Runner.AgainOf(e, f.RunFlags[e.Run.Job])
@@ -284,58 +264,16 @@ func (v *runsPage) chart() {
 	slices.Reverse(over)
 	var work, answers, fails []runs.Column
 	for _, e := range over {
-		label := e.Run.StartedAt.UTC().Format("01-02 15:04")
-		work = append(work, runs.Column{Label: label, Parts: []runs.Part{{Class: "good", V: e.PerSecond()}}})
+		at := e.Run.StartedAt
+		work = append(work, runs.Column{At: at, Parts: []runs.Part{{Class: "good", V: e.PerSecond()}}})
 		r := e.Report
-		answers = append(answers, runs.Column{Label: label, Parts: []runs.Part{{Class: "good", V: float64(r.HTTP.Class('2'))}, {Class: "calm",
+		answers = append(answers, runs.Column{At: at, Parts: []runs.Part{{Class: "good", V: float64(r.HTTP.Class('2'))}, {Class: "calm",
 			V: float64(r.HTTP.Class('3'))},
 			{Class: "warn", V: float64(r.HTTP.Class('4'))}, {Class: "bad", V: float64(r.HTTP.Class('5'))}}})
-		fails = append(fails, runs.Column{Label: label, Parts: []runs.Part{{Class: "bad", V: float64(r.HTTP.Unanswered())}}})
+		fails = append(fails, runs.Column{At: at, Parts: []runs.Part{{Class: "bad", V: float64(r.HTTP.Unanswered())}}})
 	}
 	v.Charted = len(over)
 	v.Work = runs.ColumnChart("Requests a second", work)
 	v.Answers = runs.ColumnChart("Answers by status", answers)
 	v.Fails = runs.ColumnChart("Failed requests", fails)
-}
-
-// startPage is the data of the page that starts runs.
-type startPage struct {
-	Forms []jobForm
-	Jobs  []string
-	Job   string // the one whose form alone is shown
-}
-
-// jobForm is the form that starts a run of a job.
-type jobForm struct {
-	known.Job
-	Busy   string // the id of its active run
-	Values url.Values
-}
-
-// Value is a field's value that the URL gives, so that a link can fill in the form.
-func (f jobForm) Value(name string) string { return f.Values.Get(name) }
-
-// startForms are the forms of all jobs, or of the one in the URL.
-func (f runRows) startForms(c *call) (any, error) {
-	started := f.Jobs.Started()
-	v := startPage{Jobs: started.Names(), Job: c.in.Get("job")}
-	if _, ok := started.Named(v.Job); v.Job != "" && !ok {
-		return nil, known.Refuse("job: use %s", started.Or())
-	}
-	busy := map[string]string{}
-	for _, e := range f.Board.Runs() {
-		if e.Active() {
-			busy[e.Run.Job] = e.Run.RunID
-		}
-	}
-	for _, j := range started {
-		form := jobForm{Job: j, Busy: busy[j.Name]}
-		if v.Job == j.Name {
-			form.Values = c.in
-		}
-		if v.Job == "" || v.Job == j.Name {
-			v.Forms = append(v.Forms, form)
-		}
-	}
-	return v, nil
 }

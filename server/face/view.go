@@ -9,7 +9,6 @@ import (
 	"html/template"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/server/alarm"
@@ -50,13 +49,10 @@ type layout struct {
 }
 
 var funcs = template.FuncMap{
-	"when": func(t time.Time) string {
-		if t.IsZero() {
-			return "–"
-		}
-		return t.UTC().Format("2006-01-02 15:04:05")
+	"when": when,
+	"zones": func() []string {
+		return []string{"UTC", "America/Los_Angeles", "America/New_York", "Asia/Seoul", "Asia/Singapore", "Asia/Tokyo", "Europe/Berlin", "Europe/London"}
 	},
-	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"took":  known.FormatSeconds,
 	"words": known.Words,
 	"shown": shown,
@@ -169,7 +165,7 @@ func (f *Face) send(w http.ResponseWriter, r *http.Request, code int, b []byte, 
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write(b) // a client that is gone needs no answer
+	_, _ = w.Write(inZone(b, zoneOf(r))) // a client that is gone needs no answer
 }
 
 // message sends a page with a message.

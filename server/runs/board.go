@@ -68,6 +68,11 @@ func (e *Entry) State() string {
 // Active reports whether the run is not over.
 func (e *Entry) Active() bool { return !e.Broken && (e.Starting || !e.Run.State.Over()) }
 
+// Nothing reports whether the run failed before it requested or counted anything.
+func (e *Entry) Nothing() bool {
+	return e.State() == string(ledger.Failed) && e.Report.HTTP.Requests == 0 && known.Total(e.Report.Counts) == 0
+}
+
 // Sample is a run's progress at one time.
 type Sample struct {
 	At       time.Time `json:"at"`

@@ -100,9 +100,16 @@ func LineChart(title, unit, class string, points []Point) template.HTML {
 	base := chartHeight - marginBottom
 	fmt.Fprintf(&b, `<path class="area %s" d="%sL%g %gL%g %gZ"/><path class="line %s" d="%s"/>`, class, path.String(),
 		chartWidth-marginRight, base, marginLeft, base, class, path.String())
-	fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g">%s</text><text class="tick" x="%g" y="%g" text-anchor="end">%s UTC</text></svg>`,
-		marginLeft, chartHeight-8, first.UTC().Format("15:04:05"), chartWidth-marginRight, chartHeight-8, last.UTC().Format("15:04:05"))
+	fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g">%s</text><text class="tick" x="%g" y="%g" text-anchor="end">%s <tspan data-zone="">UTC</tspan></text></svg>`,
+		marginLeft, chartHeight-8, at("tspan", first, time.TimeOnly), chartWidth-marginRight, chartHeight-8, at("tspan", last, time.TimeOnly))
 	return template.HTML(b.String()) //nolint:gosec // made of numbers and an escaped label
+}
+
+const minute = "01-02 15:04"
+
+// at is a time in UTC, in an element that says which it is, so that it can be written in another zone.
+func at(element string, t time.Time, layout string) string {
+	return fmt.Sprintf(`<%s data-at="%s">%s</%[1]s>`, element, t.UTC().Format(time.RFC3339), t.UTC().Format(layout))
 }
 
 // Rates are the differences of a run's samples, a second.
@@ -121,7 +128,7 @@ func Rates(samples []Sample, of func(Sample) int64) []Point {
 
 // Column is one run in a chart of runs.
 type Column struct {
-	Label string
+	At    time.Time
 	Parts []Part
 }
 
@@ -155,14 +162,14 @@ func ColumnChart(title string, columns []Column) template.HTML {
 		for _, p := range c.Parts {
 			h := p.V * scale
 			y -= h
-			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>`, p.Class, x, y, width*0.76, h,
-				template.HTMLEscapeString(c.Label))
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f">%s</rect>`, p.Class, x, y, width*0.76, h,
+				at("title", c.At, minute))
 		}
 	}
-	fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g">%s</text>`, marginLeft, chartHeight-8, template.HTMLEscapeString(columns[0].Label))
+	fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g">%s</text>`, marginLeft, chartHeight-8, at("tspan", columns[0].At, minute))
 	if n := len(columns); n > 4 { // with fewer columns the two labels would overlap
 		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="end">%s</text>`, marginLeft+width*float64(n), chartHeight-8,
-			template.HTMLEscapeString(columns[n-1].Label))
+			at("tspan", columns[n-1].At, minute))
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String()) //nolint:gosec // made of numbers and escaped labels

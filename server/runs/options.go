@@ -3,6 +3,7 @@ package runs
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -53,6 +54,7 @@ type Again struct {
 	Flags   []string  // of the request
 	Left    []Setting // that a request cannot have
 	Command string    // of the command line, with all options
+	Form    string    // URL of the form with these options
 }
 
 // AgainOf is how to start a run like this one. A request can only have the job's
@@ -62,6 +64,7 @@ func (r *Runner) AgainOf(e *Entry, own []string) *Again {
 		return nil
 	}
 	a := &Again{Command: "pipeline --job=" + e.Run.Job}
+	fields := url.Values{"job": {e.Run.Job}}
 	differ, _ := OptionsOf(e.Job, e.Run)
 	for _, o := range differ {
 		if e.Job.Outward(o.Name) {
@@ -73,10 +76,12 @@ func (r *Runner) AgainOf(e *Entry, own []string) *Again {
 		switch {
 		case known.Label != "" && known.Check(o.Value) == nil:
 			a.Flags = append(a.Flags, flag)
+			fields.Set(known.Field(), o.Value)
 		case !slices.Contains(r.Environ, option.Variable(o.Name)+"="+o.Value) && !slices.Contains(own, flag):
 			a.Left = append(a.Left, o)
 		}
 	}
+	a.Form = "/start?" + fields.Encode()
 	return a
 }
 

@@ -45,20 +45,19 @@ const providerLeaseTTL = 15 * time.Second
 
 // docsOptions are the docs job's own flags.
 type docsOptions struct {
-	Policies        string
-	Fallback        bool
-	SessionMaxPages int
-	Retention       time.Duration
-	Again           latest
-	Purge, Enable   string
-	Explain         string
-	Provider        string
-	Depth           int
-	TermsRead       string
-	Markdown        string
-	Diff            latest
-	Alerts          string
-	Edition         int
+	Policies      string
+	Fallback      bool
+	Retention     time.Duration
+	Again         latest
+	Purge, Enable string
+	Explain       string
+	Provider      string
+	Depth         int
+	TermsRead     string
+	Markdown      string
+	Diff          latest
+	Alerts        string
+	Edition       int
 
 	given      []string        // the flags that ask for something special, with their dashes
 	files      []policy.Policy // of --policies, or shipped
@@ -130,8 +129,7 @@ func (d *docsOptions) options(s *option.Set) {
 	s.Text(&d.Markdown, "markdown", "", "write pages into this directory as Markdown: those that are stored, without a crawl, or with --url those of its crawl; whole where the policy says tos: allowed, else 200 characters").
 		NotEmpty("name a directory").Is(option.OneRun).In(option.Output)
 	s.Yes(&d.Fallback, "fallback", false, "also crawl the providers that Context7 has").Asked("Crawl what Context7 has too", "").Is(option.Extent)
-	s.Number(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "most pages in one session, all providers together").
-		Range(1, 1_000_000).Asked("Pages at most", "").Is(option.Extent).In(option.Polite)
+	s.Default("limit", "5000")
 	s.Pause(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long to keep handoff/docs/ for the embedding step; below 0: for ever")
 	s.Other(&d.Again, "handoff-again", "fetch all pages again and hand them over to the embedding step, changed or not; --handoff-again=PROVIDER: of one provider only").Is(option.Extent)
 	s.Text(&d.Purge, "purge-provider", "", "remove everything of this provider, and do not crawl it again").Is(option.OneRun)
@@ -345,7 +343,7 @@ func writeDocs(ctx context.Context, s store.Store, runID string, stdout io.Write
 func (d *docsOptions) config(c RunOptions, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
 	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Off: d.off, Only: d.only, Fallback: d.Fallback, Again: d.again(),
-		SessionMaxPages: d.SessionMaxPages, Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: d.alerts, NoDelay: c.Web == "demo",
+		Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: d.alerts, NoDelay: c.Web == "demo",
 		UnsandboxedBrowser: c.UnsandboxedBrowser}
 }
 

@@ -105,6 +105,9 @@ func (n *newsOptions) check(c *RunOptions) error {
 	case n.Purge && n.Publisher != "":
 		return usage.Errorf("--purge-expired removes the expired articles of all publishers; leave --publisher out")
 	}
+	if c.Limit > 0 && (n.Purge || n.Reparse) {
+		return usage.Errorf("--limit is of articles that are fetched; leave it out with --purge-expired and --reparse")
+	}
 	if err := n.period(); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ type RunOptions struct {
 	Force                    bool
 	URL                      string // one page in place of all that is configured
 	Lanes, Concurrency       int
+	Limit                    int // items that a run begins; 0: no limit
 	Rate                     float64
 	HostDelay, MaxCrawlDelay time.Duration
 	ServerDelay              time.Duration

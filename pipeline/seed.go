@@ -142,6 +142,8 @@ func (o *seedOptions) check(c *RunOptions) error {
 	switch {
 	case c.Streaming && o.Layout != seed.Objects:
 		return usage.Errorf("--layout=%s does not go with --streaming, where windows of one lane overlap; use --watch without it", o.Layout)
+	case c.Watch > 0 && c.Limit > 0:
+		return usage.Errorf("--watch and --limit=%d: a watch reads all files as they come; leave one of them out", c.Limit)
 	case c.Watch > 0 && o.Until != "":
 		return usage.Errorf("--watch and --until=%s: a preview ends by itself; leave one of them out", o.Until)
 	}

@@ -79,6 +79,9 @@ func (o *seedOptions) work(ctx context.Context, c RunOptions, s store.Store) (w 
 	}
 	w.Open, w.Results = wanted.Domains()
 	w.Finished = w.Domains - w.Open
+	if limit := int64(c.Limit); 0 < limit && limit < w.Open {
+		w.Open, w.Results = limit, (w.Results*limit+w.Open-1)/w.Open
+	}
 	return w, nil
 }
 

@@ -168,6 +168,9 @@ func (r *Report) WriteTable(w io.Writer, named []string) error {
 	if r.Error != "" {
 		t.print("  " + r.Error + "\n")
 	}
+	if n := r.Counts[LeftByLimit]; n > 0 {
+		t.print(fmt.Sprintf("  limited: --limit=%v left at least %s for the next run\n", r.Options["limit"], FormatCount(n)))
+	}
 
 	t.section("Counts")
 	for _, k := range named {

@@ -48,6 +48,7 @@ type Config struct {
 	Lanes int
 	DB    string // DSN without password; see db.OfWorker
 	Sites []Site
+	Order []string // the sites' names, where each has its share of a limit; see lane.Quota
 
 	// The sizes of the pools, and the length of the queue of each pool.
 	ListFetchers, ListParsers, DetailFetchers, DetailParsers, Savers int
@@ -137,6 +138,9 @@ func (fn *listFn) ProcessElement(_ context.Context, _ []byte, emit func(int, Sit
 // In: sites by lane. Out: tallies.
 func Visit(s beam.Scope, cfg Config, sites beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("catalog.Visit")
+	for _, site := range cfg.Sites {
+		cfg.Order = append(cfg.Order, site.Name)
+	}
 	cfg.Sites = nil // the stage gets them as elements
 	return beam.ParDo(s, &visitFn{Config: cfg}, beam.GroupByKey(s, sites))
 }
@@ -205,6 +209,9 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 			return nil
 		}
 		stats.Count(SitesCrawled, 1)
+		if stats.Snapshot().Counts[ledger.LeftByLimit] > 0 {
+			return nil
+		}
 		if err := fn.Worker.Resolve(ctx, d); err != nil {
 			fn.Worker.Log.Warn("dead_letter_stays", "site", s.Name, "error", ledger.Redact(err.Error()))
 		}

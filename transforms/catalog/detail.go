@@ -18,6 +18,9 @@ func (v *visit) productDetailFetcher() *stage {
 	return &stage{name: "ProductDetailFetcher", fails: "failed_product_detail_fetcher", input: KindFetchProductDetailPage, size: v.cfg.DetailFetchers, commit: v.commitAbsent,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchProductDetailPage)
+			if !v.quota.Take() {
+				return nil, errLeft
+			}
 			if v.reader.site.Detail.Format == formatNone {
 				p := ProductDetail{URL: t.URL, Fields: map[string]any{}}
 				if err := p.addRow(v.reader, t.Row); err != nil {

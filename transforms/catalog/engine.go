@@ -60,6 +60,9 @@ func (f *failure) Unwrap() error { return f.err }
 // the journal.
 var errStopped = errors.New("stopped before it was done")
 
+// errLeft ends a task that the run's limit leaves to the next run: it stays in the journal.
+var errLeft = errors.New("the run's limit is used up")
+
 // journal stores tasks until they are done, so that a later run can resume a killed
 // crawl.
 type journal interface {
@@ -95,6 +98,7 @@ type engine struct {
 
 	pending atomic.Int64  // tasks in queues and at workers
 	wake    chan struct{} // has a token when feed must read the journal
+	left    atomic.Bool   // some tasks ended with errLeft
 	fatal   atomic.Pointer[error]
 	cancel  context.CancelFunc
 }
@@ -116,8 +120,8 @@ func newEngine(plan []*stage, length int, state *SharedState, j journal) *engine
 	return e
 }
 
-// run works until all queues are empty, all workers are idle and no task waits (true), or
-// until Control or ctx ends it (false). The error is an error of the journal, without
+// run works until all queues are empty, all workers are idle and no task waits (true, unless some were left to the next run),
+// or until Control or ctx ends it (false). The error is an error of the journal, without
 // which the crawl cannot continue.
 func (e *engine) run(ctx context.Context) (complete bool, err error) {
 	ctx, e.cancel = context.WithCancel(ctx)
@@ -162,7 +166,7 @@ func (e *engine) feed(ctx context.Context) (complete bool, err error) {
 			continue
 		}
 		if idle && next.IsZero() {
-			return true, nil
+			return !e.left.Load(), nil
 		}
 		var timer *time.Timer
 		var at <-chan time.Time
@@ -365,6 +369,12 @@ func (s *stage) commitEach(ctx context.Context, results []result) error {
 func (e *engine) retryOrEnd(ctx context.Context, s *stage, r *result) bool {
 	if errors.Is(r.err, errStopped) || ctx.Err() != nil {
 		return false // stopped: the task stays in the journal
+	}
+	if errors.Is(r.err, errLeft) {
+		e.left.Store(true)
+		e.pending.Add(-1)
+		e.wakeUp()
+		return true
 	}
 	if fault.Stops(r.err) {
 		e.fail(ctx, fmt.Errorf("%s: %w", s.name, r.err))

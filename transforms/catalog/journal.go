@@ -165,6 +165,15 @@ func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, ne
 	return tasks, next, err
 }
 
+// left returns how many products wait for the next run, at least one: list pages may wait in place of them.
+func (j *rows) left(ctx context.Context) (n int64, err error) {
+	err = j.db.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2 AND state <> $3`, j.site, KindFetchProductDetailPage, done).Scan(&n)
+	if err != nil {
+		err = fmt.Errorf("counting the tasks of %s: %w", j.site, err)
+	}
+	return max(n, 1), err
+}
+
 // retry implements journal.
 func (j *rows) retry(ctx context.Context, e entry, at time.Time) error {
 	_, err := j.db.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, tries = $2, fetched = $3, not_before = $4 WHERE site = $5 AND kind = $6 AND url = $7`,

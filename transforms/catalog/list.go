@@ -21,6 +21,9 @@ func (v *visit) listPageFetcher() *stage {
 			if v.known.past(t.Page) || v.ended.past(t.Page) {
 				return nil, nil
 			}
+			if v.listsEnough() {
+				return nil, errLeft
+			}
 			got, err := v.fetchList(ctx, t.entry)
 			if err != nil && v.reader.site.List.UntilEmpty && t.Page > v.reader.firstPage() && removed(err) {
 				return nil, nil // where other sites show a page without products

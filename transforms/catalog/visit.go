@@ -37,6 +37,7 @@ type visit struct {
 	state   *SharedState
 	control *siteControl // state.Control
 	client  *polite.Client
+	quota   lane.Quota
 	header  http.Header // of each request, robots.txt apart
 
 	tagging
@@ -76,7 +77,8 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 	}
 	v := &visit{cfg: cfg, w: w, log: w.Log.With("site", s.Name), clock: time.Now, reader: r, journal: &rows{db: d, site: s.Name},
 		control: newSiteControl(w), layout: &layout{}, count: w.Count, known: streak{first: r.firstPage(), want: cfg.StopAfterKnown},
-		ended: streak{first: r.firstPage(), want: maxStale}, seed: maphash.MakeSeed(), listed: map[uint64]bool{}, judge: judging.Begin(judging.About{})}
+		ended: streak{first: r.firstPage(), want: maxStale}, seed: maphash.MakeSeed(), listed: map[uint64]bool{}, judge: judging.Begin(judging.About{}),
+		quota: w.Quota(max(slices.Index(cfg.Order, s.Name), 0), max(len(cfg.Order), 1))}
 	if v.tagger, err = cfg.Tagging.newTagger(); err != nil {
 		return nil, fmt.Errorf("tagging: %w", err)
 	}
@@ -96,6 +98,10 @@ func (v *visit) run(ctx context.Context) error {
 	}
 	defer release()
 	defer v.client.Close()
+	if v.quota.Empty() { // then nothing is requested
+		v.state.Stats.Count(ledger.LeftByLimit, 1)
+		return nil
+	}
 	if v.tagger != nil {
 		defer v.tagger.Close()
 	}
@@ -140,6 +146,13 @@ func (v *visit) run(ctx context.Context) error {
 	}
 	if complete || errors.Is(v.control.cause(), errNotOpen) {
 		err = v.conclude(ctx, complete)
+	}
+	if !complete && v.quota.Empty() {
+		left, err := v.journal.left(ctx)
+		if err != nil {
+			return err
+		}
+		v.state.Stats.Count(ledger.LeftByLimit, left)
 	}
 	v.warn(untagged, "", int(v.state.Stats.Snapshot().Counts["products_untagged"]))
 	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.Snapshot().Counts)
@@ -244,6 +257,12 @@ func (v *visit) close(ctx context.Context) error {
 		return &failure{kind: "no_products", err: errors.New("no page of the list leads to a product: is list.product_link right? Pages that could not be read are dead letters")}
 	}
 	return nil
+}
+
+// listsEnough reports whether no more list pages need to be read, because the products found so far use up the run's limit.
+func (v *visit) listsEnough() bool {
+	limit := int64(v.cfg.Lane.Limit)
+	return v.quota.Empty() || limit > 0 && v.state.Stats.Snapshot().ProductURLsFound >= limit
 }
 
 // warn counts a warning about the site, or about a field if field is not "".

@@ -22,13 +22,13 @@ import (
 
 // Why a provider's crawl stops although there are more pages.
 const (
-	reasonMaxPages   = "max_pages"
-	reasonSessionMax = "session_max_pages"
+	reasonMaxPages = "max_pages"
+	reasonLimit    = "limit"
 )
 
 var (
-	errMaxPages   = errors.New("the provider's max_pages is reached")
-	errSessionMax = errors.New("the session's max pages are reached")
+	errMaxPages = errors.New("the provider's max_pages is reached")
+	errLimit    = errors.New("the run's limit of pages is reached")
 )
 
 // crawl is the visit of one provider: it takes pages from the frontier, requests them by the way that
@@ -160,9 +160,9 @@ func (s *provider) state(verdict site.Verdict, err error) (state State, reason s
 	case errors.Is(err, errMaxPages):
 		reason = reasonMaxPages
 		s.log.Warn("max_pages_reached", "max_pages", s.policy.MaxPages)
-	case errors.Is(err, errSessionMax):
-		state, reason = OutOfBudget, reasonSessionMax
-		s.log.Warn("session_max_pages_reached", "session_max_pages", cmp.Or(s.cfg.SessionMaxPages, SessionMaxPages))
+	case errors.Is(err, errLimit):
+		state, reason = OutOfBudget, reasonLimit
+		s.log.Info("limit_reached", "limit", s.cfg.Lane.Limit)
 	case errors.Is(err, errUnreachable):
 		state, reason = Unreachable, content.Clean(ledger.Redact(err.Error()))
 		s.log.Warn("provider_unreachable", "error", ledger.Redact(err.Error()))
@@ -291,9 +291,9 @@ func (c *crawl) claim(ctx context.Context, ch *chain) error {
 				return cmp.Or(err, errMaxPages)
 			}
 			if n, err := changed(tx.ExecContext(ctx, `UPDATE docs_sessions SET requested = requested + 1, active_at = $1
-				WHERE id = $2 AND requested < $3`,
-				now, c.part.session, cmp.Or(c.cfg.SessionMaxPages, SessionMaxPages))); err != nil || n == 0 {
-				return cmp.Or(err, errSessionMax)
+				WHERE id = $2 AND ($3 = 0 OR requested < $3)`,
+				now, c.part.session, c.cfg.Lane.Limit)); err != nil || n == 0 {
+				return cmp.Or(err, errLimit)
 			}
 		}
 		_, err := tx.ExecContext(ctx, claims, Fetching, now, c.id, p.key)

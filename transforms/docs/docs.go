@@ -35,10 +35,9 @@ const productToken = "APIIntelBot"
 
 // The limits of requests and pages, over all workers and runs together.
 const (
-	MaxHosts        = 3 // crawled at once
-	HourBudget      = 1_000
-	DayBudget       = 10_000
-	SessionMaxPages = 5_000
+	MaxHosts   = 3 // crawled at once
+	HourBudget = 1_000
+	DayBudget  = 10_000
 )
 
 // DefaultRetention is how long the hand-off for the embedding step is kept:
@@ -83,12 +82,11 @@ type Config struct {
 	// is crawled alone.
 	Again string
 
-	SessionMaxPages int              // 0: SessionMaxPages
-	HourBudget      int              // 0: HourBudget
-	DayBudget       int              // 0: DayBudget
-	Retention       time.Duration    // of the hand-off; 0: DefaultRetention, below 0: for ever
-	LeaseTTL        time.Duration    // of a provider; 0: 15 s
-	Alerts          alert.Thresholds // nil: the defaults
+	HourBudget int              // 0: HourBudget
+	DayBudget  int              // 0: DayBudget
+	Retention  time.Duration    // of the hand-off; 0: DefaultRetention, below 0: for ever
+	LeaseTTL   time.Duration    // of a provider; 0: 15 s
+	Alerts     alert.Thresholds // nil: the defaults
 
 	// UnsandboxedBrowser lets the browser of spa_rendering run without its sandbox.
 	UnsandboxedBrowser bool

@@ -22,7 +22,7 @@ type State string
 const (
 	Open        State = "open"          // at work, or interrupted: the next run continues it
 	Held        State = "held"          // the host asks for a pause of more than ten minutes: a later run continues it
-	OutOfBudget State = "out_of_budget" // the day's requests or the session's pages are used up: a later run continues it
+	OutOfBudget State = "out_of_budget" // the day's requests or the run's pages are used up: a later run continues it
 	Unreachable State = "unreachable"   // its robots.txt or all of its seeds could not be fetched: the next session begins it again
 	Done        State = "done"          // nothing is left, or its own max_pages is reached
 )
@@ -36,7 +36,8 @@ func beginSession(ctx context.Context, d *db.DB, runID string, now time.Time) (i
 		switch {
 		case err == nil:
 			resumed = id != runID
-			_, err = tx.ExecContext(ctx, `UPDATE docs_sessions SET active_at = $1 WHERE id = $2`, db.Micros(now), id)
+			// Each run has the whole limit.
+			_, err = tx.ExecContext(ctx, `UPDATE docs_sessions SET active_at = $1, requested = CASE WHEN id = $3 THEN requested ELSE 0 END WHERE id = $2`, db.Micros(now), id, runID)
 			return err
 		case !errors.Is(err, sql.ErrNoRows):
 			return err

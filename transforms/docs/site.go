@@ -128,7 +128,7 @@ func (c *crawl) hold(ch *chain, e ending) {
 // refusals came last, it requests a seed once more. A part that a later run continues is not
 // judged: ended is why. The error is nil if the site is not open.
 func (c *crawl) conclude(ctx context.Context, ended error) (v site.Verdict, err error) {
-	whole := ended == nil || errors.Is(ended, errMaxPages) || errors.Is(ended, errSessionMax)
+	whole := ended == nil || errors.Is(ended, errMaxPages) || errors.Is(ended, errLimit)
 	if c.judge == nil || !whole && (!ends(ended) || errors.Is(ended, errUnreachable)) {
 		return v, ended
 	}

@@ -247,6 +247,10 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 		fn.Worker.Log.Warn("provider_left_out", "provider", p.ProviderID, "reason", "it was purged and not enabled again")
 		return Done, "", nil
 	}
+	if full, err := fn.full(ctx, session); full || err != nil { // then nothing is requested
+		count(ledger.Tally{Counts: ledger.Counts{ledger.LeftByLimit: 1}})
+		return OutOfBudget, reasonLimit, err
+	}
 	in, err := enter(ctx, fn.db, session, p.ProviderID, fn.Config.Lane.RunID, fn.Worker.Pacer.Clock.Now())
 	if err != nil {
 		return Open, "", err
@@ -264,8 +268,33 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 	c.tally = count
 	fn.Worker.Log.Info("provider_started", "provider", p.ProviderID, "host", p.Host(), "fresh", in.fresh)
 	state, reason, err := c.run(ctx)
+	if reason == reasonLimit && err == nil {
+		var left int64
+		if left, err = c.queued(ctx); err == nil {
+			count(ledger.Tally{Counts: ledger.Counts{ledger.LeftByLimit: left}})
+		}
+	}
 	fn.Worker.Log.Info("provider_ended", "provider", p.ProviderID, "state", state, "reason", reason)
 	return state, reason, err
+}
+
+// full reports whether the run's limit is used up.
+func (fn *visitFn) full(ctx context.Context, session string) (full bool, err error) {
+	err = fn.db.QueryRowContext(ctx, `SELECT $2 > 0 AND requested >= $2 FROM docs_sessions WHERE id = $1`, session, fn.Config.Lane.Limit).Scan(&full)
+	if err != nil {
+		err = fmt.Errorf("reading how many pages the session has requested: %w", err)
+	}
+	return full, err
+}
+
+// queued returns how many pages of the provider wait in its frontier.
+func (s *provider) queued(ctx context.Context) (n int64, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_pages WHERE provider = $1 AND session = $2 AND status IN ($3, $4, $5, $6)`,
+		s.id, s.part.session, Queued, RobotsCheck, Retry, RateLimited).Scan(&n)
+	if err != nil {
+		err = fmt.Errorf("counting the pages of %s that wait: %w", s.id, err)
+	}
+	return n, err
 }
 
 // ProvidersNotDone is the counter of the providers that were held, out of budget or
@@ -275,10 +304,10 @@ const ProvidersNotDone = "providers_not_done"
 var errNobody = errors.New("none of the providers could be reached")
 
 // keepsOpen reports whether the session must be continued for this provider. A provider
-// that is held, unreachable, or has used up the session's pages is crawled again in the
+// that is held, unreachable, or left by the run's limit is crawled again in the
 // next session, together with all others.
 func (v Outcome) keepsOpen() bool {
-	return State(v.State) == Open || State(v.State) == OutOfBudget && v.Reason != reasonSessionMax
+	return State(v.State) == Open || State(v.State) == OutOfBudget && v.Reason != reasonLimit
 }
 
 // Conclude ends the session if no provider of this run is still open in it, and writes

@@ -32,6 +32,7 @@ type Config struct {
 	Roots      store.Roots // where it has raw files and results
 	Slots      int         // of the whole job: 1 if everything runs in one process; see share
 	Web        web.Config  // with the limits of the whole job
+	Limit      int         // of items that the run begins: domains, pages, products or articles; 0: none. See Worker.Quota
 	Polite     polite.Config
 	Grace      time.Duration // how long visits in flight may continue after a stop
 	LogFormat  string        // "text" or "json"
@@ -78,15 +79,16 @@ type Worker struct {
 	}
 
 	mu        sync.Mutex
-	taken     ledger.Tally      // what Take has returned
-	shown     ledger.Tally      // requests and store calls that progress objects have
-	live      ledger.Tally      // what was counted, for the progress line
-	unwritten ledger.Tally      // the part of live that no progress object has yet
-	planned   map[int]Plan      // by lane that this process has begun
-	cleaned   map[string]string // see clean
-	untaken   ledger.Tally      // dead letters and failures of this process that Take has not returned yet
-	active    int               // lanes at work here
-	waits     []string          // descriptions of the long waits of visits
+	taken     ledger.Tally          // what Take has returned
+	shown     ledger.Tally          // requests and store calls that progress objects have
+	live      ledger.Tally          // what was counted, for the progress line
+	unwritten ledger.Tally          // the part of live that no progress object has yet
+	planned   map[int]Plan          // by lane that this process has begun
+	cleaned   map[string]string     // see clean
+	untaken   ledger.Tally          // dead letters and failures of this process that Take has not returned yet
+	active    int                   // lanes at work here
+	waits     []string              // descriptions of the long waits of visits
+	quotas    map[int]*atomic.Int64 // by part of the work
 }
 
 var workers = struct {

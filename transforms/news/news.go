@@ -196,7 +196,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 	}
 	return fn.Worker.RunLane(ctx, n, fn.Config.lanes(), len(ids), emitTally, func(within context.Context, l *lane.Lane) error {
 		e := fn.engine()
-		e.Count = l.Count
+		e.Count, e.Quota = l.Count, fn.Worker.Quota(n, fn.Config.lanes())
 		visit := func(ctx context.Context, id string) ledger.Tally {
 			traces.Of(ctx).Source(id)
 			i := slices.IndexFunc(all, func(p provider.Provider) bool { return p.ID() == id })
@@ -253,7 +253,7 @@ func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger
 		t.Count("providers_skipped", 1)
 	case engine.NotDue:
 		t.Count("providers_not_due", 1)
-	case engine.Cut:
+	case engine.Cut, engine.Left:
 	default: // the site is not open, or refuses
 		t.Count("providers_stopped", 1)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 
@@ -74,7 +75,11 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]int64 {
 	defer workEnded(fn.Config.Lane.RunID, f.Key)
 	if !f.Whole || f.Finished != f.Summary.Domains {
-		fn.Worker.Log.Warn("file_left_open", "file_path", f.Key, "domains", f.Summary.Domains, "finished", f.Finished, "held", len(f.Unmarked)+int(f.Held))
+		level := slog.LevelWarn
+		if fn.Config.Lane.Limit > 0 { // as it was asked for
+			level = slog.LevelInfo
+		}
+		fn.Worker.Log.Log(ctx, level, "file_left_open", "file_path", f.Key, "domains", f.Summary.Domains, "finished", f.Finished, "held", len(f.Unmarked)+int(f.Held))
 		if f.Held > 0 { // of a run before
 			if err := store.Remove(ctx, fn.Worker.Store, f.Key+hive.Success); err != nil {
 				fn.Worker.Log.Error("success_remove_failed", "key", f.Key+hive.Success, "error", ledger.Redact(err.Error()))

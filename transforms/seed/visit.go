@@ -90,7 +90,7 @@ func (fn *visitFn) runLane(ctx context.Context, n int, batches func(*lane.Batch)
 	table.deadLast()
 	// If the run is stopped before the lane begins, its files stay open.
 	return fn.bundle.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), func(t ledger.Tally) { fn.out.tally(t) }, func(within context.Context, at *lane.Lane) error {
-		l := laneRun{ctx: ctx, within: within, fn: fn, n: n, lane: at, past: newPast(fn.Config, fn.Worker, table, at.Again), files: make([]FileOutcome, len(table.files))}
+		l := laneRun{ctx: ctx, within: within, fn: fn, n: n, lane: at, quota: fn.Worker.Quota(n, fn.Config.Lanes), past: newPast(fn.Config, fn.Worker, table, at.Again), files: make([]FileOutcome, len(table.files))}
 		var err error
 		if l.sites, err = sitesOf(within, fn.Config, fn.Worker); err != nil {
 			return err
@@ -124,6 +124,7 @@ type laneRun struct {
 	lane   *lane.Lane
 	past
 	sites   *sites
+	quota   lane.Quota
 	packed  packedRows
 	files   []FileOutcome
 	network Network
@@ -144,6 +145,7 @@ type result struct {
 	doubt    web.Kind // as in findings
 	waits    bool     // its results are stored, and the outage guard has not decided whether they may be marked
 	cut      bool     // the stop cut the visit off, so open requests are not failures
+	left     bool     // the run's limit is used up, so open requests are for the next run
 	elapsed  time.Duration
 	sum      ledger.Tally
 	evidence evidence // if results are packed
@@ -166,6 +168,9 @@ func (l *laneRun) end() {
 func (l *laneRun) visit(ctx context.Context, h host) result {
 	traces.Of(ctx).Source(h.name)
 	r := result{host: h, requests: l.table.requests(h)}
+	if r.left = l.quota.Empty(); r.left { // nor is the store asked whether it is done
+		return r
+	}
 	cfg, w := l.fn.Config, l.fn.Worker
 	todo := 0
 	for i := range r.requests {
@@ -189,6 +194,9 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 		}
 	}
 	if todo == 0 {
+		return r
+	}
+	if r.left = !l.quota.Take(); r.left {
 		return r
 	}
 	within, end, err := w.Unit(ctx, ledger.Input{URL: homeOf(h.name)})
@@ -354,6 +362,8 @@ func (l *laneRun) count(r result) {
 		case s == held:
 			part.Counts["domains_held"]++
 		case s == unfinished && r.cut:
+		case s == unfinished && r.left:
+			part.Counts[ledger.LeftByLimit]++
 		default:
 			part.Counts["domains_failed"]++
 		}

@@ -68,6 +68,11 @@ type Engine struct {
 	Polite polite.Config
 
 	Worker Worker
+	// Quota is how many articles may still be requested, by the run's limit; nil: as many as there are.
+	Quota interface {
+		Take() bool
+		Empty() bool
+	}
 	// Count is called with the counts since its last call, while a provider is crawled.
 	Count func(ledger.Tally)
 	// Pacer makes the pauses between requests to a host, for all providers. Its
@@ -99,10 +104,11 @@ const (
 	Stopped State = "stopped" // it refused one article, answered 429, or asked for a long pause
 	Cut     State = "cut"     // the run was stopped
 	NotDue  State = "not_due" // it publishes too rarely to be asked again already
+	Left    State = "left"    // the run's limit was used up before it
 )
 
 // told reports whether the reason of a state is an alert.
-func (s State) told() bool { return !slices.Contains([]State{Ran, Skipped, Cut, NotDue}, s) }
+func (s State) told() bool { return !slices.Contains([]State{Ran, Skipped, Cut, NotDue, Left}, s) }
 
 // Result is what became of a provider.
 type Result struct {
@@ -122,7 +128,8 @@ type Result struct {
 	Forbidden int64      `json:"articles_forbidden"` // by robots.txt
 	Missed    int64      `json:"articles_missed"`    // published since the last run, and left out because of maxArticlesPerProvider
 	Copies    int64      `json:"articles_copies"`    // articles found to have nearly the text of another publisher's earlier one
-	DueAt     time.Time  `json:"due_at,omitzero"`    // when a run with OnlyDue asks it again
+	Left      int64      `json:"left_by_limit,omitempty"`
+	DueAt     time.Time  `json:"due_at,omitzero"` // when a run with OnlyDue asks it again
 	Health    raw.Health `json:"health"`
 	// Limits say what was left out because a run reads no more.
 	Limits []string `json:"limits,omitempty"`
@@ -132,7 +139,8 @@ type Result struct {
 // Tally returns the result's counts.
 func (r Result) Tally() ledger.Tally {
 	return ledger.Tally{Counts: ledger.Counts{"articles_found": r.Found, "articles_fetched": r.Fetched, "articles_inserted": r.Inserted,
-		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden, "articles_copies": r.Copies, "articles_missed": r.Missed}}
+		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden, "articles_copies": r.Copies, "articles_missed": r.Missed,
+		ledger.LeftByLimit: r.Left}}
 }
 
 // errStop ends the crawl of a provider. The report has its reason.
@@ -180,7 +188,11 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 	}
 	if errors.As(err, &stop) {
 		v.result.State, v.result.Reason = stop.state, stop.reason
-		v.log.Warn("provider_ended", "state", stop.state, "reason", ledger.Redact(stop.reason))
+		level := slog.LevelWarn
+		if stop.state == Left {
+			level = slog.LevelInfo
+		}
+		v.log.Log(ctx, level, "provider_ended", "state", stop.state, "reason", ledger.Redact(stop.reason))
 		err = nil
 	}
 	if err == nil && v.leased {
@@ -264,6 +276,10 @@ func (v *visit) crawl(ctx context.Context) error {
 	if v.base, err = url.Parse(v.p.BaseURL()); err != nil {
 		return &errStop{Skipped, "its base URL: " + err.Error()}
 	}
+	if v.Quota != nil && v.Quota.Empty() {
+		v.result.Left = 1
+		return &errStop{Left, "the run's limit is used up"}
+	}
 	if v.Backfill.IsZero() {
 		if err := v.due(ctx); err != nil {
 			return err
@@ -292,6 +308,9 @@ func (v *visit) crawl(ctx context.Context) error {
 	}
 	v.log.Info("articles_chosen", "found", v.result.Found, "to_fetch", len(chosen))
 	err = v.articles(ctx, chosen)
+	if err == nil && v.result.Left > 0 && v.Backfill.IsZero() {
+		err = v.scheduled(ctx, candidates)
+	}
 	if ctx.Err() == nil {
 		err = errors.Join(err, v.settleAll(ctx))
 	}
@@ -300,9 +319,13 @@ func (v *visit) crawl(ctx context.Context) error {
 
 // articles fetches articles, and stores them or holds their pages.
 func (v *visit) articles(ctx context.Context, chosen []candidate) error {
-	for _, c := range chosen {
+	for i, c := range chosen {
 		v.count()
 		if v.judge.Stop() {
+			return nil
+		}
+		if v.Quota != nil && !v.Quota.Take() {
+			v.result.Left = int64(len(chosen) - i)
 			return nil
 		}
 		if len(v.onceOpen) > maxHeld && !v.judge.Doubtful() && v.judge.Verdict().State == site.Open {

@@ -43,7 +43,7 @@ func (v *visit) due(ctx context.Context) error {
 // scheduled records when the publisher is due again, by what its sources named.
 func (v *visit) scheduled(ctx context.Context, found []candidate) error {
 	interval := v.policy.Often.Clamp(interval(found, v.now()))
-	if v.result.Missed > 0 {
+	if v.result.Missed > 0 || v.result.Left > 0 {
 		interval = v.policy.Often.Clamp(0)
 	}
 	v.result.DueAt = v.asked.Add(interval)

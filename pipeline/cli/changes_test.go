@@ -124,7 +124,7 @@ func TestChangesOfDocs(t *testing.T) {
 		}
 		return n
 	}
-	require.Equal(t, ExitOK, here(t, base+" --session-max-pages=3").code)
+	require.Equal(t, ExitOK, here(t, base+" --limit=3").code)
 	require.Equal(t, map[string]int{"new": 3}, kinds())
 	require.Equal(t, ExitOK, here(t, base).code)
 	require.Equal(t, map[string]int{"new": 8}, kinds())

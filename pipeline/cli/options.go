@@ -42,7 +42,7 @@ func newFlags(o *Options) *option.Set {
 		Is(option.OneRun | option.Selects | option.Extent).In(option.What)
 	s.Yes(&o.Force, "force", false, "also do what has its .success").Asked("Do again what is done", "").Is(option.OneRun).In(option.What)
 	s.Yes(&o.Strict, "strict", false, "exit with 4 when the run left dead letters, or providers that are not done").Is(option.Outward).In(option.Output)
-	s.Number(&o.Limit, "limit", 0, "begin at most this many in this run, as for a first trial (seed: domains, docs: pages, catalog: products, news: articles); the next run goes on with the rest; 0: all").
+	s.Number(&o.Limit, "limit", 0, "begin at most this many in this run, as for a first trial (seed: domains, docs: pages, catalog: products, news: articles); the next run continues; 0: all").
 		Range(0, 1_000_000).Says("use 0 (all) to 1000000").Asked("At most", "domains, pages, products or articles; 0: all").SuchAs(20).Is(option.OneRun | option.Extent).In(option.What)
 	s.Number(&o.Lanes, "lanes", 0, "number of lanes over which hosts are spread (default: 1 in one process, for seed one per 4 MiB of raw files and at most 128; on a cluster 16 × the parallelism, and for seed at least one per MiB)").
 		Range(1, 100_000)

@@ -81,7 +81,7 @@ func commandList() string {
 		}
 		fmt.Fprintf(&b, "- `%s` %s\n", strings.TrimSuffix(strings.TrimPrefix(c.UseLine(), c.Root().Name()+" "), " [flags]"), c.Short)
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if runs.Lookup(f.Name) == nil && !f.Hidden && f.Name != "help" && f.Name != helpAll && !slices.Contains(oftenBeams, f.Name) {
+			if o := runs.Lookup(f.Name); (o == nil || f.Name == "limit" && o.Usage != f.Usage) && !f.Hidden && f.Name != "help" && f.Name != helpAll && !slices.Contains(oftenBeams, f.Name) {
 				if told[f.Name+f.Usage] {
 					again = append(again, "`--"+f.Name+"`")
 					return

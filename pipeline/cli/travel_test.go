@@ -62,7 +62,7 @@ func TestOptionsTravel(t *testing.T) {
 		"rate": "2", "host-delay": "7s", "max-crawl-delay": "9s", "adaptive-delay": "9", "server-delay": "9s", "cdn-rate": "9", "turns": "/on/each/machine", "connect-to": "127.0.0.1:1", "allow-private": "true", "log-format": "text", "log-level": "error",
 		"hosts": "strict", "follow-index": "true", "max-child-sitemaps": "7", "feeds": "true", "homepage": "true", "parallel-fetch": "true", "robots-cache": "24h", "layout": "packed", "segment-age": "9s",
 		"outage-threshold": "0.5", "lease-ttl": "9s", "delete-verified": "true", "force": "true",
-		"alerts": "success_rate=0.85", "policies": copyOne("policies", policies.Files, first(policies.Files.ReadDir("."))), "fallback": "true", "allow-unsandboxed-browser": "true", "session-max-pages": "9", "handoff-retention": "9h", "handoff-again": "true",
+		"alerts": "success_rate=0.85", "policies": copyOne("policies", policies.Files, first(policies.Files.ReadDir("."))), "fallback": "true", "allow-unsandboxed-browser": "true", "limit": "9", "handoff-retention": "9h", "handoff-again": "true",
 		"sites": filepath.Join(copyOne("sites", sites.Files, "demo/"+first(sites.Files.ReadDir("demo"))), "demo"), "contact": "https://other.example/", "list-fetchers": "9", "list-parsers": "9",
 		"detail-fetchers": "9", "detail-parsers": "9", "savers": "9", "stop-after-known": "9", "details": "new", "tag-url": "http://localhost:1/v1", "tag-model": "m", "images": "true",
 		"news-config": filepath.Join(dir, "news.yaml"), "publishers": copyOne("publishers", publishers.Files, first(publishers.Files.ReadDir("."))), "keep-html": "true", "reparse": "true", "due": "true",

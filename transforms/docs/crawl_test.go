@@ -86,16 +86,16 @@ func TestMaxPagesExactly(t *testing.T) {
 	})
 }
 
-// The session's limit counts the pages of all providers.
-func TestSessionMaxPages(t *testing.T) {
+// The run's limit counts the pages of all providers.
+func TestLimit(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w *world) {
-		w.cfg.SessionMaxPages = 3
+		w.cfg.Lane.Limit = 3
 		w.pages("a")
 		_, reason := w.run()
 		require.Equal(t, "", reason)
 		w.policy.ProviderID = "q"
 		state, reason := w.run()
-		require.Equal(t, []any{OutOfBudget, reasonSessionMax}, []any{state, reason})
+		require.Equal(t, []any{OutOfBudget, reasonLimit}, []any{state, reason})
 		require.Equal(t, []string{"/docs", "/docs/a", "/docs"}, w.paths())
 		w.newSession() // continues it
 		state, _ = w.run()

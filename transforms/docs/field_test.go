@@ -166,7 +166,7 @@ func newField(t *testing.T, size fieldSize) *field {
 		clock: &turned{Clock: politetest.At(time.Date(2026, 2, 23, 3, 0, 7, 0, time.UTC))}}
 	require.NoError(t, f.sim.Start())
 	t.Cleanup(func() { require.NoError(t, f.sim.Close()) })
-	f.cfg = Config{DB: dbtest.SQLite(t), Lanes: 1, HourBudget: size.hour, DayBudget: size.day, SessionMaxPages: size.providers * size.pages,
+	f.cfg = Config{DB: dbtest.SQLite(t), Lanes: 1, HourBudget: size.hour, DayBudget: size.day,
 		Lane: lane.Config{Job: Job, Store: t.TempDir(), Slots: 1, LogFormat: "json", LogLevel: 12, Web: Web(web.Config{ConnectTo: f.sim.Addr(), RootCAs: f.sim.CAPEM()})}}
 	for i := range size.providers {
 		text := fmt.Sprintf("provider_id: provider-%03d\nname: Provider %d\nseed_urls: [https://%s/docs]\nallowed_path_patterns: [/docs/**]\nmax_pages: %d\nrequest_delay_ms: %d\n", i, i, hostOf(i), size.pages, delayOf(i))

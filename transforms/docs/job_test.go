@@ -280,7 +280,7 @@ func TestInterruptedBeforeOtherPolicies(t *testing.T) {
 		return out
 	}
 	toss, both := only("toss-payments"), only("toss-payments", "aws-ses")
-	j.cfg.Policies, j.cfg.SessionMaxPages = only("aws-ses"), 5
+	j.cfg.Policies, j.cfg.Lane.Limit = only("aws-ses"), 5
 	j.run("direct")
 	d := openDB(t, j.cfg.DB)
 	_, err := d.ExecContext(t.Context(), `UPDATE docs_sessions SET finished_at = $1`, 0)
@@ -288,7 +288,7 @@ func TestInterruptedBeforeOtherPolicies(t *testing.T) {
 	_, err = d.ExecContext(t.Context(), `UPDATE docs_runs SET state = 'open', reason = ''`)
 	require.NoError(t, err)
 	first := j.asked()
-	j.cfg.SessionMaxPages = 0
+	j.cfg.Lane.Limit = 0
 	j.cfg.Policies = toss
 	r, _ := j.run("direct")
 	require.True(t, r.Complete)
@@ -498,4 +498,35 @@ func fromGitHub(j *job) {
 			}
 		}
 	}
+}
+
+// A limited run requests so many pages of all providers, and asks nothing of those that it does not come to. The next run continues,
+// also one that resumes a session with as many pages.
+func TestLimitedRuns(t *testing.T) {
+	j := newJob(t, dbtest.SQLite(t), webtest.Options{})
+	asked := func() (hosts map[string]bool) {
+		hosts = map[string]bool{}
+		for at := range j.asked() {
+			hosts[at[:strings.Index(at, "/")]] = true
+		}
+		return hosts
+	}
+	j.cfg.Lane.Limit = 4
+	r, total := j.run("direct")
+	require.Equal(t, []int64{4, 15, 0}, []int64{total.Counts["pages_fetched"], total.Counts[ProvidersNotDone], total.Counts["pages_deleted"]})
+	require.Greater(t, total.Counts[ledger.LeftByLimit], int64(len(j.cfg.Policies)))
+	require.Less(t, len(asked()), 6, "hosts, the three at once among them")
+	require.Equal(t, reasonLimit, r.Providers[len(r.Providers)-1].Reason)
+	d := openDB(t, j.cfg.DB)
+	_, err := d.ExecContext(t.Context(), `UPDATE docs_sessions SET finished_at = $1`, 0) // as a kill leaves it
+	require.NoError(t, err)
+	_, total = j.run("direct")
+	require.Equal(t, int64(4), total.Counts["pages_fetched"])
+	j.cfg.Lane.Limit = 0
+	_, total = j.run("direct")
+	require.Equal(t, []int64{0, 0, 0}, []int64{total.Counts[ProvidersNotDone], total.Counts[ledger.LeftByLimit], total.Counts["pages_deleted"]})
+	var pages, sum int64
+	require.NoError(t, d.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM docs_pages WHERE status = 'indexed'`).Scan(&pages))
+	sum = total.Counts["pages_fetched"] + 8
+	require.Equal(t, pages, sum, "each page once")
 }

@@ -293,7 +293,7 @@ func TestRefused(t *testing.T) {
 		{[]string{"--policies=" + bad}, `a.yaml: line 4: unknown field "max_page"`},
 		{[]string{"--policies=" + filepath.Join(bad, "nowhere")}, "no such file"},
 		{[]string{"--policies=" + filepath.Join(bad, "a.yaml")}, "is no directory"},
-		{[]string{"--session-max-pages=0"}, "use 1 to 1000000"},
+		{[]string{"--limit=-1"}, "use 0 (all) to 1000000"},
 		{[]string{"--demo-edition=3"}, "use 1 or 2"},
 		{[]string{"--alerts=error_rate=20"}, "--alerts: error_rate=20: use a share from 0 to 1"},
 		{[]string{"--handoff-again=nobody"}, "--handoff-again=nobody: there is no such provider; known are anthropic"},

@@ -1,0 +1,34 @@
+package seed_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+// A limited run marks no file, and nothing that it did not do; the next ones continue.
+func TestLimit(t *testing.T) {
+	for _, layout := range []seed.Layout{seed.Objects, seed.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			j := newJob(t, webtest.Options{})
+			j.cfg.Layout = layout
+			raw := day + "raw_0001.json"
+			j.put(raw, rawFile("https://kind-urlset-1.com", "https://kind-urlset-2.com", "https://kind-urlset-3.com", "https://kind-urlset-4.com", "https://kind-urlset-5.com"))
+			run := func(limit int) []int64 {
+				j.cfg.Lane.Limit = limit
+				c := j.run().Counts
+				return []int64{c["domains_already_done"], c["domains_collected"], c["domains_failed"], c[ledger.LeftByLimit], c["files_open"], c["files_completed"]}
+			}
+			assert.Equal(t, []int64{0, 2, 0, 3, 1, 0}, run(2))
+			assert.False(t, j.exists(raw+".success"))
+			assert.Equal(t, []int64{2, 2, 0, 1, 1, 0}, run(2), "what is done counts for nothing")
+			assert.Equal(t, []int64{4, 1, 0, 0, 0, 1}, run(0))
+			assert.True(t, j.exists(raw+".success"))
+			assert.Equal(t, []int64{0, 0, 0, 0, 0, 0}, run(1), "nothing is left")
+		})
+	}
+}

@@ -66,6 +66,7 @@ func catalogJob() Job {
 			Path:    "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
 		}, SQL: true,
 		Keeps: []string{catalog.ImagePrefix}, Tables: []string{"catalog_crawls", "catalog_products"},
+		Audit: catalog.Audit,
 		Rows: catalog.Rows(), Removal: new(catalog.Removal()), Options: o.options, Check: o.check, Offer: o.offer, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests are turned off for them",

@@ -50,6 +50,8 @@ type Job struct {
 	// Policies are those of its providers, which people change on a server; nil: it has none.
 	Policies option.Policies
 	Knows    func(ctx context.Context, o *RunOptions, s store.Store, name string) error
+	// Audit calls found for what is inconsistent in what runs left, and how to mend it, from several goroutines; d may be nil. nil: nothing.
+	Audit func(ctx context.Context, s store.Store, d *db.DB, found func(what, key, mend string)) error
 	// Commands are its own commands, next to those that every job has.
 	Commands []Command
 	told     *option.Set // by Told

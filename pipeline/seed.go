@@ -67,6 +67,7 @@ func seedJob() Job {
 			Alerts: []string{"failure_rate", "duration", "retry_rate"}, // most sites have no sitemap, so a 404 is nothing unusual
 		},
 		Keeps: []string{hive.Processing, seed.PackedRoot},
+		Audit: seed.Audit,
 		Rows:  seed.Rows(), Removal: new(seed.Removal()), Commands: o.commands(), Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept, Offer: o.offer,
 		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
 		Config: func(c RunOptions, l lane.Config, forceID string) any {

@@ -448,6 +448,10 @@ func fileError(doing, key string, err error) error {
 // file is younger). It walks the whole store, past what it may not read, and
 // returns how many it removed, with the first error; other stores have none.
 func SweepTemp(ctx context.Context, s Store, before time.Time) (int, error) {
+	own, dry := s.(dryRun) // nothing is removed, but counted
+	if dry {
+		s = own.Store
+	}
 	d, ok := bare(s).(*dir)
 	if !ok {
 		return 0, nil
@@ -461,7 +465,10 @@ func SweepTemp(ctx context.Context, s Store, before time.Time) (int, error) {
 		if err == nil && e.Type().IsRegular() && strings.HasPrefix(e.Name(), tempPrefix) {
 			var info fs.FileInfo
 			if info, err = e.Info(); err == nil && info.ModTime().Before(before) {
-				if err = os.Remove(path); err == nil {
+				if !dry {
+					err = os.Remove(path)
+				}
+				if err == nil {
 					removed++
 				}
 			}

@@ -120,7 +120,7 @@ func finishedIn(t *testing.T, dsn, job string) (all []string) {
 	require.NoError(t, err)
 	defer func() { _ = d.Close() }() // nothing was written
 	found, err := db.Texts(t.Context(), d, map[string]string{"catalog": `SELECT url FROM catalog_products`, "news": `SELECT canonical_url FROM news_articles`,
-		"docs": `SELECT key FROM docs_pages WHERE status = 'done'`}[job])
+		"docs": `SELECT key FROM docs_pages WHERE status = 'indexed'`}[job])
 	require.NoError(t, err)
 	for _, address := range found {
 		u, err := url.Parse(address)

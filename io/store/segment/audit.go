@@ -1,0 +1,56 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// What Audit finds.
+const (
+	EntryDamaged = "unreadable commits of packed results"
+	FileDamaged  = "packed results that a commit names, and that are missing or of another size"
+	FileLeft     = "packed files that no commit names"
+)
+
+// Audit calls found for what is inconsistent under root. It reads the commits and the sizes of their files, not their content.
+func Audit(ctx context.Context, s store.Store, root string, found func(what, key string)) error {
+	folders, err := list(ctx, s, root)
+	if err != nil {
+		return err
+	}
+	for _, dir := range slices.Sorted(maps.Keys(folders)) {
+		f, err := read(ctx, s, folders[dir], func(string) bool { return false })
+		if errors.Is(err, errEntry) {
+			found(EntryDamaged, dir)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		named := map[string]bool{}
+		commits, _ := f.valid()
+		for _, c := range commits {
+			for _, file := range c.Files {
+				named[file.Key] = true
+				o, err := s.Head(ctx, file.Key)
+				if err != nil && !errors.Is(err, store.ErrNotExist) {
+					return fmt.Errorf("looking at %s: %w", file.Key, err)
+				}
+				if err != nil || o.Size != file.Size {
+					found(FileDamaged, file.Key)
+				}
+			}
+		}
+		for _, key := range f.others {
+			if !named[key] {
+				found(FileLeft, key)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package catalog
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// Audit calls found for images whose rows have no bytes in the store, and how to mend it.
+func Audit(ctx context.Context, s store.Store, d *db.DB, found func(what, key, mend string)) error {
+	if d == nil {
+		return nil
+	}
+	there, err := d.HasTable(ctx, "catalog_images")
+	if err != nil || !there {
+		return err
+	}
+	kept := map[string]bool{}
+	for o, err := range s.List(ctx, ImagePrefix) {
+		if err != nil {
+			return err
+		}
+		kept[o.Key] = true
+	}
+	for key, err := range db.Select(ctx, d, func(r *sql.Rows) (string, error) {
+		var hash, kind string
+		err := r.Scan(&hash, &kind)
+		return ImageKey(hash, kind), err
+	}, `SELECT DISTINCT hash, type FROM catalog_images WHERE hash <> '' ORDER BY hash`) {
+		if err != nil {
+			return fmt.Errorf("reading the images: %w", err)
+		}
+		if !kept[key] {
+			found("rows of images without bytes", key, "restore them from a backup; or set hash = '' in catalog_images, and catalog --images requests them again")
+		}
+	}
+	return nil
+}

@@ -1,11 +1,11 @@
-// Package backup copies a store and its database to another store, and back. No promise: see docs/library.md.
+// Package backup copies a store and its database to another store, and back.
 //
 // A backup has data/{ab}/{sha256}, contents by their SHA-256, each one once, and snapshots/{id}.json, which names the list of a
 // snapshot's objects and makes the snapshot exist: it is written last. A later snapshot reads the objects that are new or changed.
 //
 // Runs may be at work. The database is copied first, then the completion marks are listed, the raw files' before the domains', and
 // then all other objects: a row's objects, a mark's results and a raw file's domains are in the snapshot, too. A mark that is not
-// in the store any more at the end has lost its results meanwhile (`store compact`, `rm`), and then all is listed again.
+// in the store any more at the end has lost its results meanwhile (`store compact`, `rm`), and then all is listed again. No promise: see docs/library.md.
 package backup
 
 import (

@@ -84,7 +84,7 @@ func TestFrontGrid(t *testing.T) {
 	for _, link := range regexp.MustCompile(`href="(/runs\?[^"]*from=[^"]*to=[^"]*)"`).FindAllStringSubmatch(page, -1) {
 		list := w.do("GET", strings.ReplaceAll(link[1], "&amp;", "&"), "")
 		require.Equal(t, http.StatusOK, list.code, link[1])
-		assert.NotContains(t, list.body, "No run is chosen", link[1])
+		assert.NotContains(t, list.body, "The filter chooses none", link[1])
 	}
 	assert.Contains(t, page, `href="/runs?from=2026-03-03&amp;job=seed&amp;to=2026-03-03"`)
 	got := section(t, w.do("GET", "/runs?from=2026-03-03&job=seed&to=2026-03-03", "").body, "runs")
@@ -114,7 +114,7 @@ func TestRunFilter(t *testing.T) {
 		for _, id := range want {
 			assert.Contains(t, page, id, query)
 		}
-		assert.Equal(t, len(want) == 0, strings.Contains(page, "No run is chosen by this filter."), query)
+		assert.Equal(t, len(want) == 0, strings.Contains(page, "The filter chooses none of the newest 1,000 runs."), query)
 	}
 	for _, query := range []string{"state=x", "from=x", "to=2026-02-30", "text=" + strings.Repeat("x", 201), "job=x", "before=.."} {
 		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/runs?"+query, "").code, query)

@@ -205,7 +205,8 @@ func (s *Server) offer(ctx context.Context, job string) (map[string][]string, er
 
 // startNow starts a run with a new id and returns the id.
 func (s *Server) startNow(ctx context.Context, run ledger.Run, flags []string, by string) (string, error) {
-	if err := s.check(ctx, run.Job, flags, true); err != nil {
+	active, err := s.runner.Active(ctx, run.Job) // where one is, that is the answer, whatever the input
+	if err := s.check(ctx, run.Job, flags, err == nil && active == ""); err != nil {
 		return "", err
 	}
 	run.RunID, run.StartedAt = ledger.NewRunID(s.now()), s.now()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"io"
 	"maps"
 	"mime"
@@ -40,7 +39,7 @@ type action struct {
 
 	Form    string // path of the form, which is sent by POST; "" for the API alone
 	Next    string // the page after the form, with {…} of the path; call.next replaces it
-	Redo    redo   // the page with the form again, with what is wrong; nil: a page with the refusal alone
+	Redo    redo   // the page with the form again; nil: a page with the refusal alone
 	Confirm doing  // the confirmation of the page at Form that asks before
 	tag     string // in the description
 	section string // of the navigation
@@ -49,8 +48,8 @@ type action struct {
 // doing is what is done for a request. It returns the answer, or what a page shows.
 type doing func(*call) (any, error)
 
-// redo is the page that shows a form again, with what was sent and why it was refused.
-type redo func(*call, *known.AnswerError) view
+// redo is the page that shows a form again, with what was sent and why it was refused, and its status; 0: it cannot show that error.
+type redo func(*call, error) (view, int)
 
 // call is a request for an action or a view.
 type call struct {
@@ -186,10 +185,11 @@ func (a action) sent(f *Face) http.HandlerFunc {
 			c.next = inBraces.ReplaceAllStringFunc(a.Next, func(name string) string { return r.PathValue(strings.Trim(name, "{}")) })
 			_, err = a.Do(c)
 		}
-		var told *known.AnswerError
-		if a.Redo != nil && known.WantsPage(r) && errors.As(err, &told) {
-			f.show(a.Redo(c, told), told.Code)(w, r)
-			return
+		if err != nil && a.Redo != nil {
+			if page, code := a.Redo(c, err); code != 0 {
+				f.show(page, code)(w, r)
+				return
+			}
 		}
 		if err != nil {
 			f.Fail(w, r, err)

@@ -101,9 +101,6 @@ func (f *Face) Routes() []Route {
 		{"GET /favicon.svg", asset("favicon.svg", "image/svg+xml")},
 		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},
 	}
-	if f.providers != nil { // a form with faults comes back
-		all = append(all, Route{"POST /providers", f.providers.sent}, Route{"POST /providers/{id}", f.providers.sent})
-	}
 	actions, views := f.table()
 	for _, a := range actions {
 		if a.At != "" {

@@ -154,6 +154,8 @@ func (p *docsProviders) rows() ([]action, []view) {
 			Fails: none + ", 409 Conflict",
 			Body:  "UnblockRequest", In: []option.Option{page}, Example: `{"url": "https://docs.acme.example/guide"}`, Do: p.unblock,
 			Answer: p.one},
+		action{Form: "/providers", Do: p.sent, Redo: p.sentAgain},
+		action{Form: form, Do: p.sent, Redo: p.sentAgain},
 	)
 	return actions, []view{p.listPage(nil), p.page(nil)}
 }
@@ -370,45 +372,39 @@ func (p *docsProviders) lastCrawl(id string) *lastCrawl {
 	return nil
 }
 
-// sent adds a provider or changes its policy. A text with faults comes back with them, and what was written stays: no event loads
-// the page again.
-func (p *docsProviders) sent(w http.ResponseWriter, r *http.Request) {
-	c, err := action{}.take(w, r, true)
-	if err != nil {
-		p.Fail(w, r, err)
-		return
-	}
-	id := c.PathValue("id")
-	form := &policyForm{ID: id, Text: strings.ReplaceAll(c.in.Get("policy"), "\r\n", "\n"), Version: c.versionRead()}
+// formOf is the form with what was written.
+func (p *docsProviders) formOf(c *call) *policyForm {
+	return &policyForm{ID: c.PathValue("id"), Text: strings.ReplaceAll(c.in.Get("policy"), "\r\n", "\n"), Version: c.versionRead()}
+}
+
+// sent adds a provider or changes its policy.
+func (p *docsProviders) sent(c *call) (any, error) {
+	form := p.formOf(c)
+	id := form.ID
 	if def, faults := p.read(form.Text); faults == nil && id == "" {
 		id = def.ID
-		if _, err = p.named(c.Context(), id); err == nil {
-			err = known.Refuse("provider_id: there is a provider %s already; write another id, or change that one", id)
-		} else {
-			err = nil
+		if _, err := p.named(c.Context(), id); err == nil {
+			return nil, known.Refuse("provider_id: there is a provider %s already; write another id, or change that one", id)
 		}
 	}
-	if err == nil {
-		err = p.define(c.Context(), id, form.Text, form.Version)
-	}
+	c.next = "/providers/" + id
+	return nil, p.define(c.Context(), id, form.Text, form.Version)
+}
+
+// sentAgain is the form of a text with faults, and what was written stays: no event loads the page again.
+func (p *docsProviders) sentAgain(c *call, err error) (page view, code int) {
+	form := p.formOf(c)
 	var told *known.AnswerError
-	code := http.StatusBadRequest
 	switch {
-	case err == nil:
-		http.Redirect(w, r, "/providers/"+id, http.StatusSeeOther)
-		return
 	case errors.As(err, &form.Faults):
+		code = http.StatusBadRequest
 	case errors.As(err, &told):
 		code, form.Faults = told.Code, policyFaults{{Message: known.Safe(told.Message)}}
-	default:
-		p.Fail(w, r, err)
-		return
 	}
-	page := p.listPage(form)
-	if form.ID != "" {
-		page = p.page(form)
+	if form.ID == "" {
+		return p.listPage(form), code
 	}
-	p.show(page, code)(w, r)
+	return p.page(form), code
 }
 
 // confirmRemove asks before a provider, or what was changed of it, is removed.

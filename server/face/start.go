@@ -2,6 +2,7 @@ package face
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -131,7 +132,11 @@ func (f runRows) startForm(c *call) (any, error) {
 }
 
 // startAgain is the form of a job with what was written, and what is wrong next to the field that it is about.
-func (f runRows) startAgain(c *call, told *known.AnswerError) view {
+func (f runRows) startAgain(c *call, err error) (view, int) {
+	var told *known.AnswerError
+	if !errors.As(err, &told) || !known.WantsPage(c.Request) {
+		return view{}, 0
+	}
 	return view{Template: "start", Section: "front", Title: startTitle, Still: true, Data: func(shown *call) (any, error) {
 		j, ok := f.Jobs.Started().Named(c.in.Get("job"))
 		if !ok {
@@ -154,5 +159,5 @@ func (f runRows) startAgain(c *call, told *known.AnswerError) view {
 			}
 		}
 		return startPage{Jobs: f.Jobs.Started().Names(), Job: j.Name, Forms: []jobForm{form}}, nil
-	}}
+	}}, told.Code
 }

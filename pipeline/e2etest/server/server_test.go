@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/freeport"
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
@@ -310,6 +311,10 @@ func TestDataflowWithoutCredentials(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none.json"))
 	dir := t.TempDir()
 	bucket := "gs://" + buckettest.StartGCS(t)
+	s, err := store.Open(t.Context(), bucket)
+	require.NoError(t, err)
+	require.NoError(t, s.Put(t.Context(), "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json", strings.NewReader("[]"), store.PutOptions{}))
+	require.NoError(t, s.Close())
 	r := start(t, dir, "--web=live", "--store="+bucket, "--runner=dataflow", "--project=p", "--region=europe-west1", "--staging_location="+bucket+"/staging")
 	id := r.trigger(`{}`)
 	eventually(t, "the run's end", time.Minute, func() bool { return r.state(id) == "failed" })

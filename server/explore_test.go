@@ -20,13 +20,32 @@ const hostile = "<script>alert(1)</script>\u202Eevil\x1b[31m"
 func toyKind(at time.Time) explore.Kind {
 	item := func(key string) explore.Item {
 		return explore.Item{Key: explore.Query{"name": key}, Title: hostile, URL: "javascript://toys.example/%0Aalert(1)", At: at, Failures: "toys & co",
+			Series: &explore.Series{Name: "price", Unit: hostile, Points: []explore.Point{{At: at, Value: 2}, {At: at.AddDate(0, 0, 3), Value: 1.5}, {At: at.AddDate(0, 0, 4), Value: 1.5}}},
 			Record: explore.Record{{Name: "name", Doc: "its name", Value: key}, {Name: "home_url", Doc: "its page", Value: "javascript://toys.example/%0Aalert(2)"}, {Name: "shop_url", Doc: "where", Value: "https://toys.example/?a=b&c"}, {Name: "tags", Doc: "words", Value: []string{hostile}}}}
 	}
 	return explore.Kind{Name: "toys", Title: "Toys", One: "toy", About: "Toys by name.", Shown: []string{"name", "tags"},
 		Fields: []explore.Field{{Name: "name", Label: "Name", Required: true}, {Name: "day", Label: "Day", Day: true}},
 		Keys:   []explore.Field{{Name: "name", Label: "Name", Required: true}},
+		Count: func(_ context.Context, _ explore.Source, q explore.Query) (explore.Counts, error) {
+			if q["name"] == "soon" {
+				return explore.Counts{}, explore.ErrNothingYet
+			}
+			p := &explore.Picture{Title: "Toys by name and day", Row: "name", Column: "day", Columns: []string{"2026-03-01", hostile}, Over: q["name"] == "over",
+				Measures: []explore.Measure{{Name: "toys", Title: "Toys"}, {Name: "new", Title: "New"}}}
+			p.Add(hostile, 0, "toys", 1200).See(at)
+			p.Add(hostile, 1, "new", 7)
+			return explore.Counts{At: at, Facets: []explore.Facet{explore.FacetOf("name", map[string]int64{hostile: 3, q["name"]: 4, "": 1})}, Picture: p}, nil
+		},
 		Search: func(_ context.Context, _ explore.Source, q explore.Query) (explore.List, error) {
+			switch {
+			case q[explore.After] != "" && q["name"] == "lost":
+				return explore.List{}, errors.New("reading secret/key: bucket b")
+			case q[explore.After] != "":
+				return explore.List{Items: []explore.Item{item("last")}}, nil
+			}
 			switch q["name"] {
+			case "lost":
+				return explore.List{Items: []explore.Item{item("first")}, Next: "2"}, nil
 			case "none":
 				return explore.List{Note: "There is no " + hostile}, nil
 			case "refused":
@@ -106,5 +125,55 @@ func TestExplore(t *testing.T) {
 	for path, described := range map[string]string{"": "", "/toys?name=x": "/toys", "/toys?name=none": "/toys", "/toys/item?name=x": "/toys/item"} {
 		var v any = w.do("GET", "/api/v1/explore"+path, "").json(t)
 		require.NoError(t, schemaOf(w, "/api/v1/explore"+described, "get", 200).Validate(v), path)
+	}
+}
+
+// Counts lead to the lists that they count, by links with the values in them, and whatever strangers wrote stays a text.
+func TestCounts(t *testing.T) {
+	at := time.Date(2026, 3, 2, 10, 0, 1, 0, time.UTC)
+	all := testJobs()
+	for i := range all {
+		all[i].Finds = nil
+	}
+	all[0].Finds = []explore.Kind{toyKind(at)}
+	w := newWorld(t, "done", func(set *Settings) { set.Jobs = all })
+	page := func(path string) string {
+		t.Helper()
+		a := w.do("GET", path, "", "Accept", "text/html")
+		require.Equal(t, http.StatusOK, a.code, a.body)
+		for _, bad := range []string{"<script>alert", "\u202E", "\x1b", "ZgotmplZ"} {
+			require.NotContains(t, a.body, bad)
+		}
+		return a.body
+	}
+	heat := page("/explore/toys?name=x")
+	require.Contains(t, heat, `<td class="n heat-5"><a href="/explore/toys?day=2026-03-01&amp;name=%3Cscript`)
+	require.Contains(t, heat, `>1,200</a></td><td class="n heat-0">0</td><td class="n">1,200</td>`)
+	require.Contains(t, heat, `<a href="/explore/toys?measure=new&amp;name=x">New</a>`)
+	require.Contains(t, heat, `aria-current="true">x <span class="soft">4</span></a>`)
+	require.Contains(t, heat, `<a href="/explore/toys">any</a>`)
+	require.Contains(t, heat, `<td class="n">1.5 &lt;script&gt;`)
+	require.Contains(t, heat, `aria-label="price 1.5 &lt;script&gt;`)
+	require.Contains(t, heat, "Counted ")
+	require.Contains(t, page("/explore/toys?name=x&measure=new"), `>7</a></td><td class="n">7</td>`)
+	over := page("/explore/toys?name=over")
+	require.Contains(t, over, `role="img" aria-label="&lt;script&gt;alert(1)&lt;/script&gt;\u202eevil\u001b[31m: 1,200 toys from 2026-03-01 to`)
+	require.NotContains(t, page("/explore/toys?name=x&after=2"), "picture-title", "a later page has no picture")
+	require.NotContains(t, page("/explore/toys?name=soon"), "picture-title")
+	require.Contains(t, page("/explore/toys/item?name=x"), `<figcaption>price 1.5 &lt;script&gt;`)
+
+	for path, schema := range map[string]string{"name=x": "", "name=soon": ""} {
+		var v any = w.do("GET", "/api/v1/explore/toys/counts?"+path, "").json(t)
+		require.NoError(t, schemaOf(w, "/api/v1/explore/toys/counts", "get", 200).Validate(v), schema)
+	}
+	require.Equal(t, 400, w.do("GET", "/api/v1/explore/toys/counts?name=x&after=2", "").code)
+
+	csv := w.do("GET", "/explore/toys/file?name=x&format=csv", "")
+	require.Equal(t, "name,home_url,shop_url,tags", strings.SplitN(csv.body, "\n", 2)[0])
+	require.Equal(t, 3, strings.Count(csv.body, "\n"), "both pages, and the names")
+	require.Equal(t, `attachment; filename="toys.csv"`, csv.header.Get("Content-Disposition"))
+	require.Equal(t, 2, strings.Count(w.do("GET", "/explore/toys/file?name=x&format=jsonl", "").body, `"name":"`))
+	for path, code := range map[string]int{"?name=x": 400, "?name=x&format=exe": 400, "?format=csv": 400, "?name=broken&format=csv": 500, "?name=none&format=csv": 200} {
+		require.Equal(t, code, w.do("GET", "/explore/toys/file"+path, "").code, path)
 	}
 }

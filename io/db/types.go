@@ -145,6 +145,14 @@ func text(b []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
+// Day is the day of a time in a column or an expression, since 1970 in UTC.
+func (d *DB) Day(of string) string {
+	if d.Dialect == Postgres {
+		return "CAST(FLOOR(EXTRACT(EPOCH FROM " + of + ") / 86400) AS BIGINT)"
+	}
+	return "(" + of + ") / 86400000000"
+}
+
 // Never returns the condition that a column has no time.
 func (d *DB) Never(column string) string {
 	if d.Dialect == Postgres {

@@ -30,14 +30,17 @@ type Kind struct {
 	// After. Show returns one item. Its query has Keys.
 	Search func(context.Context, Source, Query) (List, error) `json:"-"`
 	Show   func(context.Context, Source, Query) (Item, error) `json:"-"`
+	// Count counts what a search finds. Its query has Fields. nil: nothing is counted.
+	Count func(context.Context, Source, Query) (Counts, error) `json:"-"`
 }
 
 // Field is one parameter of a request.
 type Field struct {
 	Name, Label, Hint string
-	About             string // in the API's description; "": the label
-	Day               bool   `json:",omitempty"` // its value is YYYY-MM-DD
-	Required          bool   `json:",omitempty"`
+	About             string   // in the API's description; "": the label
+	Day               bool     `json:",omitempty"` // its value is YYYY-MM-DD
+	Required          bool     `json:",omitempty"`
+	Choices           []string `json:",omitempty"` // its only values; nil: any
 }
 
 // After is the parameter with List.Next of the page before.
@@ -77,6 +80,8 @@ type Item struct {
 	// Failures is a text that its dead letters have.
 	Failures string `json:"-"`
 	Parts    []Part `json:"parts,omitempty"`
+	// Series is how a value of it changed, such as its price; nil: not known.
+	Series *Series `json:"series,omitempty"`
 }
 
 // Part is more about an item: a text, rows, or only a note.

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/newsfork/seed-engine/io/explore"
 )
 
 // Format is a format of files with rows.
@@ -221,4 +223,54 @@ func Write[T any](f Format, to io.Writer, name string, all iter.Seq2[T, error]) 
 		n++
 	}
 	return n, w.Close()
+}
+
+// Records writes records, which all have the same columns, as CSV or JSON lines.
+type Records struct {
+	csv   *csv.Writer
+	lines *bufio.Writer
+	begun bool
+}
+
+// NewRecords returns a writer of records.
+func NewRecords(f Format, w io.Writer) *Records {
+	if f == CSV {
+		return &Records{csv: csv.NewWriter(w)}
+	}
+	return &Records{lines: bufio.NewWriter(w)}
+}
+
+// Write writes a record.
+func (w *Records) Write(r explore.Record) error {
+	if w.csv == nil {
+		text, err := encode(r)
+		if err == nil {
+			_, err = w.lines.WriteString(text + "\n")
+		}
+		return err
+	}
+	var names, cells []string
+	for _, c := range r {
+		text, err := cell(c.Value)
+		if err != nil {
+			return fmt.Errorf("writing column %s: %w", c.Name, err)
+		}
+		names, cells = append(names, c.Name), append(cells, text)
+	}
+	if !w.begun {
+		w.begun = true
+		if err := w.csv.Write(names); err != nil {
+			return err
+		}
+	}
+	return w.csv.Write(cells)
+}
+
+// Close writes what is not written yet.
+func (w *Records) Close() error {
+	if w.csv == nil {
+		return w.lines.Flush()
+	}
+	w.csv.Flush()
+	return w.csv.Error()
 }

@@ -39,6 +39,7 @@ type explorer struct {
 
 	mu      sync.Mutex
 	sources map[string]explore.Source // by job
+	counts  map[string]keptCounts     // by kind and query
 }
 
 // kind is one kind of things that a job finds.
@@ -48,7 +49,7 @@ type kind struct {
 }
 
 func newExplorer(jobs known.Jobs, open explore.Opener) *explorer {
-	e := &explorer{open: open, slots: make(chan struct{}, maxLooks), sources: map[string]explore.Source{}}
+	e := &explorer{open: open, slots: make(chan struct{}, maxLooks), sources: map[string]explore.Source{}, counts: map[string]keptCounts{}}
 	for _, j := range jobs {
 		for _, k := range j.Finds {
 			e.kinds = append(e.kinds, kind{k, j})
@@ -210,6 +211,9 @@ func readQuery(given url.Values, fields []explore.Field, strict bool) (explore.Q
 		if _, err := time.Parse(time.DateOnly, v); f.Day && v != "" && err != nil {
 			return nil, known.Refuse("%s: that is no day; write YYYY-MM-DD", f.Name)
 		}
+		if f.Choices != nil && v != "" && !slices.Contains(f.Choices, v) {
+			return nil, known.Refuse("%s: use one of %s", f.Name, strings.Join(f.Choices, ", "))
+		}
 		if f.Required && v == "" {
 			return nil, known.Refuse("%s: it is missing", f.Name)
 		}
@@ -255,6 +259,16 @@ func (f exploreRows) rows() ([]action, []view) {
 			looks(explorePath+"/"+k.Name+"/item", "show"+name, "One "+k.One+", with all that is stored of it", "200 Found What is stored of it.",
 				k.Keys,
 				func(ctx context.Context, q explore.Query) (any, error) { return f.find(ctx, k, q) }))
+		if k.Count != nil {
+			actions = append(actions, looks(explorePath+"/"+k.Name+"/counts", "count"+name, k.Title+" that a search finds, counted",
+				"200 FoundCounts The counts; they may be a minute old.", k.Fields, func(ctx context.Context, q explore.Query) (any, error) {
+					c, err := f.counts(ctx, k, q)
+					if c == nil {
+						c = &explore.Counts{At: f.Now(), Note: explore.ErrNothingYet.Error()}
+					}
+					return c, err
+				}))
+		}
 		views = append(views, view{At: "GET /explore/" + k.Name, Template: "explore", Section: "explore", Title: k.Title, Still: true,
 			Data: func(c *call) (any, error) { return f.searchPage(c, i) },
 		}, view{At: "GET /explore/" + k.Name + "/item", Template: "found", Section: "explore", Still: true, Data: func(c *call) (any, error) {
@@ -283,15 +297,21 @@ func (f exploreRows) searchPage(c *call, i int) (any, error) {
 	v := f.forms()
 	v.Kind = &v.Kinds[i]
 	fields := v.Kind.searchFields()
+	empty := slices.ContainsFunc(fields, func(f explore.Field) bool { return f.Required }) && len(c.in) == 0
 	for j := range fields {
-		fields[j].Required = fields[j].Required && len(c.in) > 0
+		fields[j].Required = fields[j].Required && !empty
+	}
+	if v.Kind.Count != nil && !slices.ContainsFunc(fields, func(f explore.Field) bool { return f.Name == explore.MeasureField }) {
+		fields = append(fields, explore.Field{Name: explore.MeasureField}) // of the picture alone
 	}
 	q, err := readQuery(c.in, fields, false)
-	v.Kind.Query = q
-	if err == nil && len(c.in) > 0 {
-		var list foundList
-		list, err = f.search(c.Context(), v.Kind.kind, q)
-		v.List = &list
+	v.Kind.Query, v.now = q, f.Now()
+	if err != nil || empty {
+		return v, err
+	}
+	list, err := f.search(c.Context(), v.Kind.kind, q)
+	if v.List = &list; err == nil {
+		v.Counts, err = f.counts(c.Context(), v.Kind.kind, q)
 	}
 	return v, err
 }
@@ -307,8 +327,11 @@ func looks(path, id, about, out string, fields []explore.Field, do func(context.
 	}}
 	for _, f := range fields {
 		o := option.Option{Name: f.Name, Kind: option.Text, Usage: cmp.Or(f.About, f.Label), Pattern: parameter}
-		if f.Day {
+		switch {
+		case f.Day:
 			o.Kind, o.Pattern = option.Day, ""
+		case f.Choices != nil:
+			o.Choices, o.Pattern = f.Choices, ""
 		}
 		if f.Required {
 			a.Needs = append(a.Needs, f.Name)
@@ -323,7 +346,13 @@ type explorePage struct {
 	Kinds []kindForm
 	Kind  *kindForm  // of the list; nil: none was chosen
 	List  *foundList // nil: nothing was asked for
+	// Counts are of the list; nil: there are none.
+	Counts *explore.Counts
+	now    time.Time
 }
+
+// First reports whether everything of the kind is listed from its beginning.
+func (p explorePage) First() bool { return len(p.Kind.Query) == 0 }
 
 // kindForm is a kind with the values of its form.
 type kindForm struct {

@@ -101,6 +101,9 @@ func (f *Face) Routes() []Route {
 		{"GET /favicon.svg", asset("favicon.svg", "image/svg+xml")},
 		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},
 	}
+	for _, k := range f.explorer.kinds {
+		all = append(all, Route{"GET /explore/" + k.Name + "/file", f.download(k)})
+	}
 	actions, views := f.table()
 	for _, a := range actions {
 		if a.At != "" {

@@ -58,6 +58,9 @@ var funcs = template.FuncMap{
 	"shown": shown,
 	"cell":  cellText,
 	"value": valueOf,
+	"price": lastPrice,
+	"line":  linePlot,
+	"prose": seriesText,
 	"num":   ledger.FormatCount,
 	"size":  ledger.FormatBytes,
 	"cut": func(text string) string {

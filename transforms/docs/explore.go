@@ -3,7 +3,11 @@ package docs
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +22,62 @@ const (
 	maxText   = 256 << 10 // of a page, where its provider allows it
 )
 
+// maxSessions is how many sessions are counted.
+const maxSessions = 20
+
+// byProvider are the fields of a search that a list is counted by.
+var byProvider = []explore.By{{Field: "provider", Column: "p.provider"}, {Field: "status", Column: "p.status"}}
+
+// countPages counts the pages that sessions requested, and what changed, by provider.
+func countPages(ctx context.Context, src explore.Source, q explore.Query) (c explore.Counts, err error) {
+	c.At = src.DB.Now()
+	_, facets, err := explore.GroupsOf(ctx, src.DB, "docs_pages p", "1 = 1", "0", "p.discovered_at", nil, q, byProvider...)
+	if c.Facets = facets; err != nil || facets == nil || q["status"] != "" {
+		return c, err
+	}
+	p := &explore.Picture{Title: "Pages and changes a session by provider", Row: "provider", Column: "session", Over: true, Measures: []explore.Measure{
+		{Name: "changes", Title: "Changes"}, {Name: "pages", Title: "Pages requested"}, {Name: "new", Title: "New"}, {Name: "updated", Title: "Updated"}, {Name: "deleted", Title: "Deleted"}}}
+	var sessions []string
+	for s, err := range db.Select(ctx, src.DB, func(r *sql.Rows) (s [2]string, err error) {
+		var at int64
+		err = r.Scan(&s[0], &at)
+		s[1] = db.Time(at).Format("2006-01-02 15:04")
+		return s, err
+	}, fmt.Sprintf(`SELECT id, started_at FROM docs_sessions ORDER BY started_at DESC LIMIT %d`, maxSessions)) {
+		if err != nil {
+			return c, fmt.Errorf("listing sessions: %w", err)
+		}
+		sessions, p.Columns = append([]string{s[0]}, sessions...), append([]string{s[1]}, p.Columns...)
+	}
+	type part struct {
+		provider, session, stats string
+		requested, at            int64
+	}
+	and, _, args := db.Look{Equal: explore.Chosen("provider", q["provider"])}.SQL()
+	for r, err := range db.Select(ctx, src.DB, func(r *sql.Rows) (p part, err error) {
+		return p, r.Scan(&p.provider, &p.session, &p.stats, &p.requested, &p.at)
+	}, `SELECT provider, session, stats, requested, active_at FROM docs_runs WHERE session IN (SELECT id FROM docs_sessions ORDER BY started_at DESC LIMIT `+
+		strconv.Itoa(maxSessions)+`)`+and+` ORDER BY provider, session`, args...) {
+		if err != nil {
+			return c, fmt.Errorf("reading sessions: %w", err)
+		}
+		var s Stats
+		if err := json.Unmarshal([]byte(r.stats), &s); err != nil {
+			return c, fmt.Errorf("reading the counts of %s in session %s: %w", r.provider, r.session, err)
+		}
+		i := slices.Index(sessions, r.session)
+		if i < 0 {
+			continue // it has just begun
+		}
+		figures := []int64{s.New + s.Updated + s.Deleted, r.requested, s.New, s.Updated, s.Deleted}
+		for m, n := range figures {
+			p.Add(r.provider, i, p.Measures[m].Name, n).See(db.Time(r.at))
+		}
+	}
+	c.Picture = p
+	return c, nil
+}
+
 // Finds are the pages and their chunks, for those who look at one. allowed reports whether
 // a provider's terms allow to show a whole page.
 func Finds(allowed func(ctx context.Context, src explore.Source, provider string) (bool, error)) []explore.Kind {
@@ -26,14 +86,15 @@ func Finds(allowed func(ctx context.Context, src explore.Source, provider string
 	one.Required = true
 	key := explore.Field{Name: "key", Label: "Page", About: "The page's key.", Required: true}
 	return []explore.Kind{{Name: "pages", Title: "Docs pages", One: "page", SQL: true, About: "Pages of API documentation by a part of their title or their URL, each with its text and its chunks.",
-		Fields: []explore.Field{{Name: "text", Label: "Text in the title or the URL"}, provider},
+		Fields: []explore.Field{{Name: "text", Label: "Text in the title or the URL"}, provider, {Name: "status", Label: "Status"}},
 		Keys:   []explore.Field{one, key},
 		Shown:  []string{"provider", "status", "chunks", "fetched_at", "url"},
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
-			look := db.Look{Equal: explore.Chosen("p.provider", q["provider"]), Text: q["text"], Columns: []string{"p.title", "p.address", "p.key"}}
+			look := db.Look{Equal: explore.ChosenBy(q, byProvider...), Text: q["text"], Columns: []string{"p.title", "p.address", "p.key"}}
 			return explore.Rows(ctx, src.DB, "docs_pages p", q, look, []db.Match{{Column: "p.provider"}, {Column: "p.key"}}, func(l db.Look) iter.Seq2[Page, error] { return Pages(ctx, src.DB, rows.Filter{Look: l}) },
 				func(p Page) []string { return []string{p.Provider, p.Key} }, pageItem)
 		},
+		Count: countPages,
 		Show: func(ctx context.Context, src explore.Source, q explore.Query) (explore.Item, error) {
 			return showPage(ctx, src, q, allowed)
 		},

@@ -23,20 +23,53 @@ const maxShown = 64 << 10
 
 // Finds are the domains, for those who look at one.
 func Finds() explore.Kind {
-	return explore.Kind{Name: "domains", Title: "Domains", One: "domain", About: "What is stored of one domain, in each partition: its metadata, its robots.txt and its sitemap.",
+	x := &domainIndex{}
+	ways := []string{}
+	for _, m := range measures {
+		ways = append(ways, m.Name)
+	}
+	return explore.Kind{Name: "domains", Title: "Domains", One: "domain", About: "The domains by country, category and date, each as it was last visited; or what is stored of one domain, in each partition: its metadata, its robots.txt and its sitemap.",
 		Fields: []explore.Field{
-			{Name: "domain", Label: "Domain", Hint: "such as moh.gov.sg, or the URL of one of its pages", About: "The domain, its domain id, or a URL of it.", Required: true},
+			{Name: "domain", Label: "Domain", Hint: "such as moh.gov.sg, or the URL of one of its pages; empty for all", About: "The domain, its domain id, or a URL of it. Without it, a list of all, with fewer columns."},
 			{Name: "country", Label: "Country", Hint: "two lower-case letters"},
 			{Name: "category", Label: "Category"},
 			{Name: "date", Label: "Date", Day: true},
+			{Name: explore.MeasureField, Label: "Which", Choices: ways, About: "Only those with it; without domain."},
 		},
 		Keys: []explore.Field{
 			{Name: "domain", Label: "Domain", Required: true}, {Name: "country", Label: "Country", Required: true},
 			{Name: "category", Label: "Category", Required: true}, {Name: "date", Label: "Date", Day: true, Required: true},
 		},
-		Shown:  []string{"country", "category", "date", "collected_at", "robots_status", "sitemap_status", "sitemap_kind", "sitemap_url_count"},
-		Search: searchDomains,
-		Show:   showDomain,
+		Shown: []string{"country", "category", "date", "collected_at", "robots_status", "sitemap_status", "sitemap_kind", "sitemap_url_count"},
+		Search: func(ctx context.Context, src explore.Source, q explore.Query) (list explore.List, err error) {
+			if q["domain"] != "" {
+				return searchDomains(ctx, src, q)
+			}
+			if _, err := filterOf(q); err != nil {
+				return list, err
+			}
+			all, counts, err := x.get(ctx, src.Store)
+			if err != nil {
+				return list, err
+			}
+			list, err = choiceOf(q).page(all, q[explore.After])
+			list.Note = counts.Note
+			return list, err
+		},
+		Count: func(ctx context.Context, src explore.Source, q explore.Query) (c explore.Counts, err error) {
+			if q["domain"] != "" {
+				return c, nil
+			}
+			if _, err := filterOf(q); err != nil {
+				return c, err
+			}
+			all, c, err := x.get(ctx, src.Store)
+			if err == nil && len(all) > 0 {
+				c.Facets, c.Picture = choiceOf(q).counts(all)
+			}
+			return c, err
+		},
+		Show: showDomain,
 	}
 }
 

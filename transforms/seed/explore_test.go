@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -181,4 +182,92 @@ func TestFindRefuses(t *testing.T) {
 		var refused *explore.RefusedError
 		require.ErrorAs(t, err, &refused, "%v", q)
 	}
+}
+
+// The list of all domains has each of a country and category once, as it was last visited, in both layouts. Its counts are those of the
+// lists that they lead to. What is known is not read again.
+func TestAllDomains(t *testing.T) {
+	for _, layout := range []seed.Layout{seed.Objects, seed.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			j := packedJob(t)
+			j.cfg.Layout = layout
+			j.run()
+			kind := seed.Finds()
+			src := explore.Source{Store: j.store}
+			all := func(q explore.Query) (items []explore.Item) {
+				t.Helper()
+				require.Eventually(t, func() bool {
+					c, err := kind.Count(t.Context(), src, explore.Query{})
+					require.NoError(t, err)
+					return !c.At.IsZero()
+				}, time.Minute, time.Millisecond)
+				for {
+					list, err := kind.Search(t.Context(), src, q)
+					require.NoError(t, err)
+					items = append(items, list.Items...)
+					if q[explore.After] = list.Next; list.Next == "" {
+						return items
+					}
+				}
+			}
+			want := map[string]seed.Domain{} // the newest of each cell
+			of := func(country, category, domain any) string { return fmt.Sprint(country, "/", category, "/", domain) }
+			byDate := map[string]int{}
+			for d, err := range seed.Domains(t.Context(), j.store, seed.Filter{}) {
+				require.NoError(t, err)
+				byDate[d.Date]++
+				if key := of(d.Country, d.Category, d.RegistrableDomain); want[key].Date < d.Date {
+					want[key] = d
+				}
+			}
+			items := all(explore.Query{})
+			require.Len(t, items, len(want))
+			for _, i := range items {
+				d := want[of(i.Key["country"], i.Key["category"], i.Key["domain"])]
+				for _, c := range i.Record {
+					require.Equal(t, rows.Record(d).Column(c.Name).Value, c.Value, c.Name)
+				}
+			}
+			c, err := kind.Count(t.Context(), src, explore.Query{})
+			require.NoError(t, err)
+			for _, v := range c.Facets[2].Values {
+				require.Len(t, all(explore.Query{"date": v.Value}), byDate[v.Value])
+				require.EqualValues(t, byDate[v.Value], v.Count)
+			}
+			require.Len(t, c.Facets[2].Values, len(byDate))
+			for _, line := range c.Picture.Rows {
+				for measure, figures := range line.Figures {
+					for i, n := range figures {
+						require.Len(t, all(explore.Query{"country": line.Name, "category": c.Picture.Columns[i], explore.MeasureField: measure}), int(n), "%s %s", line.Name, measure)
+					}
+				}
+			}
+			sum := 0
+			for _, d := range want {
+				if d.SitemapParsed {
+					sum++
+				}
+			}
+			require.Positive(t, sum)
+			require.Len(t, all(explore.Query{explore.MeasureField: "sitemap"}), sum)
+			for _, after := range []string{"x", "a/b/c", "zzz/2026-01-01/sg/news"} {
+				_, err := kind.Search(t.Context(), src, explore.Query{explore.After: after})
+				require.Equal(t, strings.Count(after, "/") != 3, err != nil, after)
+			}
+			_, err = kind.Search(t.Context(), src, explore.Query{"country": "../x"})
+			require.Error(t, err)
+		})
+	}
+}
+
+// A store without results has an empty list.
+func TestNoDomains(t *testing.T) {
+	s, err := store.Open(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	kind := seed.Finds()
+	c, err := kind.Count(t.Context(), explore.Source{Store: s}, explore.Query{})
+	require.NoError(t, err)
+	require.Nil(t, c.Picture)
+	require.Empty(t, c.Note)
 }

@@ -70,11 +70,12 @@ func (o *Options) file(given map[string]bool) error {
 	if err := yamltext.Decode(b, &values); err != nil {
 		return usage.Errorf("--config=%s is no YAML mapping of flags' names to values: %w", o.Config, err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		name := string(today(nil, key))
 		if o.Flags.Lookup(name) == nil || name == "config" {
 			return usage.Errorf("--config=%s: unknown key %q%s; keys are the flags' names, `help JOB --help-all` lists them", o.Config, name, meant(name, o.names()))
 		}
-		v, ok := scalar(values[name])
+		v, ok := scalar(values[key])
 		if !ok {
 			return usage.Errorf("--config=%s: %s has no single value; write %s: VALUE, or leave the line out", o.Config, name, name)
 		}
@@ -84,7 +85,7 @@ func (o *Options) file(given map[string]bool) error {
 		if err := o.Flags.Put(name, v); err != nil {
 			return usage.Errorf("--config=%s: %q is no value for %s: %w", o.Config, v, name, err)
 		}
-		o.from[name] = o.Config
+		given[name], o.from[name] = true, o.Config
 	}
 	return nil
 }

@@ -110,10 +110,19 @@ const (
 	groupServe = "SERVE"
 )
 
+// today returns the name that a flag of before has now.
+func today(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "session-max-pages" {
+		name = "limit"
+	}
+	return pflag.NormalizedName(name)
+}
+
 // root makes the commands.
 func (p *program) root() *cobra.Command {
 	cobra.EnableCommandSorting = false // they are in the order of use
 	newFlags(&p.o)
+	p.o.Flags.SetNormalizeFunc(today)
 	launch.AddBeamFlags(p.o.Flags.FlagSet)
 	p.o.Flags.VisitAll(func(f *pflag.Flag) {
 		if p.o.Flags.Get(f.Name) == nil {
@@ -124,6 +133,7 @@ func (p *program) root() *cobra.Command {
 		Args: words("seed-engine"), RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { _ = p.help(c) }) // an error of writing is the terminal's
 	root.SetFlagErrorFunc(p.flagError)
+	root.SetGlobalNormalizationFunc(today)
 	group := func(id string, all ...*cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: id, Title: id})
 		for _, c := range all {

@@ -223,7 +223,7 @@ func TestVariables(t *testing.T) {
 func TestConfigShow(t *testing.T) {
 	emptyEnv(t)
 	t.Chdir(t.TempDir())
-	writeFile(t, "c.yaml", "rate: 5\nconcurrency: 7\nsavers: 3\n")
+	writeFile(t, "c.yaml", "rate: 5\nconcurrency: 7\nsavers: 3\nhost-delay: 5s\nsession-max-pages: 9\n") // catalog has a default delay of its own
 	t.Setenv("SEED_RATE", "6")
 	t.Setenv("SEED_DB", "postgres://u:hunter2@h/d")
 	a := here(t, "config show catalog --json --config=c.yaml --concurrency=8 --contact=a@b.example")
@@ -234,7 +234,7 @@ func TestConfigShow(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &s))
 		got[s.Name] = s
 	}
-	for _, want := range []setting{{"concurrency", "8", "flag"}, {"rate", "6", "SEED_RATE"}, {"savers", "3", "c.yaml"}, {"host-delay", "1s", "default"}, {"store", "out", "worked out"}} {
+	for _, want := range []setting{{"concurrency", "8", "flag"}, {"rate", "6", "SEED_RATE"}, {"savers", "3", "c.yaml"}, {"host-delay", "5s", "c.yaml"}, {"limit", "9", "c.yaml"}, {"lanes", "1", "worked out"}, {"store", "out", "worked out"}} {
 		assert.Equal(t, want, got[want.Name])
 	}
 	assert.NotContains(t, a.stdout, "hunter2")

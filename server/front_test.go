@@ -62,35 +62,22 @@ func TestFrontAnswers(t *testing.T) {
 	w := frontWorld(t)
 	page := w.do("GET", "/", "").body
 	assert.Equal(t, "Now No run is active.", section(t, page, "active"))
-	assert.Equal(t, "Failed since yesterday docs: 20260303-120000-000-0a1b2c3d interrupted It gave no reason; see its log. Since then 20260304-100000-000-0a1b2c3d was done. "+
-		"seed: 20260303-110000-000-0a1b2c3d failed the seed store refused &lt;b&gt; No later run of this job is done yet.", section(t, page, "failed"))
-	assert.Equal(t, "Next news in 30 min 2026-03-04 13:00 UTC, schedule hourly seed in 5 h 30 min 2026-03-05 03:00 KST, schedule nightly Nothing is late. All schedules", section(t, page, "next"))
+	assert.Equal(t, "Failed since yesterday docs: 1 run interrupted No reason was given; the log may say why. Since then 20260304-100000-000-0a1b2c3d was done. "+
+		"seed: 1 run failed the seed store refused &lt;b&gt; No later run of this job is done yet.", section(t, page, "failed"))
+	strips := section(t, page, "strips")
+	assert.Contains(t, strips, "nightly seed No result yet. Next in 5 h 30 min No run yet hourly news No result yet. Next in 30 min No run yet Runs without a schedule docs")
+	assert.Contains(t, strips, "seed ✓ 2026-02-20 10:00 UTC: done after 1m0s ✓ 2026-03-03 10:00 UTC: done after 1m0s ✗ 2026-03-03 11:00 UTC: failed after 1m0s: the seed store refused")
 	w.scheduler.Remember("nightly", w.now(), schedule.Tick{At: time.Date(2026, 3, 3, 18, 0, 0, 0, time.UTC), Outcome: "missed", Missed: 2})
 	w.board.Change()
-	assert.Contains(t, section(t, w.do("GET", "/", "").body, "next"), "Late seed, schedule nightly , 2026-03-04 03:00 KST: 2 missed: no server was running")
+	assert.Contains(t, section(t, w.do("GET", "/", "").body, "strips"),
+		"nightly seed No result; late by 18 h . Next in 5 h 30 min ○ 2026-03-04 03:00 KST: missed, no server was running (2 times)")
+	row := w.scheduleRow("nightly")
+	assert.Equal(t, map[string]any{"at": "2026-03-03T18:00:00Z", "outcome": "missed", "missed": 2.0}, row["last"])
+	assert.Equal(t, []any{row["last"]}, row["recent"])
+	assert.Equal(t, []any{nil, (18*time.Hour + 30*time.Minute).Seconds()}, []any{row["newest_result_at"], row["late_s"]})
 	w.scheduler.Plans[0].Kept.Paused = true
 	w.board.Change()
-	assert.Contains(t, section(t, w.do("GET", "/", "").body, "next"), "Nothing is late.", "a paused schedule is not late")
-}
-
-// Each number of the grid leads to the list of its runs.
-func TestFrontGrid(t *testing.T) {
-	w := frontWorld(t)
-	page := w.do("GET", "/", "").body
-	grid := section(t, page, "grid")
-	assert.Regexp(t, `^Runs by job and day Job 4 Mar 3 Mar 2 Mar 1 Mar 28 Feb`, grid)
-	assert.Contains(t, grid, "seed none ✗ 1 failed ✓ 1 done none")
-	assert.Contains(t, grid, "docs ✓ 1 done ✗ 1 failed none")
-	for _, link := range regexp.MustCompile(`href="(/runs\?[^"]*from=[^"]*to=[^"]*)"`).FindAllStringSubmatch(page, -1) {
-		list := w.do("GET", strings.ReplaceAll(link[1], "&amp;", "&"), "")
-		require.Equal(t, http.StatusOK, list.code, link[1])
-		assert.NotContains(t, list.body, "The filter chooses none", link[1])
-	}
-	assert.Contains(t, page, `href="/runs?from=2026-03-03&amp;job=seed&amp;to=2026-03-03"`)
-	got := section(t, w.do("GET", "/runs?from=2026-03-03&job=seed&to=2026-03-03", "").body, "runs")
-	assert.Contains(t, got, "20260303-100000-000-0a1b2c3d")
-	assert.Contains(t, got, "20260303-110000-000-0a1b2c3d")
-	assert.NotContains(t, got, "20260220")
+	assert.Contains(t, section(t, w.do("GET", "/", "").body, "strips"), "nightly seed No result. paused", "a paused schedule is not late")
 }
 
 func TestRunFilter(t *testing.T) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -347,7 +348,7 @@ func TestSchedulesOnThePage(t *testing.T) {
 
 // The page and the API show how a schedule's last run ended, and each run knows the schedule that started it.
 func TestScheduleShowsItsRun(t *testing.T) {
-	for mode, want := range map[string]string{"refuse": "failed", "crash": "interrupted", "done": "done", "wait": "started"} {
+	for mode, want := range map[string]string{"refuse": "not_begun", "crash": "interrupted", "done": "done", "wait": "running"} {
 		w := newWorld(t, mode, scheduled(t, hourly))
 		at := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
 		_, err := w.scheduler.Tick(t.Context(), at.Add(-time.Minute))
@@ -359,7 +360,7 @@ func TestScheduleShowsItsRun(t *testing.T) {
 		if mode != "wait" {
 			w.ended("seed")
 		}
-		w.until("the run's state", func() bool { // "started" is also the answer before the board has seen the end
+		w.until("the run's state", func() bool {
 			row := w.do("GET", "/api/v1/schedules", "").json(t)["schedules"].([]any)[0].(map[string]any)
 			return row["last"].(map[string]any)["outcome"] == want
 		})
@@ -369,7 +370,9 @@ func TestScheduleShowsItsRun(t *testing.T) {
 			assert.Equal(t, "hourly", run.Schedule, mode)
 		}
 		page := w.do("GET", "/schedules", "").body
-		assert.Regexp(t, want+`(</span>)? <a href="/runs/`+id, page)
+		says := map[string]string{"not_begun": "it did not begin"}[want]
+		assert.Contains(t, page, `<a class="part part-`+cmp.Or(map[string]string{"interrupted": "failed", "running": "active"}[want], want))
+		assert.Regexp(t, `href="/runs/`+id+`" title="2026-03-02 10:00 UTC: `+cmp.Or(says, want), page)
 		assert.Equal(t, mode == "refuse", strings.Contains(page, "two lower-case letters"))
 		w.waitForChildren()
 	}

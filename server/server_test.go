@@ -772,7 +772,7 @@ func TestPagesShowInvisibleCharacters(t *testing.T) {
 	letter := ledger.DeadLetter{Job: "seed", RunID: id, Kind: "bad_file", LastAt: time.Now(), Input: ledger.Input{DomainID: said, Source: said, URL: said, File: said, Key: said}, Error: said}
 	require.NoError(t, ledger.Put(t.Context(), w.store, letter))
 	w.tick(t.Context(), time.Now())
-	for path, times := range map[string]int{"/": 4, "/runs": 1, "/runs/" + id: 7, "/alerts": 2, "/dead-letters": 4, "/dead-letters/seed/" + letter.ID(): 5} {
+	for path, times := range map[string]int{"/": 6, "/runs": 1, "/runs/" + id: 7, "/alerts": 2, "/dead-letters": 4, "/dead-letters/seed/" + letter.ID(): 5} {
 		page := w.do("GET", path, "", "Accept", "text/html").body
 		assert.Equal(t, times, strings.Count(page, safe), path)
 		assert.NotContains(t, page, "\u202e", path)

@@ -331,9 +331,10 @@ func TestTickOfADeadServer(t *testing.T) {
 
 func (w *world) lastTick() schedule.Tick {
 	w.t.Helper()
-	k, err := w.scheduler.Newest(w.t.Context(), "hourly")
+	all, err := w.scheduler.Newest(w.t.Context(), "hourly", 1)
 	require.NoError(w.t, err)
-	return k
+	require.Len(w.t, all, 1)
+	return all[0]
 }
 
 // TestTickOfASlowServer takes a tick over from a server that is only slow. When that
@@ -753,7 +754,7 @@ func TestAlertsOfSchedules(t *testing.T) {
 	at = turn(w, at, 2*time.Minute, 20*time.Second)
 	assert.Equal(t, []string{"[ALERT] schedule hourly (seed): 4 runs were missed, the last of 2026-03-02 23:00 KST, because no server was running or it was too slow"}, s.told())
 	page := w.do("GET", "/schedules", "").body
-	assert.Contains(t, page, "4 missed")
+	assert.Contains(t, page, "missed, no server was running (4 times)")
 	assert.Contains(t, page, "2026-03-02 23:00 KST", "the last tick, on the schedule's own clock")
 	assert.Contains(t, page, "2026-03-03 00:00 KST", "and the next")
 

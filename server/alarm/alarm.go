@@ -142,9 +142,9 @@ func (a *Alarm) Tick(ctx context.Context, all []*runs.Entry, now time.Time) (cha
 	if err := a.readSilences(ctx, now); err != nil {
 		return changed, err // else it would tell what a person silenced
 	}
-	plans, ticks, err := a.newTicks(ctx, now)
+	plans, ticks := a.newTicks(now)
 	changed = a.judgeAll(all, plans, ticks, now) || changed
-	err = errors.Join(err, a.save(ctx))
+	err = a.save(ctx)
 	sent, serr := a.send(ctx, now)
 	return changed || sent, errors.Join(err, serr)
 }
@@ -407,7 +407,7 @@ func (a *Alarm) apply(f finding, ends bool, now time.Time) (changed bool) {
 		f.Since = old.Since
 	}
 	switch {
-	case f.Broken && (!fires || f.Rule == "run_failed" && numbers.ReplaceAllString(f.Text, "#") != numbers.ReplaceAllString(old.Text, "#")):
+	case f.Broken && (!fires || f.Rule == "run_failed" && SameError(f.Text) != SameError(old.Text)):
 		f.Untold = a.silent(f.Breach, now)
 		a.State.Firing[key] = f.Breach
 		a.announce("alert_raised", "ALERT", f.Breach, now)
@@ -422,6 +422,9 @@ func (a *Alarm) apply(f finding, ends bool, now time.Time) (changed bool) {
 
 // numbers are what differs between two errors of one cause: ids, ports, times, counts.
 var numbers = regexp.MustCompile(`\b[0-9a-f]*[0-9][0-9a-f]*\b`)
+
+// SameError is an error without what differs between two of one cause.
+func SameError(text string) string { return numbers.ReplaceAllString(text, "#") }
 
 // end ends an alert, with a message. The caller holds mu.
 func (a *Alarm) end(b Breach, why string, now time.Time) {

@@ -2,7 +2,6 @@ package alarm
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -14,25 +13,20 @@ import (
 	"github.com/newsfork/seed-engine/server/schedule"
 )
 
-// newTicks reads the ticks of each schedule that were not judged. Of a new schedule only the last one is.
-func (a *Alarm) newTicks(ctx context.Context, now time.Time) (plans []schedule.View, ticks map[string][]schedule.Tick, err error) {
+// newTicks are the ticks of each schedule that were not judged. Of a new schedule only the last one is.
+func (a *Alarm) newTicks(now time.Time) (plans []schedule.View, ticks map[string][]schedule.Tick) {
 	if !a.Scheduler.Known() {
-		return nil, nil, nil
+		return nil, nil
 	}
 	plans, ticks = a.Scheduler.Views(now), map[string][]schedule.Tick{}
 	for _, p := range plans {
 		after, known := a.State.Ticks[p.Name]
-		switch {
-		case !p.Last.At.After(after):
-		case !known:
-			ticks[p.Name] = []schedule.Tick{p.Last}
-		default:
-			if ticks[p.Name], err = a.Scheduler.Since(ctx, p.Name, after); err != nil {
-				return nil, nil, err
-			}
+		if !known {
+			after = p.Last.At.Add(-1)
 		}
+		ticks[p.Name] = slices.DeleteFunc(p.Ticks, func(t schedule.Tick) bool { return !t.At.After(after) })
 	}
-	return plans, ticks, nil
+	return plans, ticks
 }
 
 // judgeTicks raises alerts for ticks that were missed or whose run did not start, and ends those of schedules that are gone.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,9 +14,8 @@ import (
 
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/pipeline/option"
-	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/runs"
+	"github.com/newsfork/seed-engine/server/schedule"
 )
 
 // TestProvidersTable shows the rows of a job's report.
@@ -34,21 +34,49 @@ func TestProvidersTable(t *testing.T) {
 	assert.Empty(t, providers(ledger.Report{}).Rows)
 }
 
-// A day that the board does not go back to is not shown as a day without runs.
-func TestFrontGridKnowsItsLimit(t *testing.T) {
+// Failures of one job and one cause are one group, also where their numbers differ; what is not of the last days is none.
+func TestFailuresSince(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	var all []*runs.Entry
-	for i := range runs.MaxEntries {
-		at := now.Add(-time.Duration(i) * 3 * time.Minute) // back to 2 March, 10:00
-		all = append(all, &runs.Entry{Run: ledger.Run{RunID: ledger.NewRunID(at), Job: "seed", State: ledger.Done, StartedAt: at}})
+	add := func(job string, state ledger.State, why string) {
+		at := now.Add(-time.Duration(len(all)) * time.Hour)
+		all = append(all, &runs.Entry{Run: ledger.Run{RunID: fmt.Sprint("run", len(all)), Job: job, State: state, StartedAt: at, FinishedAt: at, Error: why}})
 	}
-	var f frontPage
-	f.grid(known.JobsOf([]option.Job{{Job: ledger.Job{Name: "seed"}}}), all, now.Truncate(24*time.Hour))
+	add("seed", ledger.Failed, "dial tcp 127.0.0.1:40018: refused")
+	add("docs", ledger.Failed, "dial tcp 127.0.0.1:40018: refused")
+	add("seed", ledger.Done, "")
+	add("seed", ledger.Interrupted, "dial tcp 127.0.0.1:40019: refused")
+	add("seed", ledger.Failed, "")
+	add("seed", ledger.Cancelled, "dial tcp 127.0.0.1:40019: refused")
+	add("seed", ledger.Failed, "too old")
 	var got []string
-	for _, c := range f.Rows[0].Cells[:4] {
-		got = append(got, fmt.Sprint(c.Parts, c.Unknown))
+	for _, g := range failuresSince(all, now.Add(-5*time.Hour-time.Minute)) {
+		since := "none"
+		if g.Since != nil {
+			since = g.Since.Run.RunID
+		}
+		got = append(got, fmt.Sprint(g.Job, " ", g.N, " ", g.Text, " ", g.URL, " since ", since))
 	}
-	assert.Equal(t, []string{"[{done ✓ 241}] false", "[{done ✓ 480}] false", "[{done ✓ 279}] true", "[] true"}, got)
+	assert.Equal(t, []string{"seed 2 dial tcp 127.0.0.1:40018: refused /runs?from=2026-03-04&job=seed since none",
+		"docs 1 dial tcp 127.0.0.1:40018: refused /runs/run1 since none", "seed 1  /runs/run4 since run2"}, got)
+}
+
+// A mark of a strip has a sign and a text, and its bar is as high as its duration.
+func TestStrip(t *testing.T) {
+	at := time.Date(2026, 3, 4, 3, 0, 0, 0, time.UTC)
+	var got []string
+	for _, m := range strip([]schedule.Mark{{At: at, State: "done", RunID: "a", Seconds: 600}, {At: at, State: "interrupted", RunID: "b", Seconds: 300, Error: "killed"},
+		{At: at, State: "cancelled", RunID: "c"}, {At: at, State: "paused", RunID: "d"}, {At: at, State: schedule.NotBegun, Error: "no such program"},
+		{At: at, State: schedule.Skipped, RunID: "e"}, {At: at, State: schedule.Missed, Missed: 3}, {At: at, State: "started"}}, utc) {
+		_, bar, _ := strings.Cut(string(m.Bar), ` height="`)
+		bar, _, _ = strings.Cut(bar, `"`)
+		got = append(got, fmt.Sprint(m.Kind, " ", m.Sign(), " ", bar, " ", m.Linked(), " ", m.Text))
+	}
+	const day = "2026-03-04 03:00 UTC: "
+	assert.Equal(t, []string{"done ✓ 40.0 true " + day + "done after 10m0s", "failed ✗ 20.0 true " + day + "interrupted after 5m0s: killed",
+		"cancelled – 3.0 true " + day + "cancelled", "active ▶ 40.0 true " + day + "paused", "not_begun ⊘ 3.0 false " + day + "it did not begin: no such program",
+		"skipped » 3.0 true " + day + "skipped, another run was active", "missed ○ 3.0 false " + day + "missed, no server was running (3 times)",
+		"unknown ? 3.0 false " + day + "started"}, got)
 }
 
 // A look that takes too long ends, and no more than a few are under way.

@@ -14,60 +14,35 @@ import (
 	"github.com/newsfork/seed-engine/server/schedule"
 )
 
-// frontPage is the data of the first page: what runs now, what failed and why, what
-// comes next, and what is late.
+// frontPage is the data of the first page: what runs now, what failed and why, and how the schedules do.
 type frontPage struct {
-	Now        time.Time
-	Active     []*runs.Entry
-	Failed     []failedRun
-	MoreFailed int    // failed runs that are not shown
-	FailedURL  string // the list of runs since yesterday
-	Next       []nextTick
-	Late       []schedule.View
-	Days       []gridDay // newest first
-	Rows       []gridRow
-	Latest     []*runs.Entry
+	Active      []*runs.Entry
+	Failures    []failureGroup
+	MoreFailed  int    // failed runs of groups that are not shown
+	FailedURL   string // the list of runs since yesterday
+	Schedules   []shownSchedule
+	Unscheduled []unscheduled
+	Latest      []*runs.Entry
 }
 
-// failedRun is a run that failed or was interrupted.
-type failedRun struct {
-	*runs.Entry
-	Since *runs.Entry // the newest run of the job that was done after it, nil if there is none
+// failureGroup are the failed runs of a job with one message.
+type failureGroup struct {
+	Job, Text string
+	N         int
+	Newest    *runs.Entry
+	URL       string      // of the run, or of the list of them
+	Since     *runs.Entry // the newest run of the job that was done after them, nil if there is none
 }
 
-// nextTick is the next time of a schedule.
-type nextTick struct {
-	schedule.View
-	In string // how long until then
-}
-
-// gridDay is a column of the grid.
-type gridDay struct{ Date, Label string }
-
-// gridRow is a job in the grid.
-type gridRow struct {
+// unscheduled are a job's runs that no schedule started.
+type unscheduled struct {
 	Job   string
-	Cells []gridCell
-}
-
-// gridCell counts the runs of a job that started on one day.
-type gridCell struct {
-	URL     string
-	Unknown bool // the board does not go back so far
-	Parts   []gridPart
-}
-
-// gridPart is how many runs have one kind of state.
-type gridPart struct {
-	Kind string // done, failed, cancelled or active: also the class of style.css
-	Sign string
-	N    int
+	Strip []stripMark
 }
 
 const (
-	gridDays   = 21
-	maxFailed  = 10
-	shownLater = 5 // of next ticks and of latest runs
+	maxFailed  = 5
+	shownLater = 5 // latest runs
 )
 
 // front is the first page.
@@ -79,37 +54,56 @@ func (f runRows) front(c *call) (any, error) {
 
 func (f runRows) frontPage(now time.Time) frontPage {
 	all := f.Board.Runs()
-	today := now.UTC().Truncate(24 * time.Hour)
-	yesterday := today.AddDate(0, 0, -1)
-	v := frontPage{Now: now, Latest: all[:min(len(all), shownLater)],
-		FailedURL: runs.Filter{DayRange: runs.DayRange{From: yesterday.Format(time.DateOnly)}}.URL("")}
-	done := map[string]*runs.Entry{}
+	yesterday := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -1)
+	v := frontPage{Latest: all[:min(len(all), shownLater)], FailedURL: runs.Filter{DayRange: runs.DayRange{From: yesterday.Format(time.DateOnly)}}.URL("")}
+	views := f.Scheduler.Views(now)
+	schedule.History(views, all)
+	v.Schedules = shownOf(views, now)
+	byHand := map[string][]*runs.Entry{}
 	for _, e := range all {
-		switch {
-		case e.Active():
+		if e.Active() {
 			v.Active = append(v.Active, e)
-		case e.Run.State == ledger.Done && done[e.Run.Job] == nil:
-			done[e.Run.Job] = e
-		case e.Unfinished() && !e.Run.FinishedAt.Before(yesterday):
-			if len(v.Failed) == maxFailed {
-				v.MoreFailed++
-				continue
-			}
-			v.Failed = append(v.Failed, failedRun{e, done[e.Run.Job]})
+		}
+		if e.Run.Schedule == "" && !e.Broken {
+			byHand[e.Run.Job] = append(byHand[e.Run.Job], e)
 		}
 	}
-	for _, s := range f.Scheduler.Views(now) {
-		if s.Late() {
-			v.Late = append(v.Late, s)
-		}
-		if !s.Next.IsZero() {
-			v.Next = append(v.Next, nextTick{s, until(s.Next.Sub(now))})
-		}
+	for _, job := range slices.Sorted(maps.Keys(byHand)) {
+		v.Unscheduled = append(v.Unscheduled, unscheduled{job, strip(marksOf(byHand[job]), utc)})
 	}
-	slices.SortStableFunc(v.Next, func(a, b nextTick) int { return a.Next.Compare(b.Next) })
-	v.Next = v.Next[:min(len(v.Next), shownLater)]
-	v.grid(f.Jobs.Started(), all, today)
+	v.Failures = failuresSince(all, yesterday)
+	for _, g := range v.Failures[min(len(v.Failures), maxFailed):] {
+		v.MoreFailed += g.N
+	}
+	v.Failures = v.Failures[:min(len(v.Failures), maxFailed)]
 	return v
+}
+
+// failuresSince groups the runs that failed since a time by their job and their message, the newest first.
+func failuresSince(all []*runs.Entry, since time.Time) (groups []failureGroup) {
+	done, at := map[string]*runs.Entry{}, map[string]int{}
+	for _, e := range all {
+		if e.Run.State == ledger.Done && done[e.Run.Job] == nil {
+			done[e.Run.Job] = e
+		}
+		if !e.Unfinished() || e.Run.FinishedAt.Before(since) {
+			continue
+		}
+		key := e.Run.Job + " " + alarm.SameError(e.Error())
+		i, there := at[key]
+		if !there {
+			i, at[key] = len(groups), len(groups)
+			groups = append(groups, failureGroup{Job: e.Run.Job, Text: e.Error(), Newest: e, URL: "/runs/" + e.Run.RunID, Since: done[e.Run.Job]})
+		} else {
+			filter := runs.Filter{Job: e.Run.Job, State: e.State(), DayRange: runs.DayRange{From: since.Format(time.DateOnly)}}
+			if e.State() != groups[i].Newest.State() {
+				filter.State = ""
+			}
+			groups[i].URL = filter.URL("")
+		}
+		groups[i].N++
+	}
+	return groups
 }
 
 // until writes a time to wait, rounded up to minutes.
@@ -123,49 +117,6 @@ func until(d time.Duration) string {
 	}
 	return fmt.Sprintf("%d days", m/60/24)
 }
-
-// grid counts the runs of the last weeks by job and day.
-func (f *frontPage) grid(jobs known.Jobs, all []*runs.Entry, today time.Time) {
-	from := today.AddDate(0, 0, 1-gridDays)
-	counts := map[string]map[string]int{} // by job and day, then by kind
-	for _, e := range all {
-		if e.Broken || e.Run.StartedAt.Before(from) {
-			continue
-		}
-		key := e.Run.Job + e.Run.StartedAt.UTC().Format(time.DateOnly)
-		if counts[key] == nil {
-			counts[key] = map[string]int{}
-		}
-		counts[key][e.Kind()]++
-	}
-	var oldest time.Time // days before it may have runs that the board does not have
-	if len(all) == runs.MaxEntries {
-		oldest = all[runs.MaxEntries-1].Run.StartedAt
-	}
-	for n := range gridDays {
-		day := today.AddDate(0, 0, -n)
-		f.Days = append(f.Days, gridDay{day.Format(time.DateOnly), day.Format("2 Jan")})
-	}
-	for _, job := range jobs.Names() {
-		row := gridRow{Job: job}
-		for n, day := range f.Days {
-			c := gridCell{Unknown: today.AddDate(0, 0, -n).Before(oldest)}
-			for _, kind := range []string{"active", "failed", "done", "cancelled"} {
-				if k := counts[job+day.Date][kind]; k > 0 {
-					c.Parts = append(c.Parts, gridPart{kind, signs[kind], k})
-				}
-			}
-			if len(c.Parts) > 0 {
-				c.URL = runs.Filter{Job: job, DayRange: runs.DayRange{From: day.Date, To: day.Date}}.URL("")
-			}
-			row.Cells = append(row.Cells, c)
-		}
-		f.Rows = append(f.Rows, row)
-	}
-}
-
-// signs tell the kinds apart without colour.
-var signs = map[string]string{"done": "✓", "failed": "✗", "cancelled": "–", "active": "▶"}
 
 // reportRow is one job in one day's or week's report.
 type reportRow struct {

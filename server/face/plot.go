@@ -25,6 +25,13 @@ func plot(label, class string, width, height float64, inside string) template.HT
 		class, width, height, width, height, template.HTMLEscapeString(label), inside))
 }
 
+// tower draws a bar of a strip, which has its text next to it; share is its height, from 0 to 1.
+func tower(share float64) template.HTML {
+	h := max(3, 40*share)
+	return template.HTML(fmt.Sprintf(`<svg class="tower" viewBox="0 0 10 40" preserveAspectRatio="none" aria-hidden="true"><rect x="1" width="8" y="%.1f" height="%.1f"/></svg>`, //nolint:gosec // numbers
+		40-h, h))
+}
+
 // columnPlot draws a column for each value; most is the value of a full column.
 func columnPlot(label string, values []int64, most int64) template.HTML {
 	var b strings.Builder

@@ -5,13 +5,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/people"
@@ -30,22 +28,27 @@ type scheduleRow struct {
 	Paused   bool                   `json:"paused"`
 	Error    string                 `json:"error,omitempty"` // why it cannot run
 	Next     []time.Time            `json:"next"`
-	Last     *schedule.Tick         `json:"last"`
+	Last     *schedule.Mark         `json:"last"`   // the newest of Recent
+	Recent   []schedule.Mark        `json:"recent"` // oldest first
+	Result   *time.Time             `json:"newest_result_at"`
+	Late     float64                `json:"late_s"`
 	Backfill *schedule.BackfillView `json:"backfill"`
 }
 
-func scheduleRowOf(v schedule.View) scheduleRow {
-	r := scheduleRow{Name: v.Name, Job: v.Job, Cron: v.Cron, TimeZone: cmp.Or(v.TimeZone, "UTC"), Options: v.Options, Source: v.Source(),
-		Paused: v.Kept.Paused,
-		Error:  v.Wrong, Next: []time.Time{}, Backfill: v.Backfill}
+func scheduleRowOf(v schedule.View, now time.Time) scheduleRow {
+	r := scheduleRow{Name: v.Name, Job: v.Job, Cron: v.Cron, TimeZone: cmp.Or(v.TimeZone, "UTC"), Options: v.Options, Source: v.Source(), Paused: v.Kept.Paused,
+		Error: v.Wrong, Next: []time.Time{}, Recent: append([]schedule.Mark{}, v.Marks...), Late: v.LateBy(now).Seconds(), Backfill: v.Backfill}
 	if r.Options == nil {
 		r.Options = map[string]any{}
 	}
 	for _, at := range v.Times {
 		r.Next = append(r.Next, at.UTC())
 	}
-	if t := v.Last; !t.At.IsZero() {
-		r.Last = &schedule.Tick{At: t.At, Outcome: cmp.Or(string(t.RunState), t.Outcome), RunID: t.RunID, Missed: t.Missed, Error: t.Error}
+	if n := len(r.Recent); n > 0 {
+		r.Last = &r.Recent[n-1]
+	}
+	if v.Result != nil {
+		r.Result = &v.Result.Run.FinishedAt
 	}
 	return r
 }
@@ -67,20 +70,7 @@ func (f scheduleRows) all(ctx context.Context) ([]schedule.View, error) {
 		}
 	}
 	views := f.Scheduler.Views(now)
-	for i := range views {
-		last := &views[i].Last
-		if last.Outcome != "started" {
-			continue
-		}
-		e, err := f.Board.Find(ctx, last.RunID, now)
-		switch {
-		case errors.Is(err, store.ErrNotExist): // it was removed because of its age
-		case err != nil:
-			return nil, err
-		case !e.Active() && !e.Broken:
-			last.RunState, last.Error = e.Run.State, e.Error()
-		}
-	}
+	schedule.History(views, f.Board.Runs())
 	return views, nil
 }
 
@@ -88,12 +78,12 @@ func (f scheduleRows) rows() ([]action, []view) {
 	const one, form, page = "/api/v1/schedules/{name}", "/schedules/{name}", "/schedules"
 	const now, fails = "200 Schedule The schedule as it is now.", "404 NoSchedule, 409 Conflict"
 	actions := grouped("schedules", "schedules",
-		action{At: "GET /api/v1/schedules", ID: "listSchedules", About: "The schedules, with their next five times",
+		action{At: "GET /api/v1/schedules", ID: "listSchedules", About: "The schedules: their next five times, newest 30 runs and lateness",
 			Out: "200 Schedules The schedules.", Do: func(c *call) (any, error) {
 				views, err := f.all(c.Context())
 				list := []scheduleRow{}
 				for _, v := range views {
-					list = append(list, scheduleRowOf(v))
+					list = append(list, scheduleRowOf(v, f.Now()))
 				}
 				return map[string]any{"schedules": list}, err
 			}},
@@ -127,7 +117,7 @@ func (f scheduleRows) rows() ([]action, []view) {
 	return actions, []view{{At: "GET /schedules", Template: "schedules", Section: "schedules", Title: "Schedules",
 		Data: func(c *call) (any, error) {
 			views, err := f.all(c.Context())
-			return schedulesPage{views, f.Jobs.Started()}, err
+			return schedulesPage{views, f.Now(), f.Jobs.Started()}, err
 		}}}
 }
 
@@ -135,7 +125,7 @@ func (f scheduleRows) rows() ([]action, []view) {
 func (f scheduleRows) now(c *call) (any, error) {
 	views, err := f.all(c.Context())
 	if i := slices.IndexFunc(views, func(v schedule.View) bool { return v.Name == c.PathValue("name") }); i >= 0 {
-		return scheduleRowOf(views[i]), err
+		return scheduleRowOf(views[i], f.Now()), err
 	}
 	return status{"removed"}, err
 }
@@ -192,9 +182,13 @@ func (f scheduleRows) run(c *call) (any, error) {
 
 // schedulesPage is the data of the page of schedules.
 type schedulesPage struct {
-	Schedules []schedule.View
-	Jobs      known.Jobs
+	views []schedule.View
+	now   time.Time
+	Jobs  known.Jobs
 }
+
+// Schedules are the schedules in their order.
+func (p schedulesPage) Schedules() []shownSchedule { return shownOf(p.views, p.now) }
 
 // Dated reports whether the schedule's runs can have a date.
 func (p schedulesPage) Dated(name string) bool {

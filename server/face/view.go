@@ -63,18 +63,21 @@ var funcs = template.FuncMap{
 	"prose": seriesText,
 	"num":   ledger.FormatCount,
 	"size":  ledger.FormatBytes,
-	"cut": func(text string) string {
-		if r := []rune(text); len(r) > 90 {
-			return string(r[:90]) + "…"
-		}
-		return text
-	},
+	"cut":   cut,
 	"percent": func(part, of int64) string {
 		if of == 0 {
 			return "–"
 		}
 		return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(of))
 	},
+}
+
+// cut is a text, of a long one only its beginning.
+func cut(text string) string {
+	if r := []rune(text); len(r) > 90 {
+		return string(r[:90]) + "…"
+	}
+	return text
 }
 
 func (p *pages) parse() {

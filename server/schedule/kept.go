@@ -355,8 +355,3 @@ func (v View) Filling() bool { return v.Backfill != nil && v.Backfill.State == "
 func (s *Schedule) OptionLines() string {
 	return strings.ReplaceAll(strings.Trim(optionsText(s.Options), "{}"), ", ", "\n")
 }
-
-// Late reports whether the schedule's last tick started no run, or no tick can.
-func (v View) Late() bool {
-	return v.Wrong != "" || !v.Kept.Paused && slices.Contains([]string{"missed", "failed", "active"}, v.Last.Outcome)
-}

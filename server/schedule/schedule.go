@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/server/known"
@@ -51,8 +53,6 @@ type Tick struct {
 	Missed    int       `json:"missed,omitempty"`    // how many ticks, this one included
 	Error     string    `json:"error,omitempty"`     // why the run did not start
 	Token     string    `json:"token,omitempty"`     // identifies this server's write if the answer to it was lost
-
-	RunState ledger.State `json:"-"` // of its run when that is over; Error is then the run's
 }
 
 // Scheduler starts the runs of schedules.
@@ -73,7 +73,7 @@ type Scheduler struct {
 	keptAt   time.Time // when to read it again
 	loaded   bool      // what was kept has been read
 	dates    map[string]map[string]backfillDate
-	last     map[string]Tick
+	recent   map[string][]Tick // the newest ticks of each schedule, oldest first
 
 	// of Tick and TickBackfills, which one goroutine calls
 	retryAt map[string]time.Time // when to continue a backfill, by its id
@@ -84,8 +84,7 @@ type Scheduler struct {
 // New returns a scheduler without its settings.
 func New() *Scheduler {
 	return &Scheduler{dates: map[string]map[string]backfillDate{}, retryAt: map[string]time.Time{}, seen: map[string]time.Time{},
-		last: map[string]Tick{},
-		open: map[string]bool{}}
+		recent: map[string][]Tick{}, open: map[string]bool{}}
 }
 
 // View is a schedule as the dashboard shows it.
@@ -93,8 +92,13 @@ type View struct {
 	Plan
 	Next     time.Time
 	Times    []time.Time // the next ones
+	Ticks    []Tick      // the newest ones, oldest first
 	Last     Tick
 	Backfill *BackfillView
+
+	// Set by History.
+	Marks  []Mark      // oldest first
+	Result *runs.Entry // the newest run of the schedule that is done; nil if there is none
 }
 
 // Local formats a time in the schedule's time zone.
@@ -111,7 +115,7 @@ func (s *Scheduler) Views(now time.Time) []View {
 	defer s.mu.Unlock()
 	var out []View
 	for _, p := range s.Plans {
-		v := View{Plan: p, Last: s.last[p.Name]}
+		v := View{Plan: p, Ticks: slices.Clone(s.recent[p.Name]), Last: s.last(p.Name)}
 		if p.Kept.Backfill != nil {
 			v.Backfill = p.Kept.Backfill.view(s.dates[p.Kept.Backfill.ID])
 		}
@@ -158,15 +162,14 @@ func (s *Scheduler) Known() bool {
 func (s *Scheduler) tickSchedule(ctx context.Context, sc Plan, now time.Time) (bool, error) {
 	seen, ok := s.seen[sc.Name]
 	if !ok {
-		newest, err := s.Newest(ctx, sc.Name)
+		newest, err := s.Newest(ctx, sc.Name, MaxMarks)
 		if err != nil {
 			return false, err
 		}
-		seen = newest.At
-		if seen.IsZero() {
-			seen = now
+		if seen = now; len(newest) > 0 {
+			seen = newest[len(newest)-1].At
 		}
-		s.Remember(sc.Name, seen, newest)
+		s.Remember(sc.Name, seen, newest...)
 		s.open[sc.Name] = true
 	}
 	refreshed, err := s.closeOpen(ctx, sc.Schedule, now)
@@ -174,7 +177,7 @@ func (s *Scheduler) tickSchedule(ctx context.Context, sc Plan, now time.Time) (b
 		return refreshed, err
 	}
 	if sc.Kept.Paused {
-		s.Remember(sc.Name, now, Tick{})
+		s.Remember(sc.Name, now)
 		return refreshed, nil
 	}
 	if sc.Kept.From.After(seen) {
@@ -201,13 +204,7 @@ func (s *Scheduler) tickSchedule(ctx context.Context, sc Plan, now time.Time) (b
 		}
 	}
 	if due.IsZero() {
-		if len(missed) > 0 {
-			newest, err := s.Newest(ctx, sc.Name)
-			s.Remember(sc.Name, seen, newest)
-			if err != nil {
-				return true, err
-			}
-		}
+		s.Remember(sc.Name, seen)
 		return refreshed || len(missed) > 0, nil
 	}
 	if ok, err := s.unchanged(ctx, sc); err != nil || !ok { // paused or edited a moment ago
@@ -224,13 +221,9 @@ func (s *Scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) e
 	if err != nil {
 		return err // the tick is tried again, until it is too late
 	}
-	s.open[sc.Name] = true
-	if !won {
-		newest, err := s.Newest(ctx, sc.Name)
-		s.Remember(sc.Name, due, newest)
-		return err
+	if s.Remember(sc.Name, due); !won {
+		return nil
 	}
-	s.Remember(sc.Name, due, t)
 	if _, err := s.closeTick(ctx, sc, t, now); err != nil {
 		return err
 	}
@@ -243,30 +236,22 @@ func (s *Scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (
 	if !s.open[sc.Name] {
 		return false, nil
 	}
-	last := s.last[sc.Name] // only this goroutine writes it
-	keys, err := s.keys(ctx, sc.Name)
+	all, err := s.Newest(ctx, sc.Name, maxOpenTicks)
 	if err != nil {
 		return false, err
 	}
 	open := false
-	for _, key := range keys[max(0, len(keys)-maxOpenTicks):] {
-		var t Tick
-		if err := store.ReadJSON(ctx, s.Store, key, known.MaxObject, &t); err != nil {
-			return changed, err
-		}
+	for _, t := range all {
 		if t.Outcome == "claimed" && now.Sub(t.ClaimedAt) >= ClaimTimeout {
 			if t, err = s.closeTick(ctx, sc, t, now); err != nil {
 				return changed, err
 			}
 		}
 		open = open || t.Outcome == "claimed"
-		if !t.At.Before(last.At) && t != last {
-			changed, last = true, t
-		}
+		s.mu.Lock()
+		changed = s.note(sc.Name, t) || changed
+		s.mu.Unlock()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last[sc.Name] = last
 	s.open[sc.Name] = open
 	return changed, nil
 }
@@ -302,9 +287,7 @@ func (s *Scheduler) closeTick(ctx context.Context, sc Schedule, t Tick, now time
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last[sc.Name].At.Equal(t.At) {
-		s.last[sc.Name] = t
-	}
+	s.note(sc.Name, t)
 	return t, nil
 }
 
@@ -326,14 +309,38 @@ func (s *Scheduler) begin(ctx context.Context, sc Schedule, t Tick, now time.Tim
 	return err
 }
 
-// Remember notes up to when a schedule's ticks were handled, and the last of them.
-func (s *Scheduler) Remember(name string, seen time.Time, last Tick) {
+// Remember notes up to when a schedule's ticks were handled, and some of them.
+func (s *Scheduler) Remember(name string, seen time.Time, ticks ...Tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen[name] = seen
-	if !last.At.IsZero() {
-		s.last[name] = last
+	for _, t := range ticks {
+		s.note(name, t)
 	}
+}
+
+// note remembers a tick, and reports whether that changed something. The caller holds mu.
+func (s *Scheduler) note(name string, t Tick) (changed bool) {
+	all := s.recent[name]
+	i, there := slices.BinarySearchFunc(all, t, func(a, b Tick) int { return a.At.Compare(b.At) })
+	switch {
+	case !there:
+		all = slices.Insert(all, i, t)
+	case all[i] == t:
+		return false
+	default:
+		all[i] = t
+	}
+	s.recent[name] = all[max(0, len(all)-MaxMarks):]
+	return true
+}
+
+// last is a schedule's last tick. The caller holds mu.
+func (s *Scheduler) last(name string) (t Tick) {
+	if all := s.recent[name]; len(all) > 0 {
+		t = all[len(all)-1]
+	}
+	return t
 }
 
 func tickPrefix(name string) string { return "schedules/" + name + "/" }
@@ -343,42 +350,36 @@ func TickKey(name string, at time.Time) string {
 	return tickPrefix(name) + at.UTC().Format(tickLayout) + ".json"
 }
 
-// claim creates a tick's object. won is false when another server created it.
+// claim creates a tick's object, and remembers the tick. won is false when another server created it: then closeOpen reads it.
 func (s *Scheduler) claim(ctx context.Context, name string, t Tick) (won bool, err error) {
 	t.Token = rand.Text()
 	if err = store.CreateJSON(ctx, s.Store, TickKey(name, t.At), t); errors.Is(err, store.ErrExist) {
+		s.open[name] = true
 		return false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	s.open[name] = t.Outcome == "claimed"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note(name, t)
+	return true, nil
 }
 
-// Newest is the latest tick in the store; empty when there is none.
-func (s *Scheduler) Newest(ctx context.Context, name string) (Tick, error) {
+// Newest are the latest n ticks in the store, oldest first.
+func (s *Scheduler) Newest(ctx context.Context, name string, n int) ([]Tick, error) {
 	keys, err := s.keys(ctx, name)
-	if err != nil || len(keys) == 0 {
-		return Tick{}, err
+	if err != nil {
+		return nil, err
 	}
-	var t Tick
-	err = store.ReadJSON(ctx, s.Store, keys[len(keys)-1], known.MaxObject, &t)
-	return t, err
-}
-
-// Since are the ticks after a time, oldest first.
-func (s *Scheduler) Since(ctx context.Context, name string, after time.Time) ([]Tick, error) {
-	keys, err := s.keys(ctx, name)
-	var out []Tick
-	for _, key := range keys {
-		if err != nil {
-			break
-		}
-		if key <= TickKey(name, after) {
-			continue
-		}
-		var t Tick
-		err = store.ReadJSON(ctx, s.Store, key, known.MaxObject, &t)
-		out = append(out, t)
+	all := make([]Tick, min(n, len(keys)))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i, key := range keys[len(keys)-len(all):] {
+		g.Go(func() error { return store.ReadJSON(ctx, s.Store, key, known.MaxObject, &all[i]) })
 	}
-	return out, err
+	return all, g.Wait()
 }
 
 func (s *Scheduler) keys(ctx context.Context, name string) ([]string, error) {

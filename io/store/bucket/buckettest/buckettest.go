@@ -3,6 +3,7 @@ package buckettest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -69,29 +70,37 @@ func StartVersity(t testing.TB) S3 {
 			<-ended                //nolint:errcheck // "signal: killed"
 		}
 	})
-	client := &http.Client{Timeout: time.Second}
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		if r, err := client.Get(s.Endpoint + "/health"); err == nil {
-			_ = r.Body.Close()
-			break
-		}
-		select {
-		case err := <-ended:
-			stopped = true
-			t.Fatalf("versitygw ended: %v\n%s", err, out.String())
-		case <-time.After(20 * time.Millisecond): // a real process, a real wait
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("versitygw did not answer within 20 s at %s", s.Endpoint)
-		}
+	if err := answers(s.Endpoint, ended); err != nil {
+		stopped = errors.Is(err, errEnded)
+		t.Fatalf("versitygw at %s: %v\n%s", s.Endpoint, err, out.String())
 	}
 	// Every gateway has these, and t.Setenv forbids tests in parallel.
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": s.AccessKey, "AWS_SECRET_ACCESS_KEY": s.SecretKey, "AWS_SESSION_TOKEN": ""} {
-		if err := os.Setenv(name, value); err != nil { //nolint:usetesting // see above
+		if err := os.Setenv(name, value); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return s
+}
+
+var errEnded = errors.New("it ended")
+
+// answers waits until a gateway answers.
+func answers(endpoint string, ended <-chan error) error {
+	client := &http.Client{Timeout: time.Second}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if r, err := client.Get(endpoint + "/health"); err == nil {
+			return r.Body.Close()
+		}
+		select {
+		case err := <-ended:
+			return fmt.Errorf("%w: %w", errEnded, err)
+		case <-time.After(20 * time.Millisecond): // a real process, a real wait
+		}
+		if time.Now().After(deadline) {
+			return errors.New("it did not answer within 20 s")
+		}
+	}
 }
 
 // installVersity installs the gateway once, in the user's cache.

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/news"
@@ -91,15 +90,11 @@ func discoverNews(ctx context.Context, c RunOptions, settings, contact, raw stri
 		return "", err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	client, err := web.New(cfg)
+	client, pacer, err := c.asking(cfg)
 	if err != nil {
 		return "", err
 	}
 	defer client.Close()
-	pacer, err := c.pacer(cfg)
-	if err != nil {
-		return "", err
-	}
 	e := &engine.Engine{Config: n.loaded, UserAgent: cfg.UserAgent, Web: client, Log: slog.New(slog.DiscardHandler), NoDelay: c.Web == "demo",
 		Polite: c.PoliteConfig(), Pacer: pacer}
 	return e.Discover(ctx, &url.URL{Scheme: base.Scheme, Host: base.Host})

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type RobotsAnswer struct {
 	FinalURL  string   `json:"final_url,omitempty"` // after redirects
 	Truncated bool     `json:"truncated,omitempty"` // only its beginning was read
 	Status    int      `json:"status,omitempty"`    // 0: no answer that counts, such as too many redirects
+	// Politeness is what the politeness file says about the host.
+	Politeness []polite.Decision `json:"politeness,omitempty"`
 }
 
 // maxRobotsLine is how many bytes of a line of robots.txt are shown.
@@ -60,36 +63,36 @@ func (j Job) AskRobots(ctx context.Context, c RunOptions, agent, raw string) (a 
 	if j.Agent != "" {
 		cfg.UserAgent = j.Agent
 	}
-	if agent == "" {
-		agent = cfg.UserAgent
-	}
+	site, decided := c.Hosts.For(web.Site(u))
+	agent = cmp.Or(agent, site.UserAgent, cfg.UserAgent)
 	end, err := j.StartDemo(c, &cfg)
 	if err != nil {
 		return a, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	client, err := web.New(cfg)
+	client, pacer, err := c.asking(cfg)
 	if err != nil {
 		return a, err
 	}
 	defer client.Close()
-	pacer, err := c.pacer(cfg)
-	if err != nil {
-		return a, err
-	}
 	ask := &polite.Client{Web: client, Pacer: pacer, Policy: robotsPolicy(c, agent)}
 	defer ask.Close()
 	rules, err := ask.Robots(ctx, u)
 	var abandoned *polite.AbandonedError // a long Crawl-delay is a part of the answer
+	if errors.As(err, &abandoned) && abandoned.Hours != "" {
+		return a, err
+	}
 	if err != nil && (rules == nil || !errors.As(err, &abandoned) || abandoned.CrawlDelay == 0) {
 		return a, fmt.Errorf("asking for %s: %w; %s", u, err, whatNext(err))
 	}
-	a = RobotsAnswer{URL: u.String(), Agent: agent, CrawlDelay: rules.Delay.Seconds(), RobotsURL: rules.URL, Status: rules.Status, Truncated: rules.Truncated,
+	delay, _ := rules.File.CrawlDelay(agent)
+	a = RobotsAnswer{URL: u.String(), Agent: agent, CrawlDelay: delay.Seconds(), Politeness: decided, RobotsURL: rules.URL, Status: rules.Status, Truncated: rules.Truncated,
 		Sitemaps: slices.Concat([]string{}, rules.File.Sitemaps())}
 	if rules.FinalURL != rules.URL {
 		a.FinalURL = rules.FinalURL
 	}
-	a.TooLong = a.CrawlDelay > c.PoliteConfig().Longest().Seconds() && j.Takes("max-crawl-delay")
+	longest := cmp.Or(site.LongestDelay, c.PoliteConfig().Longest())
+	a.TooLong = delay > longest && (site.LongestDelay > 0 || j.Takes("max-crawl-delay"))
 	a.Line, a.Rule, a.Allowed = rules.File.Rule(agent, u.String())
 	a.Rule = untrusted.Line(a.Rule, maxRobotsLine)
 	a.Group, a.GroupLines = rules.File.Group(agent)

@@ -31,7 +31,9 @@ type RunOptions struct {
 	ServerDelay              time.Duration
 	AdaptiveDelay            float64
 	CDNRate                  float64
-	Turns                    string // a file, or see polite.Pacer.Share
+	Turns                    string       // a file, or see polite.Pacer.Share
+	Politeness               string       // a file
+	Hosts                    polite.Hosts // what it says; see ReadPoliteness
 	Web, ConnectTo           string
 	AllowPrivate             bool
 	UnsandboxedBrowser       bool // of jobs that render pages
@@ -58,15 +60,18 @@ func (c *RunOptions) WebConfig() web.Config {
 
 // PoliteConfig is what the jobs' policies take from the options.
 func (c *RunOptions) PoliteConfig() polite.Config {
-	return polite.Config{HostDelay: c.HostDelay, MaxPause: c.MaxCrawlDelay, Turns: c.Turns,
+	return polite.Config{HostDelay: c.HostDelay, MaxPause: c.MaxCrawlDelay, Turns: c.Turns, Hosts: c.Hosts,
 		Servers: polite.Servers{Delay: c.ServerDelay, Rate: c.CDNRate}, Adapt: c.AdaptiveDelay}
 }
 
-// pacer is for requests that no run makes, to the web of cfg.
-func (c *RunOptions) pacer(cfg web.Config) (*polite.Pacer, error) {
-	p := &polite.Pacer{Clock: polite.SystemClock}
-	_, err := p.Share(c.Turns, cfg.ConnectTo) // a run logs why it is alone
-	return p, err
+// asking is for requests that no run makes, to the web of cfg.
+func (c *RunOptions) asking(cfg web.Config) (*web.Client, *polite.Pacer, error) {
+	p := &polite.Pacer{Clock: polite.SystemClock, Hosts: c.Hosts}
+	if _, err := p.Share(c.Turns, cfg.ConnectTo); err != nil { // a run logs why it is alone
+		return nil, nil, err
+	}
+	client, err := web.New(cfg)
+	return client, p, err
 }
 
 // Filtered reports whether the run reads only a part of the bucket.

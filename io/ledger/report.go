@@ -264,6 +264,7 @@ var meanings = map[string]string{
 	"hosts_visited":     "each host once, even if several domains (authority, country) have it",
 	"hosts_unreachable": "did not answer; they are among the collected domains",
 	"metadata_written":  "one for each partition that has the domain",
+	OutsideHours:        "got no request: the politeness file has other hours for them, and the same command continues then",
 }
 
 func sortedKeys(c Counts) []string { return slices.Sorted(maps.Keys(c)) }

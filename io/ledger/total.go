@@ -43,6 +43,9 @@ const (
 // LeftByLimit counts items that a run knows of and left for the next one, because of its limit. A lower bound: what those lead to is unknown.
 const LeftByLimit = "left_by_limit"
 
+// OutsideHours counts sites that got no request because of the hours of the politeness file.
+const OutsideHours = "sites_outside_hours"
+
 // ErrNotStored ends a run that came to its end and could not keep all of it.
 var ErrNotStored = errors.New("the store did not take all results: the log's event store_failed says which and why; look at the store, and run the same command again, which does only them")
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,9 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 	for {
 		if err := c.guard.url(u); err != nil {
 			return nil, fail(KindBlocked, err)
+		}
+		if r.Agent != nil {
+			header["User-Agent"] = []string{cmp.Or(r.Agent(u), c.cfg.UserAgent)}
 		}
 		resp, err := c.hop(ctx, u, header, r, &left, &short)
 		var other otherAddress

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,6 +63,14 @@ func (p *program) showConfig(job string, asJSON bool) error {
 			}
 			if !yield(setting{o.Name, v, from}, nil) {
 				return
+			}
+			if o.Name != "politeness" {
+				continue
+			}
+			for _, pattern := range slices.Sorted(maps.Keys(p.o.Hosts)) {
+				if !yield(setting{o.Name + " " + pattern, p.o.Hosts[pattern].String(), v}, nil) {
+					return
+				}
 			}
 		}
 	}, "OPTION\tVALUE\tFROM", func(s setting) []string { return []string{s.Name, s.Value, s.From} })

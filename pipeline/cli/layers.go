@@ -29,10 +29,13 @@ func (o *Options) layers(given map[string]bool) error {
 		}
 		given[g.Name], o.from[g.Name] = true, name
 	})
-	if err != nil || o.Config == "" {
+	if err == nil && o.Config != "" {
+		err = o.file(given)
+	}
+	if err != nil {
 		return err
 	}
-	return o.file(given)
+	return o.ReadPoliteness()
 }
 
 // otherVariables are those that set no option: secrets, and what a server tells the runs that it starts.

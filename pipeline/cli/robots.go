@@ -19,7 +19,7 @@ import (
 var errDisallowed = errors.New("robots.txt disallows the URL")
 
 // asking are the options of commands that send a request or two.
-var asking = []string{"web", "connect-to", "allow-private", "max-crawl-delay", "turns", "config"}
+var asking = []string{"web", "connect-to", "allow-private", "max-crawl-delay", "turns", "politeness", "config"}
 
 // try makes the command that says what a run would make of a URL.
 func (p *program) try() *cobra.Command {
@@ -86,6 +86,9 @@ func writeRobots(w io.Writer, a pipeline.RobotsAnswer, longest time.Duration) er
 	line("crawl delay", "%s", delay)
 	if a.TooLong {
 		line("not visited", "that is longer than --max-crawl-delay=%s, so a run asks this host for nothing but robots.txt", longest)
+	}
+	for _, d := range a.Politeness {
+		line("politeness", "%s %s, by the pattern %s", d.Setting, d.Value, d.Pattern)
 	}
 	line("robots.txt", "%s", cmp.Or(a.FinalURL, a.RobotsURL))
 	if a.Truncated {

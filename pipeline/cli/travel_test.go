@@ -56,10 +56,11 @@ func TestOptionsTravel(t *testing.T) {
 		return entries[i].Name()
 	}
 	writeFile(t, filepath.Join(dir, "news.yaml"), "delaySeconds: 9\n")
+	writeFile(t, filepath.Join(dir, "hosts.yaml"), "hosts: {'*': {hours: '22:00-06:00 UTC'}}\n")
 	writeFile(t, filepath.Join(dir, "pictured", "shop.yaml"), `{name: shop, list: {url: "https://shop.example/", product_link: {selector: a}}, key: id, fields: {id: {selector: b}, picture: {selector: img, type: image}}}`)
 	values := map[string]string{
 		"store": "gs://other", "raw-prefix": "raw/", "results-prefix": "out/", "db": "postgres://me@other/seed", "country": "sg", "category": "news", "date": "2026-01-28", "lanes": "2", "concurrency": "3",
-		"rate": "2", "host-delay": "7s", "max-crawl-delay": "9s", "adaptive-delay": "9", "server-delay": "9s", "cdn-rate": "9", "turns": "/on/each/machine", "connect-to": "127.0.0.1:1", "allow-private": "true", "log-format": "text", "log-level": "error",
+		"rate": "2", "host-delay": "7s", "max-crawl-delay": "9s", "adaptive-delay": "9", "server-delay": "9s", "cdn-rate": "9", "turns": "/on/each/machine", "politeness": filepath.Join(dir, "hosts.yaml"), "connect-to": "127.0.0.1:1", "allow-private": "true", "log-format": "text", "log-level": "error",
 		"hosts": "strict", "follow-index": "true", "max-child-sitemaps": "7", "feeds": "true", "homepage": "true", "parallel-fetch": "true", "robots-cache": "24h", "layout": "packed", "segment-age": "9s",
 		"outage-threshold": "0.5", "lease-ttl": "9s", "delete-verified": "true", "force": "true",
 		"alerts": "success_rate=0.85", "policies": copyOne("policies", policies.Files, first(policies.Files.ReadDir("."))), "fallback": "true", "allow-unsandboxed-browser": "true", "limit": "9", "handoff-retention": "9h", "handoff-again": "true",

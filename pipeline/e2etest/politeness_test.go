@@ -4,6 +4,7 @@ package e2etest
 
 import (
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -128,4 +129,82 @@ func TestJobsTakeTurns(t *testing.T) {
 	// A site may work on for a client that was killed.
 	log := slices.DeleteFunc(w.Requests(), func(r webtest.LoggedRequest) bool { return r.Start.Before(killed) && r.End.After(killed) })
 	rig.PausesKept(t, log, delay, false)
+}
+
+// politenessFile writes a file of --politeness that says this about all hosts, and returns the flag.
+func politenessFile(t *testing.T, settings string) string {
+	t.Helper()
+	at := filepath.Join(t.TempDir(), "hosts.yaml")
+	if err := os.WriteFile(at, []byte("hosts:\n  \"*\": {"+settings+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "--politeness=" + at
+}
+
+// Each job keeps the file's hours, pause, requests in flight and user agent, also over a kill. Outside
+// the hours no host gets a request, nothing is concluded, and the next run does the work.
+func TestPolitenessFile(t *testing.T) {
+	const ours = "OurBot/9 (+https://bot.example)"
+	begin := time.Now().UTC().Add(2 * time.Hour)
+	closed := begin.Format("15:04-") + begin.Add(time.Hour).Format("15:04") + " UTC"
+	b := generate(2*len(steadyKinds), steadyKinds)
+	for name, make := range map[string]func(*testing.T, rig.Web) (rig.Job, rig.Left){
+		"seed": func(t *testing.T, _ rig.Web) (rig.Job, rig.Left) {
+			return rig.Job{Args: []string{"--job=seed", "--host-delay=1ms", "--runner=prism", "--lanes=4"}}, rig.Left{Store: rig.Directory(t, b.files)}
+		},
+		"catalog": func(t *testing.T, w rig.Web) (rig.Job, rig.Left) { return rig.Catalog(w), rig.Left{Store: t.TempDir()} },
+		"docs":    func(t *testing.T, w rig.Web) (rig.Job, rig.Left) { return rig.Docs(t, w), rig.Left{Store: t.TempDir()} },
+		"news":    func(t *testing.T, w rig.Web) (rig.Job, rig.Left) { return rig.News(t, w), rig.Left{Store: t.TempDir()} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			delay := 150 * time.Millisecond
+			if name == "docs" {
+				delay = 1200 * time.Millisecond
+			}
+			w := rig.StartWeb(t, webtest.Options{Seed: 3, Latency: 5 * time.Millisecond})
+			j, on := make(t, w)
+			if name != "seed" {
+				on.DSN = "sqlite://" + filepath.Join(t.TempDir(), "job.db")
+			}
+			run := func(settings string) *rig.Child { return j.Start(t, w, on.Store, on.DSN, politenessFile(t, settings)) }
+			wait := func(c *rig.Child) string {
+				if code := c.Wait(t, 5*time.Minute); code != 0 {
+					t.Fatalf("exit code %d, want 0:\n%s", code, rig.Tail(c.Output(t)))
+				}
+				return c.Output(t)
+			}
+			said := wait(run("hours: \"" + closed + "\""))
+			assert.Contains(t, said, `"event":"outside_hours"`)
+			assert.Empty(t, w.Requests(), "outside the hours")
+			r := rig.LastReport(t, on.Store).Counted()
+			assert.Positive(t, r["sites_outside_hours"])
+			if name != "seed" { // whose bucket has a broken file
+				assert.Zero(t, r["dead_letters"])
+			}
+			for _, c := range []string{"hosts_visited", "sites_failed", "sites_crawled", "domains_failed", "domains_collected", "files_completed", "providers_stopped"} {
+				assert.Zero(t, r[c], c)
+			}
+
+			open := "hours: any, delay: " + delay.String() + ", concurrency: 2, user_agent: \"" + ours + "\""
+			one := run(open)
+			rig.Eventually(t, "12 requests", 2*time.Minute, func() bool { return len(w.Requests()) >= 12 })
+			killed := time.Now()
+			one.Kill(t)
+			wait(run(open))
+			assert.LessOrEqual(t, w.MaxInFlight(), 2)
+			log := slices.DeleteFunc(w.Requests(), func(r webtest.LoggedRequest) bool { return r.Start.Before(killed) && r.End.After(killed) })
+			rig.PausesKept(t, log, delay, false)
+			for _, r := range log {
+				if r.Method != "" && r.UserAgent != ours {
+					t.Errorf("%s%s was sent as %q", r.Host, r.Path, r.UserAgent)
+				}
+			}
+			if j.Queries != nil {
+				j.SameRows(t, on, on, j.Queries) // there are enough
+				return
+			}
+			assert.Positive(t, rig.LastReport(t, on.Store).Counted()["files_completed"])
+		})
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/transforms/catalog"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
@@ -44,6 +45,8 @@ var yamlFiles = []yamlFile{
 		func(text []byte) error { _, err := provider.Declared(text); return err }},
 	{"news", "The configuration of the news job, for --news-config", "../../transforms/news/provider", "Config", nil, "providers: {a: {enabled: false}}\n",
 		func(text []byte) error { _, err := provider.ReadConfig(text, nil, []string{"a"}); return err }},
+	{"politeness", "How single hosts are treated, for --politeness", "../../pipeline", "politenessFile", nil, "hosts: {a.example: {delay: 5s}}\n",
+		func(text []byte) error { _, err := pipeline.ParsePoliteness(text); return err }},
 }
 
 // wordsNeed are the files for words that need more than the least file has.

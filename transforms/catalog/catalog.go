@@ -21,6 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/traces"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -215,6 +216,9 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 		if err := fn.Worker.Resolve(ctx, d); err != nil {
 			fn.Worker.Log.Warn("dead_letter_stays", "site", s.Name, "error", ledger.Redact(err.Error()))
 		}
+		return nil
+	}
+	if errors.Is(err, polite.ErrStopped) { // by the hours of the politeness file: the next run resumes
 		return nil
 	}
 	fn.Worker.Log.Error("crawl_failed", "site", s.Name, "error", ledger.Redact(err.Error()))

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/catalog/value"
 )
 
@@ -21,6 +22,7 @@ import (
 type reader struct {
 	site    Site
 	base    *url.URL
+	delay   time.Duration
 	headers http.Header // with the names of environment variables
 	rows    *finder
 	product *finder
@@ -69,6 +71,10 @@ func (s Site) compile() (*reader, error) {
 	}
 	s.List.Format, s.Detail.Format = cmp.Or(s.List.Format, formatHTML), cmp.Or(s.Detail.Format, formatHTML)
 	r := &reader{site: s}
+	var err error
+	if r.delay, err = polite.ReadPause(s.Delay, polite.MaxDelay); err != nil {
+		return nil, wrong("delay", "delay %q: %w", s.Delay, err)
+	}
 	for _, check := range []func() error{r.compileHeaders, r.compileAddresses, r.compileList, r.compileFields} {
 		if err := check(); err != nil {
 			return nil, err

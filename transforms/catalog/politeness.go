@@ -45,7 +45,7 @@ func (v *visit) robotsOf(u *url.URL) *url.URL {
 func (v *visit) newClient() *polite.Client {
 	cfg, pause := v.cfg.Lane.Web, v.cfg.Lane.Polite
 	return &polite.Client{Web: v.w.Web, Pacer: &v.w.Pacer, Control: v.control, Memory: polite.InDB{DB: v.journal.db, Table: "catalog_hosts"}, Policy: polite.Policy{
-		Gap:           polite.Range{Min: pause.HostDelay, Max: pause.HostDelay},
+		Gap:           polite.Range{Min: max(pause.HostDelay, v.reader.delay), Max: max(pause.HostDelay, v.reader.delay)},
 		MaxCrawlDelay: pause.Longest(),
 		MaxRetryAfter: pause.Longest(),
 		PauseOn:       mayPass,
@@ -87,7 +87,7 @@ func (v *visit) readRobots(ctx context.Context) error {
 	var unread *polite.RobotsError
 	switch {
 	case err == nil:
-		v.parallel = v.cfg.Lane.Polite.HostDelay <= 0 && rules.Delay <= 0
+		v.parallel = v.client.Policy.Gap.Max <= 0 && rules.Delay <= 0
 		return nil
 	case errors.As(err, &abandoned):
 		return v.abandoned(abandoned)
@@ -103,6 +103,9 @@ func (v *visit) readRobots(ctx context.Context) error {
 
 // abandoned returns the reason why this run's crawl of the site ends.
 func (v *visit) abandoned(e *polite.AbandonedError) error {
+	if e.Hours != "" {
+		return e
+	}
 	if e.CrawlDelay > 0 {
 		return &failure{kind: "crawl_delay", final: true, err: fmt.Errorf("it asks for %v between two requests, more than --max-crawl-delay (%v)", e.CrawlDelay, v.cfg.Lane.Polite.Longest())}
 	}

@@ -8,7 +8,6 @@ import (
 	"path"
 	"regexp"
 	"strings"
-	_ "time/tzdata" // time zones are then known on every machine
 
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
@@ -29,6 +28,8 @@ type Site struct {
 	// Of prices without a currency, or with a sign that several currencies share: an
 	// ISO 4217 code.
 	Currency string `yaml:"currency" pattern:"^[A-Z]{3}$"`
+	// The least pause between two requests to the site, such as 5s, up to 1h.
+	Delay string `yaml:"delay" pattern:"^[0-9][0-9a-zµ.]*$"`
 	// Headers of each request to the site, by name. ${SITE_NAME} stands for the environment
 	// variable SITE_NAME of the process that sends it: keys and passwords are only there.
 	Headers map[string]string `yaml:"headers" pattern:"^[A-Za-z0-9-]+$"`

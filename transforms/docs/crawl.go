@@ -107,7 +107,7 @@ func (c *crawl) open(ctx context.Context) error {
 	}
 	if c.policy.SPARendering {
 		var err error
-		c.renderer, err = browser.Start(ctx, browser.Config{Unsandboxed: c.cfg.UnsandboxedBrowser, UserAgent: UserAgent, MaxPage: maxPage,
+		c.renderer, err = browser.Start(ctx, browser.Config{Unsandboxed: c.cfg.UnsandboxedBrowser, UserAgent: c.client.Agent(&url.URL{Host: c.host}), MaxPage: maxPage,
 			Log: c.w.Log, Part: c.pagePart})
 		if err != nil {
 			return err
@@ -168,6 +168,9 @@ func (s *provider) state(verdict site.Verdict, err error) (state State, reason s
 		s.log.Warn("provider_unreachable", "error", ledger.Redact(err.Error()))
 	case errors.As(err, &abandoned):
 		state, reason = Held, "the host asks for a pause until "+abandoned.Until.UTC().Format(time.RFC3339)
+		if abandoned.Hours != "" {
+			reason = abandoned.Error()
+		}
 		s.log.Warn("provider_held", "until", abandoned.Until.UTC())
 	case errors.Is(err, polite.ErrBudget):
 		state, reason = OutOfBudget, err.Error()

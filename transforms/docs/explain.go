@@ -163,7 +163,7 @@ func (x *explainer) robots(ctx context.Context, c *provider, address string) err
 	case r.Slow:
 		x.say("robots", false, "robots.txt answers %d: crawled slowly", r.Status)
 	default:
-		n, text, _ := r.File.Rule(UserAgent, u.String())
+		n, text, _ := r.File.Rule(c.client.Agent(u), u.String())
 		if n > 0 {
 			x.say("robots", false, "allowed by robots.txt line %d: %s", n, text)
 		} else {

@@ -30,7 +30,7 @@ type Pauses struct {
 
 	mu      sync.Mutex
 	loaded  bool
-	begun   time.Time            // until when no host gets a request
+	begun   time.Time            // from when each host gets its gap
 	earlier map[string]time.Time // by site: until when, as an earlier process left it
 	written map[string]time.Time // by site: what this process has in the store
 }
@@ -57,7 +57,7 @@ func (w *Worker) LoadPauses(ctx context.Context) error {
 		return nil
 	}
 	now := w.Pacer.Clock.Now()
-	p.begun, p.earlier, p.written = now.Add(w.cfg.Polite.HostDelay), map[string]time.Time{}, map[string]time.Time{}
+	p.begun, p.earlier, p.written = now, map[string]time.Time{}, map[string]time.Time{}
 	for o, err := range w.Store.List(ctx, p.prefix()) {
 		if err != nil {
 			return fmt.Errorf("listing the pauses of an earlier run: %w", err)
@@ -94,7 +94,7 @@ func (p *Pauses) remove(ctx context.Context, site string) {
 func (p *Pauses) Next(_ context.Context, site string) (time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next := p.begun
+	next := p.begun.Add(p.gap(site))
 	if until := p.earlier[site]; until.After(next) {
 		next = until
 	}
@@ -104,9 +104,15 @@ func (p *Pauses) Next(_ context.Context, site string) (time.Time, error) {
 	return next, nil
 }
 
+// gap is the pause between two requests to a site that asks for none.
+func (p *Pauses) gap(site string) time.Duration {
+	h, _ := p.w.cfg.Polite.Hosts.For(site)
+	return max(p.w.cfg.Polite.HostDelay, h.Delay)
+}
+
 // Requested implements polite.Memory: it keeps a gap that robots.txt lengthened.
 func (p *Pauses) Requested(ctx context.Context, site string, now, next time.Time) (wait time.Duration, err error) {
-	if next.Sub(now) > p.w.cfg.Polite.HostDelay {
+	if next.Sub(now) > p.gap(site) {
 		return 0, p.Paused(ctx, site, next)
 	}
 	return 0, nil

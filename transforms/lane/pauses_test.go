@@ -48,3 +48,26 @@ func TestLoadPausesRetries(t *testing.T) {
 		require.Greater(t, time.Until(next), 50*time.Minute)
 	})
 }
+
+// The gap of the politeness file costs no call of the store: a process that begins owes it to each host.
+func TestPausesOfThePolitenessFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory(t)
+		w := leasing(t, s, "r1")
+		w.Pauses.w, w.Pacer.Clock = w, polite.SystemClock
+		w.cfg.Polite = polite.Config{HostDelay: time.Second, Hosts: polite.Hosts{"slow.com": {Delay: 5 * time.Second}, "quick.com": {Delay: time.Millisecond}}}
+		require.NoError(t, w.LoadPauses(t.Context()))
+		now := time.Now()
+		for site, gap := range map[string]time.Duration{"slow.com": 5 * time.Second, "quick.com": time.Second, "other.com": time.Second} {
+			next, err := w.Pauses.Next(t.Context(), site)
+			require.NoError(t, err)
+			require.Equal(t, gap, next.Sub(now), site)
+			_, err = w.Pauses.Requested(t.Context(), site, now, now.Add(gap))
+			require.NoError(t, err)
+			for o, err := range s.List(t.Context(), "pauses/") {
+				require.NoError(t, err)
+				t.Errorf("%s was written for %s", o.Key, site)
+			}
+		}
+	})
+}

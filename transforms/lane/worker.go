@@ -89,6 +89,7 @@ type Worker struct {
 	active    int                   // lanes at work here
 	waits     []string              // descriptions of the long waits of visits
 	quotas    map[int]*atomic.Int64 // by part of the work
+	closed    []string              // patterns of hosts that get no request at this hour
 }
 
 var workers = struct {
@@ -109,7 +110,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	if w, ok := workers.open[cfg.RunID]; ok {
 		return w, nil
 	}
-	if err := errors.Join(cfg.checkBuild(), cfg.Polite.Validate()); err != nil {
+	if err := cfg.checkBuild(); err != nil {
 		return nil, err
 	}
 	s, err := store.Open(ctx, cfg.Store)
@@ -122,7 +123,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 		_ = s.Close()
 		return nil, fmt.Errorf("opening the worker's web client: %w", err)
 	}
-	w := &Worker{cfg: cfg, Web: client, Pacer: polite.Pacer{Clock: polite.SystemClock, Servers: cfg.Polite.Servers, Adapt: cfg.Polite.Adapt}, calls: new(store.Calls), endLog: func() error { return nil }}
+	w := &Worker{cfg: cfg, Web: client, Pacer: polite.Pacer{Clock: polite.SystemClock, Servers: cfg.Polite.Servers, Adapt: cfg.Polite.Adapt, Hosts: cfg.Polite.Hosts}, calls: new(store.Calls), endLog: func() error { return nil }}
 	alone, err := w.Pacer.Share(cfg.Polite.Turns, cfg.Web.ConnectTo)
 	if err != nil {
 		client.Close()
@@ -134,7 +135,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	w.lease = runLeases.of[cfg.RunID]
 	runLeases.Unlock()
 	w.Store = store.Guarded(store.Counted(s, w.calls), w.allowed)
-	client.Allow, client.Lowered = w.allowed, w.lowered
+	client.Allow, client.Lowered, w.Pacer.Closed = w.allowed, w.lowered, w.outsideHours
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if cfg.Leases {
 		if err = w.Obey(ctx); err != nil { // this process may have been started for a run that has ended
@@ -286,6 +287,17 @@ func (w *Worker) Stop(cause error) {
 		}
 		time.AfterFunc(w.cfg.Grace, w.cancel)
 	})
+}
+
+// outsideHours counts a site that gets no request at this hour, and logs each pattern once.
+func (w *Worker) outsideHours(e *polite.AbandonedError) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.untaken.Count(ledger.OutsideHours, 1)
+	if !slices.Contains(w.closed, e.Pattern) {
+		w.closed = append(w.closed, e.Pattern)
+		w.Log.Warn("outside_hours", "pattern", e.Pattern, "hours", e.Hours, "until", e.Until.UTC(), "site", e.Site)
+	}
 }
 
 // lowered logs that fewer requests are sent at once.

@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -73,12 +73,11 @@ type collector struct {
 	asking   bool                // which host answers, so nothing is tried twice
 	rules    *robots.File
 
-	mu        sync.Mutex
-	abandoned map[string]web.Kind // hosts that ask for too long a pause, and how they ask for it
+	closed atomic.Pointer[polite.AbandonedError] // of a host that gets no request at this hour: nothing is known then
 }
 
-// collect fetches a domain's robots.txt and sitemap. Its only error is that of the
-// context: whatever a site does is a finding.
+// collect fetches a domain's robots.txt and sitemap. Whatever a site does is a finding: the
+// errors are that of the context, and of hosts that get no request at this hour.
 func (c *collector) collect(ctx context.Context, name string, requests []request) (findings, error) {
 	c.name, c.own = name, ownHosts(requests)
 	c.client = c.newClient()
@@ -104,6 +103,9 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 	}
 	if err := ctx.Err(); err != nil {
 		return findings{}, err
+	}
+	if e := c.closed.Load(); e != nil {
+		return findings{}, e
 	}
 	f.metadata.RegistrableDomain, f.metadata.Web = name, c.cfg.Collect.Web
 	f.metadata.CollectedAt = metadata.Timestamp(time.Now())
@@ -163,7 +165,7 @@ func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Lo
 		log.Warn("robots_file_too_large", "limit", maxRobots)
 	}
 	log.Info("robots_fetched", "status", f.metadata.Robots.StatusCode, "content_length", f.metadata.Robots.ContentLength, "error", string(r.kind))
-	if d, ok := c.rules.CrawlDelay(c.cfg.Lane.Web.UserAgent); ok {
+	if d, ok := c.rules.CrawlDelay(c.client.Agent(c.origin)); ok {
 		seconds := d.Seconds()
 		f.metadata.Robots.CrawlDelay = &seconds
 	}
@@ -279,7 +281,7 @@ func (c *collector) candidates(named []string) []string {
 		add(u)
 	}
 	for _, p := range usualSitemaps {
-		if u := c.origin.String() + p; c.rules.Allowed(c.cfg.Lane.Web.UserAgent, u) {
+		if u := c.origin.String() + p; c.mayFetch(u) {
 			add(u)
 		}
 	}
@@ -375,7 +377,8 @@ func (c *collector) remember(at string, f exchange) {
 func (f exchange) none() bool { return f.status == http.StatusNotFound || f.status == http.StatusGone }
 
 func (c *collector) sameHost(at string) bool {
-	return site(at) == web.Site(c.origin)
+	u, err := url.Parse(at)
+	return err == nil && web.Site(u) == web.Site(c.origin)
 }
 
 func (c *collector) sitemap(ctx context.Context, at string, parallel bool) exchange {

@@ -56,7 +56,7 @@ func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best exch
 }
 
 func (c *collector) mayFetch(at string) bool {
-	return c.rules.Allowed(c.cfg.Lane.Web.UserAgent, at)
+	return c.rules.Allowed(c.client.Agent(c.origin), at)
 }
 
 // feeds fetches the addresses where a domain may have feeds, and returns the feeds that

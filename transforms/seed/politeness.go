@@ -62,26 +62,7 @@ func (c *collector) get(ctx context.Context, r polite.Request) exchange {
 	if resp != nil {
 		f.status, f.header, f.body, f.truncated, f.final, f.elapsed = resp.Status, resp.Header, resp.Body, resp.Truncated, resp.FinalURL, resp.Elapsed
 	}
-	var failure *web.Error
-	var pause *polite.AbandonedError
-	var no *polite.DisallowedError
-	switch {
-	case err == nil:
-	case errors.As(err, &pause):
-		why := c.abandon(pause)
-		if resp == nil {
-			f.kind = why
-		}
-	case errors.As(err, &no):
-		f.kind = disallowed
-	case errors.As(err, &failure):
-		f.kind = failure.Kind
-		if f.kind == web.KindRedirect || f.kind == web.KindBlocked {
-			f.status = failure.Status // of the last redirect that was followed
-		}
-	default: // the context's
-		f.kind = web.KindTimeout
-	}
+	c.failed(&f, err, resp != nil)
 	return f
 }
 
@@ -95,20 +76,7 @@ func (c *collector) robots(ctx context.Context) exchange {
 		c.rules = rules.File
 		f = exchange{url: rules.URL, status: rules.Status, kind: rules.Kind, header: rules.Header, body: rules.Body, truncated: rules.Truncated, final: rules.FinalURL, at: rules.FetchedAt, elapsed: rules.Elapsed}
 	}
-	var pause *polite.AbandonedError
-	switch {
-	case err == nil:
-	case errors.As(err, &pause):
-		why := c.abandon(pause)
-		if rules == nil {
-			f.kind = why
-		}
-		if pause.CrawlDelay > 0 && f.final != "" { // it applies to the target of a redirect too
-			c.abandonAt(f.final, why)
-		}
-	default: // the context's
-		f.kind = web.KindTimeout
-	}
+	c.failed(&f, err, rules != nil)
 	return f
 }
 
@@ -120,41 +88,48 @@ const (
 	disallowed            web.Kind = metadata.Disallowed
 )
 
-// abandon ends this visit's requests to a host, and returns the reason.
-func (c *collector) abandon(e *polite.AbandonedError) (why web.Kind) {
-	why = abandonedByRetryAfter
-	if e.CrawlDelay > 0 {
-		why = abandonedByCrawlDelay
+// failed notes in f the error of a request that may have been answered all the same.
+func (c *collector) failed(f *exchange, err error, answered bool) {
+	var failure *web.Error
+	var pause *polite.AbandonedError
+	var no *polite.DisallowedError
+	switch {
+	case err == nil:
+	case errors.As(err, &pause):
+		if why := c.why(pause); !answered {
+			f.kind = why
+		}
+	case errors.As(err, &no):
+		f.kind = disallowed
+	case errors.As(err, &failure):
+		f.kind = failure.Kind
+		if f.kind == web.KindRedirect || f.kind == web.KindBlocked {
+			f.status = failure.Status // of the last redirect that was followed
+		}
+	default: // the context's
+		f.kind = web.KindTimeout
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.abandoned == nil {
-		c.abandoned = map[string]web.Kind{}
-	}
-	c.abandoned[e.Site] = why
-	return why
 }
 
-func (c *collector) abandonAt(at string, why web.Kind) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.abandoned[site(at)] = why
+// why returns the reason why a host gets no more requests in this visit.
+func (c *collector) why(e *polite.AbandonedError) web.Kind {
+	if e.Hours != "" {
+		c.closed.Store(e)
+	}
+	if e.CrawlDelay > 0 {
+		return abandonedByCrawlDelay
+	}
+	return abandonedByRetryAfter
 }
 
 // abandonedFor returns why the host of at gets no more requests, "" if it does.
 func (c *collector) abandonedFor(at string) web.Kind {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.abandoned[site(at)]
-}
-
-// site returns web.Site of a URL, "" for a text that is no URL.
-func site(at string) string {
-	u, err := url.Parse(at)
-	if err != nil {
-		return ""
+	if u, err := url.Parse(at); err == nil {
+		if e := c.client.Abandoned(u); e != nil {
+			return c.why(e)
+		}
 	}
-	return web.Site(u)
+	return ""
 }
 
 // robotsCache is the Memory of --robots-cache: a domain's robots.txt, for other

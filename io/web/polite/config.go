@@ -2,12 +2,10 @@ package polite
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"time"
 )
 
-// Defaults for the zero fields of Config.
+// Defaults for the zero fields of Config, and for a zero Policy.MaxRetryAfter.
 const (
 	DefaultMaxPause     = 30 * time.Second
 	DefaultRetryBackoff = 500 * time.Millisecond
@@ -22,25 +20,7 @@ type Config struct {
 	Servers      Servers
 	Adapt        float64 // see Pacer.Adapt
 	Turns        string  // see Pacer.Share
-}
-
-// Validate returns an error that tells the user what is wrong with the configuration.
-func (c Config) Validate() error {
-	switch {
-	case c.HostDelay < 0:
-		return fmt.Errorf("host delay %v: use 0 or more", c.HostDelay)
-	case c.MaxPause < 0:
-		return fmt.Errorf("longest pause %v: use 0 (for %v) or more", c.MaxPause, DefaultMaxPause)
-	case c.RetryBackoff < 0:
-		return fmt.Errorf("retry backoff %v: use 0 (for %v) or more", c.RetryBackoff, DefaultRetryBackoff)
-	case c.Adapt < 0 || math.IsNaN(c.Adapt) || math.IsInf(c.Adapt, 0):
-		return fmt.Errorf("adaptive delay %v: use times the response time, or 0 (off)", c.Adapt)
-	case c.Servers.Delay < 0:
-		return fmt.Errorf("server delay %v: use 0 (off) or more", c.Servers.Delay)
-	case c.Servers.Rate < 0 || math.IsNaN(c.Servers.Rate) || math.IsInf(c.Servers.Rate, 0):
-		return fmt.Errorf("rate of a CDN %v: use requests a second, or 0 for %d", c.Servers.Rate, DefaultCDNRate)
-	}
-	return nil
+	Hosts        Hosts
 }
 
 // Longest is MaxPause, or its default.

@@ -57,6 +57,10 @@ const (
 type Pacer struct {
 	Clock   Clock
 	Servers Servers
+	Hosts   Hosts
+	// Closed, when set, is called once for each client and site that gets no request because
+	// of the hours in Hosts.
+	Closed func(*AbandonedError)
 	// Adapt lengthens the gap of a site to so many times its response time, and after
 	// each 429 and 503, up to the longest pause that its client waits for. 0: it does not.
 	Adapt float64
@@ -77,11 +81,13 @@ type Pacer struct {
 	mu      sync.Mutex
 	sites   map[string]*site
 	sweepAt int
-	longest time.Duration // gap of all clients
+	longest time.Duration  // gap of all clients
+	flying  map[string]int // requests in flight, by the pattern of Hosts that limits them
 }
 
 // site is guarded by Pacer.mu, except turn.
 type site struct {
+	name   string
 	turn   chan struct{} // has a token while a request is in flight
 	users  int           // how many have the turn or wait for it
 	ended  time.Time     // when the last answer was read
@@ -160,7 +166,7 @@ func (p *Pacer) site(name string) *site {
 		}
 		p.sweepAt = max(minSweep, 2*len(p.sites))
 	}
-	s := &site{turn: make(chan struct{}, 1), delays: map[string]time.Duration{}}
+	s := &site{name: name, turn: make(chan struct{}, 1), delays: map[string]time.Duration{}}
 	p.sites[name] = s
 	return s
 }
@@ -202,16 +208,13 @@ const maxOpen = time.Minute
 // received or answered the request as late as now. So after a recent request a whole
 // gap from now is waited for too, unless this process sent the site's last request.
 func (c *Client) expect(name string, next time.Time) {
-	p, gap := c.Pacer, c.Policy.Gap
-	if c.Policy.NoDelay {
-		gap = Range{}
-	}
+	p, gap := c.Pacer, c.gap(name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, now := p.site(name), p.now()
 	delay := c.delay(s)
 	until := &s.next
-	if next.Sub(now) > c.maxRetryAfter()+2*max(delay, gap.Min, gap.Max) {
+	if next.Sub(now) > c.maxRetryAfter(name)+2*max(delay, gap.Min, gap.Max) {
 		until = &s.paused
 	}
 	if next.After(*until) {
@@ -297,8 +300,8 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 		now := p.now()
 		gap = max(gap, c.delay(s))
 		if p.Adapt > 0 {
-			s.load.add(resp, took, gap, c.maxRetryAfter())
-			gap = max(gap, c.scaled(s.load.gap(p.Adapt, c.maxRetryAfter())))
+			s.load.add(resp, took, gap, c.maxRetryAfter(name))
+			gap = max(gap, c.scaled(s.load.gap(p.Adapt, c.maxRetryAfter(name))))
 		}
 		s.ended, s.next = now, now.Add(gap)
 		after := c.asksFor(resp, now)
@@ -315,7 +318,7 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 // than the policy obeys.
 func (c *Client) delay(s *site) time.Duration {
 	d := s.delay()
-	if most := c.Policy.MaxCrawlDelay; most > 0 {
+	if most := c.maxCrawlDelay(s.name); most > 0 {
 		d = min(d, most)
 	}
 	return d
@@ -324,10 +327,7 @@ func (c *Client) delay(s *site) time.Duration {
 // widen lengthens the gap of a site to this client's. It holds from the end of
 // the site's last request, whichever client made that.
 func (c *Client) widen(s *site) {
-	if c.Policy.NoDelay {
-		return
-	}
-	p, own := c.Pacer, c.Policy.Gap
+	p, own := c.Pacer, c.gap(s.name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.longest = max(p.longest, own.Min, own.Max)
@@ -358,10 +358,7 @@ func (c *Client) await(ctx context.Context, u *url.URL, s *site, r Request, serv
 			return 0, nil, err
 		}
 		p.mu.Lock()
-		now, gap := p.now(), time.Duration(0)
-		if !c.Policy.NoDelay {
-			gap = s.gap.Draw(c.delay(s))
-		}
+		now, gap := p.now(), s.gap.Draw(c.delay(s))
 		p.mu.Unlock()
 		wait, err := c.memory().Requested(ctx, name, now, now.Add(gap))
 		if err == nil && wait <= 0 {
@@ -394,7 +391,7 @@ func (c *Client) mayAsk(ctx context.Context, u *url.URL, s *site, r Request) (wa
 	p := c.Pacer
 	p.mu.Lock()
 	now := p.now()
-	wait = s.rest(now, r)
+	wait = max(s.rest(now, r), p.host(s.name).Hours.opens(now).Sub(now))
 	asks, delay := s.delay(), c.delay(s)
 	p.mu.Unlock()
 	if delay < asks && !r.robots {
@@ -456,7 +453,7 @@ func (c *Client) pause(ctx context.Context, u *url.URL, d time.Duration, a Attem
 	if err := c.memory().Paused(ctx, name, until); err != nil {
 		return nil, fmt.Errorf("storing the pause of %s: %w", name, err)
 	}
-	if c.scaled(d) <= c.maxRetryAfter() {
+	if c.scaled(d) <= c.maxRetryAfter(name) {
 		return nil, nil
 	}
 	return &AbandonedError{Site: name, URL: u.String(), Status: a.Status(), Pause: d, Until: until}, nil

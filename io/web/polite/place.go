@@ -46,6 +46,7 @@ type place struct {
 	server *serverTurn
 	taken  bool          // of Pacer.Turns
 	known  turns.Times   // what the other processes are told
+	flies  string        // a key of Pacer.flying
 	again  time.Duration // after which this one asks again for the turn, of which it had no use yet
 	lost   bool          // before the request was sent
 }
@@ -56,6 +57,9 @@ func (at *place) enter(ctx context.Context) error {
 	c := at.c
 	for {
 		wait, err := c.mayAsk(ctx, at.u, at.s, at.r)
+		if err == nil && wait <= 0 {
+			wait = at.fly()
+		}
 		if err == nil && wait <= 0 && c.Pacer.Servers.Delay > 0 {
 			if at.server, err = c.enterServer(ctx, at.address(ctx)); err == nil {
 				wait, err = c.mayAsk(ctx, at.u, at.s, at.r) // it may have been told to pause meanwhile, or the run to stop
@@ -91,6 +95,7 @@ func (at *place) leave() {
 	} else {
 		at.c.Pacer.tell(at.key, at.known)
 	}
+	at.land()
 	at.server.leave()
 	at.server, at.taken, at.known, at.again = nil, false, turns.Times{}, 0
 }
@@ -119,12 +124,10 @@ func (at *place) take() (wait time.Duration) {
 	defer p.mu.Unlock()
 	if s.askedElsewhere(at.known) {
 		s.ended = at.known.Ended
-		if !c.Policy.NoDelay {
-			s.next = turns.Later(s.next, s.ended.Add(s.gap.Draw(c.delay(s))))
-		}
+		s.next = turns.Later(s.next, s.ended.Add(s.gap.Draw(c.delay(s))))
 	}
 	// What others know makes a request wait, and never makes a job abandon the site.
-	longest := c.maxRetryAfter()
+	longest := c.maxRetryAfter(s.name)
 	next := at.known.Next
 	if most := at.known.Ended.Add(longest); next.After(most) {
 		next = most

@@ -23,9 +23,6 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 )
 
-// DefaultMaxRetryAfter stands for a zero Policy.MaxRetryAfter.
-const DefaultMaxRetryAfter = DefaultMaxPause
-
 // Policy is how a job treats hosts.
 type Policy struct {
 	// Gap is the pause from the end of one request to a site to the start of the
@@ -36,7 +33,7 @@ type Policy struct {
 	MaxCrawlDelay time.Duration
 	// MaxRetryAfter is the longest pause that is waited for when an answer asks for
 	// it. A site that asks for a longer one is abandoned until the pause is over.
-	// 0: DefaultMaxRetryAfter.
+	// 0: DefaultMaxPause.
 	MaxRetryAfter time.Duration
 	// PauseOn reports whether Retry-After is obeyed in an answer with this status.
 	// nil: 429 and 503.
@@ -123,6 +120,7 @@ type Client struct {
 	mu        sync.Mutex
 	abandoned map[string]*AbandonedError // by site
 	known     map[string]bool            // sites whose Memory.Next was read
+	closed    map[string]bool            // sites that Pacer.Closed was told of
 
 	robotsMu sync.Mutex // one robots.txt at a time
 	rules    map[string]*Rules
@@ -262,7 +260,7 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 	var callback error // of the callbacks below, when it is not a failure of the exchange
 	hop := 0
 	var at *place
-	resp, err := c.Web.Try(within, web.Request{URL: r.URL, Accept: r.Accept, Header: r.Header, Body: r.Body, Timeout: r.Timeout, MaxBytes: r.MaxBytes, MaxRedirects: r.MaxRedirects, Conns: &c.conns,
+	resp, err := c.Web.Try(within, web.Request{URL: r.URL, Accept: r.Accept, Header: r.Header, Body: r.Body, Timeout: r.Timeout, MaxBytes: r.MaxBytes, MaxRedirects: r.MaxRedirects, Conns: &c.conns, Agent: c.agent,
 		Allow: func(u *url.URL) error {
 			if r.Scope != nil {
 				if err := r.Scope(u); err != nil {
@@ -286,7 +284,7 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 				listening = context.AfterFunc(c.Control.Stopping(), func() { cancel(ErrStopped) })
 			}
 			this := r
-			this.Parallel = r.Parallel && hop == 1
+			this.Parallel = r.Parallel && hop == 1 && c.Pacer.host(web.Site(u)).Delay == 0
 			var (
 				end func(*web.Response, time.Duration) time.Duration
 				err error
@@ -302,7 +300,7 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 				cancel(ErrStopped)
 			}
 			listening = heard
-			at.lost = !at.kept()
+			at.lost = !at.kept() || !at.open()
 			return !at.lost
 		},
 		Still: func() bool { return at.kept() }})
@@ -342,10 +340,11 @@ func (c *Client) Abandoned(u *url.URL) *AbandonedError {
 	if e != nil {
 		return e
 	}
-	if until := c.Pacer.paused(site); until.Sub(c.Pacer.now()) > c.maxRetryAfter() {
+	now := c.Pacer.now()
+	if until := c.Pacer.paused(site); until.Sub(now) > c.maxRetryAfter(site) {
 		return &AbandonedError{Site: site, Until: until}
 	}
-	return nil
+	return c.shut(site, now)
 }
 
 func (c *Client) memory() Memory {
@@ -374,13 +373,6 @@ func (c *Client) asksFor(r *web.Response, now time.Time) time.Duration {
 		}
 	}
 	return -1
-}
-
-func (c *Client) maxRetryAfter() time.Duration {
-	if c.Policy.MaxRetryAfter > 0 {
-		return c.Policy.MaxRetryAfter
-	}
-	return DefaultMaxRetryAfter
 }
 
 // scaled is how long a pause of d really takes.

@@ -219,6 +219,9 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 
 func (c *Client) read(a RobotsAnswer, slow bool) *Rules {
 	r := &Rules{RobotsAnswer: a, File: robots.Parse(nil), Slow: slow, agent: c.Policy.Robots.Agent}
+	if u, err := url.Parse(a.URL); err == nil {
+		r.agent = c.Agent(u)
+	}
 	if a.Status/100 == 2 {
 		at, _ := url.Parse(cmp.Or(a.FinalURL, a.URL)) // nil only for a kept answer that is damaged
 		r.File = robots.ParseAt([]byte(a.Text()), at)
@@ -235,7 +238,7 @@ func (c *Client) obey(ctx context.Context, origin string, r *Rules) error {
 		c.rules = map[string]*Rules{}
 	}
 	c.rules[origin] = r
-	delay, most := r.Delay, c.Policy.MaxCrawlDelay
+	delay := r.Delay
 	if r.Slow {
 		delay = max(delay, c.Policy.Robots.SlowGap)
 	}
@@ -246,6 +249,7 @@ func (c *Client) obey(ctx context.Context, origin string, r *Rules) error {
 			continue
 		}
 		name := web.Site(u)
+		most := c.maxCrawlDelay(name)
 		if most > 0 && delay > most {
 			e := c.abandon(&AbandonedError{Site: name, URL: r.URL, CrawlDelay: delay})
 			if abandoned == nil {

@@ -22,7 +22,7 @@ import (
 func (v *visit) newClient() *polite.Client {
 	d := time.Duration(v.Config.DelaySeconds * float64(time.Second))
 	p := polite.Policy{
-		Gap:           polite.Range{Min: d / 2, Max: d * 3 / 2},
+		Gap:           polite.Range{Min: max(d/2, v.policy.Delay), Max: max(d*3/2, v.policy.Delay)},
 		MaxCrawlDelay: v.Polite.Longest(),
 		MaxRetryAfter: v.Polite.Longest(),
 		Abandon:       func(status int) bool { return status == http.StatusTooManyRequests },
@@ -106,7 +106,8 @@ func classify(r *web.Response, address string, want answer.Kind) (answer.Verdict
 
 // keepsOut reports whether an error is an answer that keeps the crawler out.
 func keepsOut(err error) bool {
-	return errors.As(err, new(*refusedError)) || errors.As(err, new(*polite.AbandonedError))
+	var abandoned *polite.AbandonedError
+	return errors.As(err, new(*refusedError)) || errors.As(err, &abandoned) && abandoned.Hours == ""
 }
 
 // get sends a request. An *errStop ends the crawl of the provider: after 429, or a pause
@@ -127,10 +128,10 @@ func (v *visit) ended(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, polite.ErrStopped):
-		return &errStop{Cut, err.Error()}
 	case errors.As(err, &abandoned) && abandoned.Site != web.Site(v.base):
 		return err // of another host, where only this file is
+	case errors.Is(err, polite.ErrStopped):
+		return &errStop{Cut, err.Error()}
 	case errors.As(err, &abandoned):
 		return &errStop{Stopped, ledger.Redact(abandoned.Error())}
 	}

@@ -106,7 +106,7 @@ func (v *visit) answered(a site.Answer, r *web.Response, err error) {
 		a.Verdict = answer.Classify(answer.Response{URL: a.URL, Final: failure.URL, Body: []byte("<html>")})
 	case errors.As(err, &failure) && failure.Kind != web.KindBlocked:
 		a.Failure = string(failure.Kind)
-	case errors.As(err, &abandoned):
+	case errors.As(err, &abandoned) && abandoned.Hours == "":
 		a.Status = abandoned.Status
 	default:
 		return

@@ -9,8 +9,8 @@ import (
 	"path"
 	"regexp"
 	"time"
-	_ "time/tzdata" // the time zones are then known on every machine
 
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
@@ -55,6 +55,8 @@ type Declaration struct {
 	// Whether up to 800 characters of the beginning of an article that is not free are stored,
 	// with paywall teaser. Without it, such articles are counted and not stored.
 	Teasers bool `yaml:"teasers" jsonschema:"default=false"`
+	// The least pause between two requests to the publisher, such as 5s, up to 1h.
+	Delay string `yaml:"delay" pattern:"^[0-9][0-9a-zµ.]*$"`
 	// The shortest time between two crawls with --due, such as 30m. The time is half of the
 	// mean time between the newest articles, within these two.
 	MinInterval string `yaml:"minInterval" jsonschema:"default=15m"`
@@ -133,6 +135,9 @@ func Declared(text []byte) (Provider, error) {
 		return nil, fmt.Errorf("zone: %w", err)
 	}
 	p.policy.Zone = zone
+	if p.policy.Delay, err = polite.ReadPause(d.Delay, polite.MaxDelay); err != nil {
+		return nil, fmt.Errorf("delay %q: %w", d.Delay, err)
+	}
 	if err := p.policy.Often.read(d.MinInterval, d.MaxInterval); err != nil {
 		return nil, err
 	}

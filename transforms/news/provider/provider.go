@@ -95,6 +95,8 @@ type Policy struct {
 	Discover bool
 	// Teasers stores what a page shows of an article that is not free.
 	Teasers bool
+	// Delay is the least pause between two requests, 0 for the job's.
+	Delay time.Duration
 	// Often bounds how often the publisher is asked; the zero value is the default.
 	Often Interval
 }

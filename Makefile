@@ -65,8 +65,10 @@ bench: ## benchmarks only
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 	go test -tags=e2e,disable_grpc_modules -run '^$$' -bench . -timeout 30m ./pipeline/e2etest/flink
 
-bench-extraction: ## how well articles are read: body, day and title by source, and the worst ten pages
-	go test -count=1 -v -run 'TestCases|TestKoreanCases' ./transforms/parse/article
+TRAFILATURA = $(CURDIR)/dist/trafilatura/bin/python
+bench-extraction: ## how well articles are read: body, day, title and authors by source and type of page, the worst ten pages; beside it trafilatura, where pip finds it
+	-test -x $(TRAFILATURA) || { python3 -m venv dist/trafilatura && $(TRAFILATURA) -m pip install -q trafilatura==2.3.1 lxml_html_clean; }
+	TRAFILATURA_PYTHON=`$(TRAFILATURA) -c 'import trafilatura, sys; print(sys.executable)'` go test -count=1 -v -run 'TestCases|TestKoreanCases' ./transforms/parse/article
 
 search-quality: ## how well 100 questions on two manuals are answered, by words, by vectors and by both: 15 minutes
 	$(GOTEST) -tags=e2e,disable_grpc_modules ./pipeline/e2etest/search -run 'TestQuality$$' -count=1 -v -timeout 2h -args -meaning

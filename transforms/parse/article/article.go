@@ -72,6 +72,13 @@ type Page struct {
 	times       []*html.Node      // time elements and itemprop=datePublished
 	ld          structured.Article
 	gone        unseen
+
+	known struct { // what several fields are read by
+		own     string // of sites
+		sites   []string
+		title   string // of heading
+		heading *html.Node
+	}
 }
 
 // Parse reads an HTML page. contentType is the Content-Type header, for its
@@ -116,7 +123,6 @@ func (p *Page) Article(r Rules) (Article, error) {
 func (p *Page) Read(c *Compiled) Article {
 	a := Article{ // its texts are no parts of the page, which would stay in memory with them
 		Title:     strings.Clone(p.titleBy(c)),
-		Authors:   p.authors(),
 		Canonical: strings.Clone(cmp.Or(p.links["canonical"], p.meta["og:url"])),
 		Section:   strings.Clone(cmp.Or(p.meta["article:section"], p.ld.Section)),
 	}
@@ -124,6 +130,9 @@ func (p *Page) Read(c *Compiled) Article {
 		a.Base = strings.TrimSpace(strings.Clone(*p.base))
 	}
 	a.Paywalled = p.ld.Paid || strings.EqualFold(p.meta["article:content_tier"], "locked")
+	for _, name := range p.authors(a.Title, c.site) {
+		a.Authors = append(a.Authors, strings.Clone(name))
+	}
 	a.Published, a.Modified = p.published(c, a.Title), p.modified(c)
 	a.Body = p.bodyBy(c, a.Title)
 	a.Language = language.Page(cmp.Or(p.lang, p.ld.Language), a.Body)
@@ -229,18 +238,6 @@ func (p *Page) metaElement(n *html.Node) {
 			}
 		}
 	}
-}
-
-func (p *Page) authors() []string {
-	if len(p.ld.Authors) > 0 {
-		return p.ld.Authors
-	}
-	for _, name := range []string{"author", "article:author", "dable:author", "byl", "parsely-author", "dc.creator"} {
-		if v := p.meta[name]; v != "" && !strings.Contains(v, "://") {
-			return []string{strings.Join(strings.Fields(v), " ")}
-		}
-	}
-	return nil
 }
 
 func attr(n *html.Node, key string) string {

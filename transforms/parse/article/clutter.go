@@ -119,7 +119,7 @@ func readName(name string) (clutter, states bool) {
 
 var (
 	// stateWords are of names such as modal-enabled, comments-open, has-sidebar.
-	stateWords = words("enabled disabled open opened closed has with without can ready loaded allowed label")
+	stateWords = words("enabled disabled open opened closed has with without can ready loaded allowed label match")
 	// aboutWords begin the names of subjects, such as category-social and tag-video.
 	aboutWords = words("category cat tag type format section topic term")
 )
@@ -171,14 +171,16 @@ var clutterWords = words(`ad ads adv advert adverts advertisement advertising ad
 	toolbar tools widget widgets teaser teasers carousel
 	dateline timestamp pubdate datetime postmeta postmetadata entrymeta articlemeta meta metadata articleinfo
 	copyright disclaimer login register search hidden hide print screenreader sronly offscreen visuallyhidden
-	rating ratings vote votes poll banner masthead toc feedback report correction corrections
+	rating ratings vote votes poll banner masthead toc feedback report
 	embed embedded player video videoplayer audio audioplayer factbox infobox`)
 
 // clutterLengths has, by the first letter, a bit for each length of a word in clutterWords. Most
 // names are none of them, and most are recognised by that alone.
-var clutterLengths = func() (bits [256]uint32) {
-	for w := range clutterWords {
+var clutterLengths = lengthsOf(clutterWords)
+
+func lengthsOf[V any](words map[string]V) (bits [256]uint32) {
+	for w := range words {
 		bits[w[0]] |= 1 << len(w)
 	}
 	return bits
-}()
+}

@@ -26,42 +26,41 @@ var publishedMeta = []string{"og:article:published_time", "og:published_time", "
 // (article:published_time, time elements, JSON-LD, other meta), what it shows its readers next to
 // the headline or elsewhere, the day in the page's own address. A modification's time comes after all of them.
 func (p *Page) published(c *Compiled, title string) time.Time {
+	zone := p.calendar(c.zone)
 	if c.published != nil {
-		if first, latest := firstTime(cascadia.QueryAll(p.Root, c.published), c.zone, nil); !first.IsZero() {
+		if first, latest := firstTime(cascadia.QueryAll(p.Root, c.published), zone, nil); !first.IsZero() {
 			return first
 		} else if !latest.IsZero() {
 			return latest
 		}
 	}
-	told, marked := p.told(c.zone)
+	told, marked := p.told(zone)
 	if marked && agree(told) {
 		return told[0]
 	}
 	var first, latest time.Time
 	if !marked {
-		if first, latest = firstTime(p.times, c.zone, another); !first.IsZero() {
+		if first, latest = firstTime(p.times, zone, another); !first.IsZero() {
 			told = append(told, first)
 		}
 	}
-	if t := p.decide(told, marked, p.shownTime(title, c.zone), c.zone); !t.IsZero() {
+	if t := p.decide(told, marked, p.shownTime(title, zone), zone); !t.IsZero() {
 		return t
 	}
 	if p.body != nil {
-		if t := p.visibleTime(p.body, fold(title), c.zone); !t.IsZero() {
+		if t := p.visibleTime(p.body, fold(title), zone); !t.IsZero() {
 			return t
 		}
 	}
 	for _, script := range p.gone.scripts {
 		for _, m := range publishedField.FindAllSubmatch(script, 3) {
-			if t, ok := ParseTime(string(m[1]), c.zone); ok {
+			if t, ok := zone.parse(string(m[1])); ok {
 				return t
 			}
 		}
 	}
-	if u, err := p.address(); err == nil {
-		if t := DayIn(u, c.zone); !t.IsZero() {
-			return t
-		}
+	if !zone.day.IsZero() {
+		return zone.day
 	}
 	if !latest.IsZero() {
 		return latest
@@ -70,7 +69,7 @@ func (p *Page) published(c *Compiled, title string) time.Time {
 		return t
 	}
 	for _, name := range []string{"datemodified", "lastmod", "dcterms.modified", "last-modified"} {
-		if t, ok := ParseTime(p.meta[name], c.zone); ok {
+		if t, ok := zone.parse(p.meta[name]); ok {
 			return t
 		}
 	}
@@ -79,13 +78,13 @@ func (p *Page) published(c *Compiled, title string) time.Time {
 
 // told is when the article came out by what the page tells machines, the surest first. marked is set where the
 // first is marked as the publication's; a meta element's time may be the page's own.
-func (p *Page) told(zone *time.Location) (all []time.Time, marked bool) {
+func (p *Page) told(zone calendar) (all []time.Time, marked bool) {
 	add := func(s string) {
-		if t, ok := ParseTime(s, zone); ok {
+		if t, ok := zone.parse(s); ok {
 			all = append(all, t)
 		}
 	}
-	if t, ok := ParseTime(p.meta["article:published_time"], zone); ok {
+	if t, ok := zone.parse(p.meta["article:published_time"]); ok {
 		all = append(all, p.local(t, zone))
 	}
 	for _, n := range p.times {
@@ -119,7 +118,7 @@ func agree(told []time.Time) bool {
 // decide is the time that counts: of those that the page tells machines, the one on the day that it shows its
 // readers. Where none is, a time in UTC is moved to the day of its readers, which its address has too, and
 // what they see is surer than a time that is not marked.
-func (p *Page) decide(told []time.Time, marked bool, seen time.Time, zone *time.Location) time.Time {
+func (p *Page) decide(told []time.Time, marked bool, seen time.Time, zone calendar) time.Time {
 	if len(told) == 0 {
 		return seen
 	}
@@ -127,9 +126,12 @@ func (p *Page) decide(told []time.Time, marked bool, seen time.Time, zone *time.
 		return told[i]
 	}
 	first, day := told[0], seen
+	if !seen.IsZero() && first.After(seen.AddDate(1, 0, 0)) { // a mistake: readers see an article before it comes out
+		return seen
+	}
 	if _, offset := first.Zone(); offset == 0 {
-		if u, err := p.address(); err == nil && day.IsZero() && !first.Truncate(24*time.Hour).Equal(first) {
-			day = DayIn(u, zone)
+		if day.IsZero() && !first.Truncate(24*time.Hour).Equal(first) {
+			day = zone.day
 		}
 		if t := onDay(first, day); !t.IsZero() {
 			return t
@@ -165,7 +167,7 @@ func onDay(t, shown time.Time) time.Time {
 // the day on which an article came out where its readers are. JSON-LD or a time element may have
 // the same time with an offset, or without one in local time: then the two differ by whole
 // quarters of an hour.
-func (p *Page) local(t time.Time, zone *time.Location) time.Time {
+func (p *Page) local(t time.Time, zone calendar) time.Time {
 	const most = 14 * time.Hour // of an offset
 	if _, offset := t.Zone(); offset != 0 {
 		return t
@@ -178,14 +180,14 @@ func (p *Page) local(t time.Time, zone *time.Location) time.Time {
 		texts = append(texts, attr(n, "datetime"))
 	}
 	for _, text := range texts {
-		stated, ok := ParseTime(text, zone)
+		stated, ok := zone.parse(text)
 		if !ok {
 			continue
 		}
 		if _, offset := stated.Zone(); offset != 0 && stated.Equal(t) {
 			return stated
 		}
-		if apart := stated.Sub(t); apart != 0 && apart%(15*time.Minute) == 0 && apart.Abs() <= most && stated.Location() == zone && t.Second() != 0 && !strings.HasSuffix(text, "Z") {
+		if apart := stated.Sub(t); apart != 0 && apart%(15*time.Minute) == 0 && apart.Abs() <= most && stated.Location() == zone.Location && t.Second() != 0 && !strings.HasSuffix(text, "Z") {
 			return t.In(time.FixedZone("", int(apart/time.Second)))
 		}
 	}
@@ -220,8 +222,9 @@ var publishedField = regexp.MustCompile(`(?i)["'](?:[a-z_]*publish(?:ed|ing|)?(?
 var pathDay = regexp.MustCompile(`(?:^|[^0-9])(?:((?:19|20)[0-9]{2})[/_-]([01]?[0-9])(?:[/_-]([0-3][0-9])|[_-]([1-9])|/([1-9])(?:/|$))|((?:19|20)[0-9]{2})([01][0-9])([0-3][0-9]))(?:[^0-9]|$)`)
 
 func (p *Page) modified(c *Compiled) time.Time {
+	zone := p.calendar(c.zone)
 	for _, s := range []string{p.meta["article:modified_time"], p.ld.Modified, p.meta["og:updated_time"]} {
-		if t, ok := ParseTime(s, c.zone); ok {
+		if t, ok := zone.parse(s); ok {
 			return t
 		}
 	}
@@ -229,7 +232,7 @@ func (p *Page) modified(c *Compiled) time.Time {
 }
 
 // firstTime is the first time of elements that may be a publication's; latest is the first that is a change's.
-func firstTime(elements []*html.Node, zone *time.Location, skip func(*html.Node) bool) (first, latest time.Time) {
+func firstTime(elements []*html.Node, zone calendar, skip func(*html.Node) bool) (first, latest time.Time) {
 	for _, n := range elements {
 		if skip != nil && skip(n) {
 			continue
@@ -247,10 +250,10 @@ func firstTime(elements []*html.Node, zone *time.Location, skip func(*html.Node)
 
 // elementTime is an element's time, and the event that it is marked with. Its attribute is for machines
 // and more exact than its text, but may be of another day: of the last change, or in UTC.
-func elementTime(n *html.Node, zone *time.Location) (time.Time, event) {
+func elementTime(n *html.Node, zone calendar) (time.Time, event) {
 	t, what := stated(line(n), zone)
 	for _, s := range []string{attr(n, "datetime"), attr(n, "content"), attr(n, "title")} {
-		if exact, ok := ParseTime(s, zone); ok {
+		if exact, ok := zone.parse(s); ok {
 			t = elementDay(exact, t, what)
 			break
 		}
@@ -333,7 +336,7 @@ func inside(n *html.Node, atoms ...atom.Atom) bool {
 // visibleTime is the first date in a short text of the page, which is where
 // articles have theirs: 입력 2024.05.03 14:24, 3 May 2024, May 3, 2024. Where
 // that is the time of a change, one near it that is not counts. A reader's or a picture's is better than none.
-func (p *Page) visibleTime(n *html.Node, headline string, zone *time.Location) time.Time {
+func (p *Page) visibleTime(n *html.Node, headline string, zone calendar) time.Time {
 	const near, most = 12, 100 // texts, dates
 	var latest, others time.Time
 	before, since, dates := "", 0, 0
@@ -342,7 +345,7 @@ func (p *Page) visibleTime(n *html.Node, headline string, zone *time.Location) t
 			return latest, true
 		}
 		switch {
-		case another(n):
+		case another(n), what == unsaid && tells(n):
 			if others.IsZero() {
 				others = t
 			}
@@ -408,10 +411,17 @@ func (p *Page) visibleTime(n *html.Node, headline string, zone *time.Location) t
 	return latest
 }
 
+// tells reports whether a text with a day is a sentence, which tells of another event than the article's publication.
+func tells(n *html.Node) bool {
+	const words = 7
+	s := collapse(n.Data)
+	return n.Type == html.TextNode && sentence(s) && !strings.HasSuffix(s, "m.") && len(strings.Fields(s)) >= words && (n.Parent == nil || n.Parent.DataAtom != atom.Time)
+}
+
 // pointedAt is the exact time that readers see when they point at an element, as in a time's short form.
-func pointedAt(n *html.Node, zone *time.Location) time.Time {
+func pointedAt(n *html.Node, zone calendar) time.Time {
 	if s := attr(n, "title"); len(s) >= len("2006-01-02T15:04Z") && s[4] == '-' && s[10] == 'T' {
-		t, _ := ParseTime(s, zone) // zero where it is none
+		t, _ := zone.parse(s) // zero where it is none
 		return t
 	}
 	return time.Time{}
@@ -428,7 +438,7 @@ const (
 
 // Words before or after a time that say what it is the time of.
 const (
-	changeWords = `수정|업데이트|갱신|更新|修正|\bupdated\b|\bmodified\b|\blast update\b|\blast edited\b|aktualisiert|\bakt\.|geändert|überarbeitet|mis à jour|mise à jour|modifié|actualizado|actualización|modificado|aggiornato|aggiornamento|modificat|atualizado|atualização|actualitzat|actualizat|` +
+	changeWords = `\breceived\b|\baccepted\b|\brevised\b|수정|업데이트|갱신|更新|修正|\bupdated\b|\bmodified\b|\blast update\b|\blast edited\b|aktualisiert|\bakt\.|geändert|überarbeitet|mis à jour|mise à jour|modifié|actualizado|actualización|modificado|aggiornato|aggiornamento|modificat|atualizado|atualização|actualitzat|actualizat|` +
 		`bijgewerkt|gewijzigd|uppdaterad|ändrad|opdateret|oppdatert|päivitetty|muokattu|uuendatud|atjaunin|atnaujint|zaktualizowan|aktualizacja|aktualizován|aktualizovan|posodobljeno|ažurirano|ажурирано|обновлен|изменен|оновлен|обновен|frissítve|frissült|módosít|ενημέρωση|ενημερώθηκε|güncelle|` +
 		`עודכן|تحديث|अपडेट|अद्यतन|cập nhật|diperbarui|แก้ไข|อัปเดต`
 	releaseWords = `입력|등록|게재|작성|발행|송고|승인|기사전송|公開|配信|掲載|投稿日|发布|發布|發佈|\bpublished\b|\bposted\b|\bcreated\b|veröffentlicht|erstellt|erschienen|publié|publicado|publicación|pubblicat|publicação|publicat|` +
@@ -517,8 +527,8 @@ func textBefore(n *html.Node) string {
 
 // stated reads a text that may have several times, each with a label before or
 // after it: the publication's, else one without a label, else the modification's.
-func stated(s string, zone *time.Location) (time.Time, event) {
-	t, ok := ParseTime(s, zone)
+func stated(s string, zone calendar) (time.Time, event) {
+	t, ok := zone.parse(s)
 	if !ok {
 		return time.Time{}, unsaid
 	}
@@ -531,8 +541,8 @@ func stated(s string, zone *time.Location) (time.Time, event) {
 		what event
 	}
 	var parts []part
-	first, ahead := ParseTime(s[:at[0].from], zone)
-	last, _ := ParseTime(s[at[len(at)-1].to:], zone)
+	first, ahead := zone.parse(s[:at[0].from])
+	last, _ := zone.parse(s[at[len(at)-1].to:])
 	after := ahead && last.IsZero() && fold(s[at[len(at)-1].to:]) == "" // the labels come after their times
 	if ahead && !after {
 		parts = append(parts, part{first, unsaid})
@@ -548,7 +558,7 @@ func stated(s string, zone *time.Location) (time.Time, event) {
 				from = at[i-1].to
 			}
 		}
-		if t, ok := ParseTime(s[from:to], zone); ok {
+		if t, ok := zone.parse(s[from:to]); ok {
 			parts = append(parts, part{t, l.what})
 		}
 	}

@@ -3,6 +3,8 @@ package article
 import (
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -11,7 +13,7 @@ import (
 // shownTime is the time that readers see next to the headline, which is where articles have theirs: in
 // the heading, in the texts after it up to the first paragraph, or in the few before it. Other times
 // of the page are of other articles, of readers' comments, or today's. It is zero where there is none.
-func (p *Page) shownTime(title string, zone *time.Location) time.Time {
+func (p *Page) shownTime(title string, zone calendar) time.Time {
 	const after, before = 20, 8 // texts
 	h := p.heading(title)
 	if h == nil {
@@ -26,7 +28,7 @@ func (p *Page) shownTime(title string, zone *time.Location) time.Time {
 		t, what := p.shownIn(n, s, zone)
 		before := label
 		label = s
-		if t.IsZero() || what == modification || what == unsaid && said(before) == modification || names(headline, s) || another(n) {
+		if t.IsZero() || what == modification || what == unsaid && said(before) == modification || names(headline, s) || another(n) || what == unsaid && tells(n) {
 			return time.Time{}, false
 		}
 		return t, true
@@ -74,7 +76,7 @@ func names(headline, s string) bool {
 const longText = 250 // bytes
 
 // shownIn is the time in a text of the page.
-func (p *Page) shownIn(n *html.Node, s string, zone *time.Location) (time.Time, event) {
+func (p *Page) shownIn(n *html.Node, s string, zone calendar) (time.Time, event) {
 	if len(s) < 8 || len(s) >= 120 || strings.Contains(s, "©") || strings.Contains(s, "ⓒ") || !dated(s) {
 		return time.Time{}, unsaid
 	}
@@ -85,9 +87,9 @@ func (p *Page) shownIn(n *html.Node, s string, zone *time.Location) (time.Time, 
 			t = exact
 		}
 	}
-	if t.IsZero() && p.dayFirst() && !yearFirst(s, zone) {
+	if t.IsZero() && p.dayFirst() && !yearFirst(s, zone.Location) {
 		if m := shortDate.FindStringSubmatch(s); m != nil {
-			t, _ = date("20"+m[3], m[2], m[1], "", "", "", "", "", zone)
+			t, _ = date("20"+m[3], m[2], m[1], "", "", "", "", "", zone.Location)
 		}
 	}
 	return t, what
@@ -101,19 +103,26 @@ func (p *Page) dayFirst() bool {
 
 // dated reports whether a text has enough digits for a day.
 func dated(s string) bool {
-	digits := 0
-	for i := range len(s) {
-		if '0' <= s[i] && s[i] <= '9' {
+	digits, least := 0, 4
+	for _, c := range s {
+		switch {
+		case '0' <= c && c <= '9', c >= utf8.RuneSelf && unicode.Is(unicode.Nd, c):
 			digits++
+		case c == '年': // of an era
+			least = 3
 		}
 	}
-	return digits >= 4
+	return digits >= least
 }
 
 // heading is the element of the headline.
-func (p *Page) heading(title string) *html.Node {
+func (p *Page) heading(title string) (found *html.Node) {
 	const most = 60
 	want := fold(title)
+	if p.known.title == want && want != "" {
+		return p.known.heading
+	}
+	defer func() { p.known.title, p.known.heading = want, found }()
 	var alone *html.Node
 	for _, list := range [][]*html.Node{p.headings, p.subheadings} {
 		for _, h := range list[:min(len(list), most)] {

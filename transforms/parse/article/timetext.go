@@ -26,12 +26,12 @@ var (
 	dotDate    = regexp.MustCompile(`\b((?:19|20)\d{2})[./]\s?(\d{1,2})[./]\s?(\d{1,2})\.?` + clock)
 	cjkDate    = regexp.MustCompile(`((?:19|20)\d{2})\s?[년年]\s?(\d{1,2})\s?[월月]\s?(\d{1,2})\s?[일日]` + clock)
 	shortYear  = regexp.MustCompile(`(?:^|[^\w./-])(\d{2})[./-]\s?(\d{1,2})[./-]\s?(\d{1,2})\.?[^\d\n]{1,12}?(\d{1,2}):(\d{2})(?::(\d{2}))?`)
-	dayFirst   = regexp.MustCompile(`(?i)\b(\d{1,2})(\.|:?\p{L}{1,2}|[°º]\.?)?,?[\s-]+(?:de\s+|of\s+|d[’'])?` + monthName + `[,،]?[\s-]+(?:del?\s+|พ\.ศ\.\s*|ค\.ศ\.\s*)?((?:19|20|25)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.h](\d{2}))?`)
+	dayFirst   = regexp.MustCompile(`(?i)\b(\d{1,2})(\.|:?\p{L}{1,2}|[°º]\.?)?,?[\s-]+(?:de\s+|of\s+|d[’']|ta[’']\s?)?` + monthName + `[,،]?[\s-]+(?:del?\s+|พ\.ศ\.\s*|ค\.ศ\.\s*)?((?:19|20|25)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.h](\d{2}))?`)
 	monthFirst = regexp.MustCompile(`(?i)(?:^|[^\p{L}\p{M}])` + monthName + `[\s-]+(\d{1,2})(?:st|nd|rd|th)?,?[\s-]+((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2}):(\d{2})\s*([ap]\.?m)?)?`)
 	// yearName has a month's name after the year and the day before or after the name: 2024. május 3., 2024. gada 3. maijs.
 	yearName   = regexp.MustCompile(`(?i)\b((?:19|20)\d{2})\.?(?:\s+\p{L}{1,4}\.?)?,?\s+(?:(\d{1,2})\.?\s+)?` + monthName + `(?:\s+(\d{1,2})\b)?(?:[^\d\n]{1,12}?(\d{1,2})[:.](\d{2}))?`)
 	vietnamese = regexp.MustCompile(`(?i)\b(\d{1,2})\s+(?:tháng|thg)\s+(\d{1,2}),?\s+(?:năm\s+)?((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.h](\d{2}))?`)
-	euroDate   = regexp.MustCompile(`\b(\d{1,2})\s?[./|-]\s?(\d{1,2})\s?[./|-]\s?((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.](\d{2}))?`)
+	euroDate   = regexp.MustCompile(`\b(\d{1,2})\s?[./|-]\s?(\d{1,2})\s?[./|-]\s?((?:19|20|25)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.](\d{2}))?`)
 	shortDate  = regexp.MustCompile(`(?:^|[^\w./-])(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{2})\.?(?:$|[^\w.])`)
 	compact    = regexp.MustCompile(`^((?:19|20)\d{2})(\d{2})(\d{2})(?:T?(\d{2})(\d{2})(\d{2})?)?(Z|[+-]\d{4})?$`)
 	unixTime   = regexp.MustCompile(`^1\d{9}(\d{3})?$`)
@@ -41,6 +41,12 @@ var (
 // digits counts at the beginning, as in East Asia, with a time of day, and at the
 // end of three numbers with dots, in a short text. A time without an offset is in zone. ok is false for anything else.
 func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
+	return calendar{Location: zone}.parse(s)
+}
+
+// parse is ParseTime for a page's texts.
+func (c calendar) parse(s string) (t time.Time, ok bool) {
+	zone := c.Location
 	s = strings.TrimSpace(s)
 	if len(s) < 8 {
 		return time.Time{}, false
@@ -49,6 +55,11 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 		s = strings.ToValidUTF8(s[:200], "")
 	}
 	if strings.ContainsFunc(s, beyondASCII) {
+		if s = otherYears(s); strings.ContainsFunc(s, persian) {
+			if t, ok := solarHijri(strings.Map(plainTime, s), zone); ok {
+				return t, true
+			}
+		}
 		s = arabicMonths.Replace(strings.Map(plainTime, s))
 	}
 	if !strings.ContainsAny(s, "12") { // a year has one of them
@@ -89,12 +100,16 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 			return t, ok
 		}
 	}
-	if m, near := findIf(year, euroDate, s); m != nil {
-		day, mon := m[1], m[2]
-		if n, _ := strconv.Atoi(mon); n > 12 { // month first
+	if m, near := findIf(year || zone.String() == bangkok, euroDate, s); m != nil {
+		day, mon, offset := m[1], m[2], ""
+		name := american.FindString(s)
+		if c.isMonthFirst(m, name != "") {
 			day, mon = mon, day
 		}
-		return date(m[3], mon, day, m[4], m[5], "", "", half(near), zone)
+		if strings.ContainsAny(m[0], ":") {
+			offset = name
+		}
+		return date(buddhist(m[3], s, zone), mon, day, m[4], m[5], "", offset, half(near), zone)
 	}
 	if m, near := findIf(dash || dot, shortYear, s); m != nil && yearFirst(s, zone) {
 		return date("20"+m[1], m[2], m[3], m[4], m[5], m[6], "", half(near), zone)
@@ -121,11 +136,7 @@ func inNamed(t time.Time, name string, zone *time.Location) time.Time {
 // byName is the day of a text that has a month by its name. is is not set for a text without one.
 func byName(s string, zone *time.Location) (t time.Time, ok, is bool) {
 	if m, near := find(dayFirst, s, 3); m != nil {
-		year, mon := m[4], month(m[3])
-		if year >= "2500" { // of Thailand's calendar
-			n, _ := strconv.Atoi(year)
-			year = strconv.Itoa(n - 543)
-		}
+		year, mon := buddhist(m[4], m[3], zone), month(m[3])
 		if m[2] == "." && strings.EqualFold(m[3], "listopada") { // October in Croatian, which has a full stop after the day; November in Polish
 			mon = "10"
 		}
@@ -252,7 +263,9 @@ func date(year, month, day, hour, minute, second, offset, half string, zone *tim
 	case "KST":
 		zone = time.FixedZone("KST", 9*3600)
 	default:
-		if o, err := time.Parse("-0700", strings.Replace(offset, ":", "", 1)); err == nil {
+		if seconds, ok := zonename.Seconds(offset); ok {
+			zone = time.FixedZone(offset, seconds)
+		} else if o, err := time.Parse("-0700", strings.Replace(offset, ":", "", 1)); err == nil {
 			zone = o.Location()
 		}
 	}

@@ -331,8 +331,11 @@ var (
 )
 
 // sites are the names that the page's site may have in its titles.
-func (p *Page) sites(own string) []string {
-	var out []string
+func (p *Page) sites(own string) (out []string) {
+	if p.known.sites != nil && p.known.own == own {
+		return p.known.sites
+	}
+	defer func() { p.known.own, p.known.sites = own, out }()
 	for _, s := range []string{own, p.meta["og:site_name"], p.meta["application-name"], p.meta["twitter:site"], p.meta["al:ios:app_name"]} {
 		if s = fold(s); s != "" {
 			out = append(out, s)

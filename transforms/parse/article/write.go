@@ -256,13 +256,16 @@ func (w *writer) element(n *html.Node) {
 			return
 		}
 	case atom.Ul, atom.Ol, atom.Dl, atom.Table:
+		listed := false
 		if !w.r.bySelector && w.linkList(n) {
-			w.flush(false)
-			return
+			if listed = betweenParagraphs(n); !listed {
+				w.flush(false)
+				return
+			}
 		}
 		w.flush(false)
 		before := w.inData
-		w.inData = before || n.DataAtom == atom.Table && isData(n)
+		w.inData = before || listed || n.DataAtom == atom.Table && isData(n)
 		w.listDepth++
 		w.block(n)
 		w.flush(false)
@@ -305,6 +308,29 @@ func (w *writer) within(n *html.Node, heading bool) {
 func (w *writer) linkList(n *html.Node) bool {
 	l := w.measure(n)
 	return l.all > 0 && l.free*10 < l.all*4 && (n.DataAtom != atom.Table || !isData(n))
+}
+
+// betweenParagraphs reports whether a list is part of the text that goes on after it: its items are linked things that
+// the text names.
+func betweenParagraphs(n *html.Node) bool {
+	const items, least = 3, 80 // items, width of a paragraph
+	prose := func(n *html.Node) bool {
+		return n != nil && n.DataAtom == atom.P && prose(n) >= least && !announcesOthers(line(n))
+	}
+	count := 0
+	for c := range n.ChildNodes() {
+		if c.DataAtom == atom.Li {
+			count++
+		}
+	}
+	before, after := n.PrevSibling, n.NextSibling
+	for before != nil && before.Type != html.ElementNode {
+		before = before.PrevSibling
+	}
+	for after != nil && after.Type != html.ElementNode {
+		after = after.NextSibling
+	}
+	return count >= items && prose(before) && prose(after)
 }
 
 // card reports whether an article element in the text announces another article or is a box
@@ -489,7 +515,7 @@ func (w *writer) begin() {
 func (w *writer) drops(line string, heading bool, links int, several bool) bool {
 	n := width(line)
 	switch {
-	case !w.inData && links*10 > n*7 && !strings.HasPrefix(line, "http") && (n < 100 || several && links*10 > n*9 || !sentence(line)): // a line of links
+	case !w.inData && links*10 > n*7 && !strings.HasPrefix(line, "http") && (n < 60 || several && links*10 > n*9 || !sentence(line)): // a line of links
 		return true
 	case heading && links*10 > n*5:
 		return true

@@ -79,6 +79,11 @@ func (d *Data) Article() (a Article, ok bool) {
 	a.Published = firstOf(a.Published, it.plain("dateCreated"))
 	a.Headline, a.Description, a.Section = cmp.Or(it.Text("headline"), it.Text("name")), it.Text("description"), it.Text("articleSection")
 	a.Body = strings.TrimSpace(cmp.Or(it.plain("articleBody"), it.plain("text")))
+	for _, update := range it.Items("liveBlogUpdate") {
+		if a.Body == "" || it.plain("articleBody") == "" {
+			a.Body = strings.TrimSpace(a.Body + "\n" + update.plain("articleBody"))
+		}
+	}
 	a.Authors = it.people("author")
 	for _, s := range it.texts("keywords") {
 		for k := range strings.SplitSeq(s, ",") {

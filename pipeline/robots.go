@@ -13,7 +13,9 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // RobotsAnswer is what a site's robots.txt says about one URL.
@@ -41,6 +43,8 @@ type RobotsAnswer struct {
 	Status    int      `json:"status,omitempty"`    // 0: no answer that counts, such as too many redirects
 	// Politeness is what the politeness file says about the host.
 	Politeness []polite.Decision `json:"politeness,omitempty"`
+	// Rights is what robots.txt and its headers say about the use of the page: a record of preferences.
+	Rights rights.Rights `json:"rights"`
 }
 
 // maxRobotsLine is how many bytes of a line of robots.txt are shown.
@@ -96,6 +100,10 @@ func (j Job) AskRobots(ctx context.Context, c RunOptions, agent, raw string) (a 
 	a.Line, a.Rule, a.Allowed = rules.File.Rule(agent, u.String())
 	a.Rule = untrusted.Line(a.Rule, maxRobotsLine)
 	a.Group, a.GroupLines = rules.File.Group(agent)
+	l := rights.Ledger{Agent: agent}
+	of := answer.Response{Status: rules.Status, Header: rules.Header, URL: rules.URL, Final: rules.FinalURL, Body: rules.Body, Want: answer.Robots}
+	l.Requested(of, answer.Classify(of).Kind, rules.Truncated, rules.FetchedAt)
+	a.Rights = l.Rights(a.URL)
 	return a, nil
 }
 

@@ -97,6 +97,17 @@ func writeRobots(w io.Writer, a pipeline.RobotsAnswer, longest time.Duration) er
 	for _, s := range a.Sitemaps {
 		line("sitemap", "%s", s)
 	}
+	v := a.Rights.Verdicts
+	line("rights", "search %s, ai-input %s, ai-train %s, archive %s; a record of preferences, no legal advice", v.Search, v.AIInput, v.AITrain, v.Archive)
+	if a.Rights.Why != "" {
+		line("", "nothing is concluded: %s", a.Rights.Why)
+	}
+	for _, s := range a.Rights.Statements {
+		line("", "%s", strings.TrimSpace(fmt.Sprintf("line %d: %s: %s %s %s", s.Line, s.Raw, s.Says, strings.Join(s.Agents, ", "), s.Only)))
+	}
+	for _, d := range a.Rights.Documents {
+		line("", "%s, sha256 %s", d.At, d.SHA256)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -2,13 +2,18 @@ package cli
 
 import (
 	"encoding/json"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
+
+// sealed is the time and hash of the document that was read.
+var sealed = regexp.MustCompile(`(?m)^ {13}\d{4}-\d\d-\d\dT[0-9:.]+Z, sha256 [0-9a-f]{64}\n`)
 
 // try says by which line of which group a URL is allowed or not, and its
 // exit code says the same to scripts.
@@ -23,7 +28,9 @@ group        User-agent: * (line 2)
 crawl delay  1s
 robots.txt   https://kind-crawl-delay-1.com/robots.txt
 sitemap      https://kind-crawl-delay-1.com/sitemap.xml
-`, got.stdout)
+rights       search unsaid, ai-input unsaid, ai-train unsaid, archive unsaid; a record of preferences, no legal advice
+`, sealed.ReplaceAllString(got.stdout, ""))
+	assert.Regexp(t, sealed, got.stdout)
 
 	// A URL that is allowed, and that no run would visit.
 	long := "https://kind-crawl-delay-long-1.com/a"
@@ -56,7 +63,9 @@ robots.txt   `)
 		}
 		assert.Equal(t, code, got.code, args)
 		assert.NotContains(t, got.stdout, "secret")
-		a.URL, a.RobotsURL, a.Sitemaps = "", "", nil
+		assert.Equal(t, rights.Verdicts{Search: rights.Unsaid, AIInput: rights.Unsaid, AITrain: rights.Unsaid, Archive: rights.Unsaid}, a.Rights.Verdicts, args)
+		assert.Equal(t, a.Status != 200, a.Rights.Why != "", args)
+		a.URL, a.RobotsURL, a.Sitemaps, a.Rights = "", "", nil, rights.Rights{}
 		assert.Equal(t, want, a, args)
 	}
 }

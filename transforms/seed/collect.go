@@ -94,13 +94,15 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 
 	early, endEarly := c.sitemapEarly(ctx)
 	defer endEarly()
-	if c.collectRobots(ctx, &f, log, endEarly) {
+	robots, moved := c.collectRobots(ctx, &f, log, endEarly)
+	if moved {
 		early = nil
 	}
 	best := c.collectSitemap(ctx, early, &f, log)
 	if c.cfg.Collect.Homepage || c.cfg.Collect.Feeds {
 		c.homepageAndFeeds(ctx, &f, best)
 	}
+	c.readRights(&f, robots, best)
 	if err := ctx.Err(); err != nil {
 		return findings{}, err
 	}
@@ -131,9 +133,9 @@ func (c *collector) sitemapEarly(ctx context.Context) (early chan exchange, end 
 	}
 }
 
-// collectRobots reports whether another host than the domain's own answered.
-func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Logger, endEarly func()) (moved bool) {
-	r := c.robots(ctx)
+// collectRobots returns the answer, and whether another host than the domain's own gave it.
+func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Logger, endEarly func()) (r exchange, moved bool) {
+	r = c.robots(ctx)
 	failed := r.kind
 	if !c.cfg.Collect.StrictHosts && slices.Contains(outageBy, r.kind) && ctx.Err() == nil {
 		endEarly()
@@ -169,7 +171,7 @@ func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Lo
 		seconds := d.Seconds()
 		f.metadata.Robots.CrawlDelay = &seconds
 	}
-	return moved
+	return r, moved
 }
 
 func (c *collector) collectSitemap(ctx context.Context, early chan exchange, f *findings, log *slog.Logger) exchange {

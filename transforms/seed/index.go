@@ -19,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
 
@@ -35,7 +36,8 @@ const (
 
 // The ways to count domains, and the values of the search's field.
 var measures = []explore.Measure{{Name: "domains", Title: "All domains"}, {Name: "robots", Title: "With robots.txt"}, {Name: "sitemap", Title: "With a sitemap"},
-	{Name: "unreachable", Title: "Unreachable"}, {Name: "wall", Title: "With a wall"}}
+	{Name: "unreachable", Title: "Unreachable"}, {Name: "wall", Title: "With a wall"}, {Name: "no-training", Title: "Reserving AI training"},
+	{Name: "no-answers", Title: "Reserving AI answers"}, {Name: "no-search", Title: "Reserving search"}}
 
 // indexed is what the index has of a domain in a partition.
 type indexed struct {
@@ -227,7 +229,8 @@ func entry(c table.Columns, urls *int64) indexed {
 		robots: c.RobotsStatus, sitemap: c.SitemapStatus, kind: strings.Clone(c.SitemapKind), urls: urls}
 	for i, has := range []bool{true, c.RobotsKind == string(answer.Robots) || c.RobotsKind == "" && c.RobotsExists, c.SitemapParsed,
 		c.RobotsStatus == 0 && !strings.HasPrefix(c.RobotsError, "http_"),
-		answer.Kind(c.RobotsKind) == answer.Challenge || answer.Kind(c.SitemapKind) == answer.Challenge || c.SiteState == "blocked"} {
+		answer.Kind(c.RobotsKind) == answer.Challenge || answer.Kind(c.SitemapKind) == answer.Challenge || c.SiteState == "blocked",
+		c.RightsAITrain == rights.Reserved, c.RightsAIInput == rights.Reserved, c.RightsSearch == rights.Reserved} {
 		if has {
 			d.has |= 1 << i
 		}

@@ -5,6 +5,7 @@ package robots
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"math"
 	"net/url"
 	"strconv"
@@ -62,11 +63,8 @@ func Parse(body []byte) *File { return ParseAt(body, nil) }
 func ParseAt(body []byte, at *url.URL) *File {
 	f := &File{rules: newIndex(), delays: newIndex()}
 	seen := make(map[string]bool)
-	text := Text(body)
-	for number := 1; text != ""; number++ {
-		var line string
-		line, text = cutLine(text)
-		key, value := splitRecord(line)
+	for r := range Records(Text(body)) {
+		key, value, number := r.Key, r.Value, r.Line
 		switch key {
 		case "user-agent":
 			f.rules.userAgent(value, number)
@@ -80,7 +78,7 @@ func ParseAt(body []byte, at *url.URL) *File {
 			if b == nil || value == "" {
 				continue
 			}
-			r := rule{allow: key == "allow", line: number, text: strings.TrimSpace(line), pattern: compile(value)}
+			r := rule{allow: key == "allow", line: number, text: r.Text, pattern: compile(value)}
 			b.rules = append(b.rules, r)
 			if dir, ok := indexPage(value); ok && r.allow {
 				r.pattern = compile(dir + "$")
@@ -119,6 +117,26 @@ func ParseAt(body []byte, at *url.URL) *File {
 	return f
 }
 
+// Record is a line of a robots.txt that this package knows: a record of RFC 9309, or of its extensions.
+type Record struct {
+	Line       int    // from 1
+	Key, Value string // the key in its canonical spelling, the value without a comment
+	Text       string // the line as it is written
+}
+
+// Records yields the known records of a text.
+func Records(text string) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		for number := 1; text != ""; number++ {
+			var line string
+			line, text = cutLine(text)
+			if key, value := splitRecord(line); key != "" && !yield(Record{number, key, value, strings.TrimSpace(line)}) {
+				return
+			}
+		}
+	}
+}
+
 // Allowed reports whether agent may fetch rawURLOrPath, an absolute URL or a
 // path that begins with a slash. The agent is a product token or a whole
 // User-Agent value, of which the leading token counts. The longest matching
@@ -136,7 +154,7 @@ func (f *File) Rule(agent, rawURLOrPath string) (line int, text string, allowed 
 	if path == "/robots.txt" {
 		return 0, "", true // RFC 9309 section 2.2.2: implicitly allowed
 	}
-	target := normalize(path, false)
+	target := newTarget(path)
 	allowed = true
 	longest := -1
 	for _, m := range f.rules.lookup(agent) {
@@ -162,13 +180,29 @@ func (f *File) Group(agent string) (token string, lines []int) {
 		return "", nil
 	}
 	token = anyAgent
-	if own := productToken(agent); len(f.rules.byToken[own]) > 0 {
+	if own := ProductToken(agent); len(f.rules.byToken[own]) > 0 {
 		token = own
 	}
 	for _, m := range members {
 		lines = append(lines, m.line)
 	}
 	return token, lines
+}
+
+// Closed reports whether the file names agent and disallows everything to it: a rule forbids
+// every path, none allows any. It returns the number and text of that rule.
+func (f *File) Closed(agent string) (line int, text string, closed bool) {
+	for _, m := range f.rules.byToken[ProductToken(agent)] {
+		for _, r := range f.rules.blocks[m.block].rules {
+			if r.allow {
+				return 0, "", false
+			}
+			if !closed && r.pattern.all() {
+				line, text, closed = r.line, r.text, true
+			}
+		}
+	}
+	return line, text, closed
 }
 
 // CrawlDelay is the minimum pause between two requests of agent by the file's
@@ -202,8 +236,8 @@ func (x *index) userAgent(value string, line int) {
 		x.blocks = append(x.blocks, block{})
 		x.closed = false
 	}
-	token := productToken(value)
-	if rest, ok := strings.CutPrefix(value, anyAgent); ok && productToken(rest) == "" {
+	token := ProductToken(value)
+	if rest, ok := strings.CutPrefix(value, anyAgent); ok && ProductToken(rest) == "" {
 		token = anyAgent
 	}
 	if token == "" {
@@ -226,16 +260,16 @@ func (x *index) last() *block {
 
 // lookup merges the groups of one product token (RFC 9309 section 2.2.1).
 func (x *index) lookup(agent string) []member {
-	if blocks, ok := x.byToken[productToken(agent)]; ok {
+	if blocks, ok := x.byToken[ProductToken(agent)]; ok {
 		return blocks
 	}
 	return x.byToken[anyAgent]
 }
 
-// productToken is the leading token in lower case. Digits count as part of it, in
+// ProductToken is the leading token of a User-Agent or of a user-agent line in lower case. Digits count as part of it, in
 // addition to RFC 9309's letters, underscores and hyphens: names such as MJ12bot
 // are common, and must not be cut to their first letters.
-func productToken(s string) string {
+func ProductToken(s string) string {
 	end := strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 	})
@@ -343,7 +377,7 @@ func splitRecord(line string) (key, value string) {
 // canonicalKey is the name of a record as RFC 9309 or the file's extensions spell it, "" for others.
 func canonicalKey(key string) string {
 	switch key = strings.ToLower(trim(key)); key {
-	case "user-agent", "allow", "disallow", "sitemap", "crawl-delay":
+	case "user-agent", "allow", "disallow", "sitemap", "crawl-delay", "content-signal", "content-usage", "license":
 		return key
 	case "useragent", "user agent":
 		return "user-agent"

@@ -269,3 +269,53 @@ func TestManyTags(t *testing.T) {
 		}
 	}
 }
+
+// The table of RFC 9309 section 2.2.2, each row in both spellings of the rule and of the URL. A slash divides a path, so
+// there its encoded form is another character.
+func TestTableOfTheRFC(t *testing.T) {
+	f := func(rule, path string, allowed bool) {
+		t.Helper()
+		for _, text := range []string{"User-agent: *\nDisallow: " + rule, "User-agent: *\nDisallow: /\nAllow: " + rule} {
+			want := allowed == strings.HasPrefix(text, "User-agent: *\nDisallow: "+rule)
+			if got := robots.Parse([]byte(text)).Allowed("anybot", "https://www.example.com"+path); got != want {
+				t.Errorf("%q, %s: allowed %v, want %v", text, path, got, want)
+			}
+		}
+	}
+	for _, same := range [][]string{
+		{"/foo/bar?baz=quz"},
+		{"/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https%3A%2F%2Ffoo.bar", "/foo/bar?baz=https%3a%2f%2ffoo.bar", "/foo/bar?baz=https:%2F/foo.bar"},
+		{"/foo/bar/\u30c4", "/foo/bar/%E3%83%84", "/foo/bar/%e3%83%84"},
+		{"/foo/bar/%62%61%7A", "/foo/bar/baz"},
+		{"/a?b=c?d", "/a?b=c%3Fd"},
+	} {
+		for _, rule := range same {
+			for _, path := range same {
+				f(rule, path, false)
+			}
+		}
+	}
+	f("/a%2Fb", "/a/b", true)
+	f("/a%2Fb", "/a%2Fb", false)
+	f("/a%3Fb", "/a?b", true)
+	f("/*baz=https%3A%2F%2F", "/foo?baz=https://x", true) // it may mean the path
+	f("/*baz=https%3A%2F%2F", "/foo?baz=https%3A%2F%2Fx", false)
+	f("/*?baz=https%3A%2F%2F", "/foo?baz=https://x", false)
+	f("/*/x", "/foo?baz=https://x", false)
+	f("/*a%2Fb", "/x/a%2Fb?c", false)
+}
+
+func TestClosed(t *testing.T) {
+	for rules, want := range map[string]int{
+		"Disallow: /": 2, "Disallow: /*": 2, "Disallow: *": 2, "Disallow: /*$": 2, "Disallow: *$": 2, "Disallow: /a\nDisallow: /": 3,
+		"Disallow: /$": 0, "Disallow:": 0, "Disallow: /a": 0, "Allow: /": 0, "Disallow: /\nAllow: /a": 0, "Allow: /a\nDisallow: /": 0,
+	} {
+		line, text, closed := robots.Parse([]byte("User-agent: GPTBot\n" + rules)).Closed("GPTBot/1.1")
+		if line != want || closed != (want > 0) || closed != (text != "") {
+			t.Errorf("%q: line %d, %q, %v", rules, line, text, closed)
+		}
+	}
+	if _, _, closed := robots.Parse([]byte("User-agent: *\nDisallow: /")).Closed("GPTBot"); closed {
+		t.Error("a group for everybody names nobody")
+	}
+}

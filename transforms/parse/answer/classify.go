@@ -144,7 +144,7 @@ func rules(text string) bool {
 		key, _, _ := strings.Cut(strings.ToLower(l), ":")
 		switch strings.Join(strings.Fields(strings.ReplaceAll(key, "-", "")), "") {
 		case "useragent", "disallow", "allow", "sitemap", "crawldelay", "host", "noindex",
-			"cleanparam", "requestrate", "visittime", "contentsignal":
+			"cleanparam", "requestrate", "visittime", "contentsignal", "contentusage", "license":
 			return true
 		}
 	}

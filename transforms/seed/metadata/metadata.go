@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // Domain is what was collected about one registrable domain for one partition. The
@@ -38,6 +40,8 @@ type Domain struct {
 	Source   *Source   `json:"source,omitempty"`
 	Feeds    []Feed    `json:"feeds,omitempty"`
 	Homepage *Homepage `json:"homepage,omitempty"`
+	// What the site says about the use of its pages, as read from what the visit fetched anyway.
+	Rights *rights.Rights `json:"rights,omitempty"`
 }
 
 // Site says that a wall or nothing answers in place of what an earlier visit got, for less than four weeks.

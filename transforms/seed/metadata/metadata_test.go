@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 var update = flag.Bool("update", false, "write the goldens")
@@ -40,6 +42,9 @@ func full() Domain {
 		Error: "reset", Truncated: true, ResponseMS: ptr[int64](4)}}
 	d.Homepage = &Homepage{URL: "https://mom.gov.sg/", StatusCode: 200, ContentLength: 5, Exists: true, FetchedAt: at, Error: "tls", Truncated: true,
 		FinalURL: "https://www.mom.gov.sg/", ResponseMS: ptr[int64](9)}
+	d.Rights = &rights.Rights{Statements: []rights.Statement{{Source: "https://mom.gov.sg/robots.txt", Line: 3, Raw: "Disallow: /", Says: "ai-train=reserved",
+		Agents: []string{"GPTBot"}, Only: "document"}}, Verdicts: rights.Verdicts{Search: "unsaid", AIInput: "allowed", AITrain: "reserved", Archive: "contradictory"},
+		Documents: []rights.Document{{Source: "https://mom.gov.sg/robots.txt", SHA256: "00", At: at}}, Why: "challenge", More: 1}
 	return d
 }
 
@@ -94,6 +99,8 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"/sitemap/kind", func(d *Domain) { d.Sitemap.Kind = "html" }},
 		{"/source/record_index", func(d *Domain) { d.Source.RecordIndex = ptr(-1) }},
 		{"/feeds/0/url", func(d *Domain) { d.Feeds[0].URL = "x" }},
+		{"/rights/verdicts/search", func(d *Domain) { d.Rights.Verdicts.Search = "perhaps" }},
+		{"/rights/statements/0/line", func(d *Domain) { d.Rights.Statements[0].Line = -1 }},
 		{"/homepage/fetched_at", func(d *Domain) { d.Homepage.FetchedAt = "yesterday" }},
 	} {
 		d := full()
@@ -113,7 +120,7 @@ func TestSchemaIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, at := range []string{"", "robots", "sitemap", "source", "homepage"} {
+	for _, at := range []string{"", "robots", "sitemap", "source", "homepage", "rights"} {
 		if err := json.Unmarshal(text, &value); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // usual reports whether d is certainly valid by the schema. Validation by the schema
@@ -16,7 +18,14 @@ func usual(d Domain) bool {
 		d.RegistrableDomain != "" && d.Category != "" && (d.Web == "" || d.Web == "demo") &&
 		len(d.Country) == 2 && isUpper(d.Country[0]) && isUpper(d.Country[1]) &&
 		usualTime(d.CollectedAt) && d.Robots.usual() && d.Sitemap.usual() &&
-		(d.Source == nil || d.Source.usual())
+		(d.Source == nil || d.Source.usual()) && (d.Rights == nil || usualRights(d.Rights))
+}
+
+func usualRights(r *rights.Rights) bool {
+	return r.Statements != nil && r.More >= 0 && !slices.ContainsFunc(rights.Purposes, func(p rights.Purpose) bool {
+		return !slices.Contains([]string{rights.Allowed, rights.Reserved, rights.Unsaid, rights.Contradictory}, r.Verdicts.Of(p))
+	}) && !slices.ContainsFunc(r.Statements, func(s rights.Statement) bool { return s.Line < 0 }) &&
+		!slices.ContainsFunc(r.Documents, func(d rights.Document) bool { return !usualTime(d.At) })
 }
 
 func (s *Source) usual() bool {

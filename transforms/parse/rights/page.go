@@ -1,0 +1,177 @@
+package rights
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/newsfork/seed-engine/io/web/robots"
+)
+
+// maxTags bounds the search for elements of a page.
+const maxTags = 20_000
+
+// Answer reads the status and headers of an answer with a body. What robots directives say
+// is about this document alone; the reservation of TDMRep is about the site too.
+func (l *Ledger) Answer(source string, status int, header map[string][]string, body []byte, at time.Time) {
+	l.source, l.body, l.at = source, body, at
+	if status == http402 {
+		l.add(entry{Statement: Statement{Raw: "402 Payment Required " + strings.Join(header["Crawler-Price"], ", "), Says: saysPayment, Only: document}})
+	}
+	for _, line := range header["X-Robots-Tag"] {
+		l.directives(0, "X-Robots-Tag: "+line, l.forMe(line))
+	}
+	for _, name := range []string{"Tdm-Reservation", "Tdm-Policy"} {
+		for _, value := range header[name] {
+			l.tdm(0, strings.ToLower(name), value, strings.ToLower(name)+": "+value)
+		}
+	}
+	for _, line := range header["Content-Usage"] {
+		l.add(entry{Statement: Statement{Raw: "Content-Usage: " + line, Says: saysUsage, Only: document}})
+	}
+	for _, line := range header["Link"] {
+		for link := range strings.SplitSeq(line, ",") {
+			if at, params, ok := strings.Cut(link, ">"); ok && strings.Contains(at, "<") && hasRel(params, "license") {
+				l.add(entry{Statement: Statement{Raw: "Link: " + strings.TrimSpace(link), Says: saysLicense, Only: document}})
+			}
+		}
+	}
+}
+
+const document = "document"
+
+// hasRel reports whether the parameters of a Link header have a relation.
+func hasRel(params, rel string) bool {
+	for p := range strings.SplitSeq(params, ";") {
+		key, value, _ := strings.Cut(p, "=")
+		if strings.EqualFold(strings.TrimSpace(key), "rel") && hasWord(strings.Trim(strings.TrimSpace(value), `"'`), rel) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasWord(list, word string) bool {
+	for _, w := range strings.Fields(list) {
+		if strings.EqualFold(w, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// forMe returns the directives of an X-Robots-Tag, "" if it begins with the name of another crawler.
+func (l *Ledger) forMe(line string) string {
+	name, rest, named := strings.Cut(line, ":")
+	name = strings.ToLower(strings.TrimSpace(name))
+	switch {
+	case !named || strings.ContainsAny(name, ", ") || name == "unavailable_after" || strings.HasPrefix(name, "max-"):
+		return line
+	case l.Agent != "" && name == robots.ProductToken(l.Agent):
+		return rest
+	}
+	return ""
+}
+
+// directives adds what robots directives say, if it is about use.
+func (l *Ledger) directives(line int, raw, list string) {
+	s := entry{Statement: Statement{Line: line, Raw: raw, Only: document}}
+	for part := range strings.SplitSeq(strings.ToLower(list), ",") {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(part), ":"); strings.TrimSpace(key) {
+		case "noindex", "none":
+			s.claim(Search, false)
+		case "noai":
+			s.claim(AITrain, false)
+		case "noimageai":
+			s.say(saysImages)
+		case "noarchive", "nocache":
+			s.claim(Archive, false)
+		case "nosnippet":
+			s.snippet()
+		case "max-snippet":
+			if n, err := strconv.Atoi(strings.TrimSpace(value)); err == nil && n == 0 {
+				s.snippet()
+			}
+		}
+	}
+	if s.Says != "" {
+		l.add(s)
+	}
+}
+
+// snippet: Google's page says that nosnippet also keeps a page from being direct input of answers by AI.
+func (s *entry) snippet() {
+	s.say(saysSnippet)
+	s.claim(AIInput, false)
+}
+
+// tdm adds a property of TDMRep: 1 reserves text and data mining, 0 does not, other values are errors and count as unset.
+func (l *Ledger) tdm(line int, name, value, raw string) {
+	s := entry{Statement: Statement{Line: line, Raw: raw}}
+	switch value = strings.TrimSpace(value); {
+	case name == "tdm-policy":
+		s.Says, s.Only = saysPolicy, document
+	case value == "1":
+		s.say(saysTDM)
+		s.claim(AITrain, false)
+	case value == "0":
+		s.say(saysTDMOpen)
+		s.claim(AITrain, true)
+	default:
+		s.Says = saysUnknown
+	}
+	l.add(s)
+}
+
+// HTML reads the elements of the page that the last Answer had, a text in UTF-8.
+func (l *Ledger) HTML(page string) {
+	z := html.NewTokenizer(strings.NewReader(page))
+	line, parts := 1, false
+	for range maxTags {
+		kind := z.Next()
+		if kind == html.ErrorToken {
+			return
+		}
+		raw := string(z.Raw())
+		at := line
+		line += strings.Count(raw, "\n")
+		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
+			continue
+		}
+		name, more := z.TagName()
+		part := !parts && strings.Contains(raw, "data-nosnippet")
+		if !part && string(name) != "meta" && string(name) != "link" {
+			continue
+		}
+		attr := attributes(z, more)
+		if _, has := attr["data-nosnippet"]; part && has {
+			parts = true
+			l.add(entry{Statement: Statement{Line: at, Raw: raw, Says: saysPart, Only: document}})
+		}
+		switch key := strings.ToLower(strings.TrimSpace(attr["name"])); {
+		case string(name) == "link":
+			if hasWord(attr["rel"], "license") {
+				l.add(entry{Statement: Statement{Line: at, Raw: raw, Says: saysLicense, Only: document}})
+			}
+		case key == "robots", l.Agent != "" && key == robots.ProductToken(l.Agent):
+			l.directives(at, raw, attr["content"])
+		case key == "tdm-reservation", key == "tdm-policy":
+			l.tdm(at, key, attr["content"], raw)
+		}
+	}
+}
+
+// attributes returns the attributes of the tag, of two with one name the first.
+func attributes(z *html.Tokenizer, more bool) map[string]string {
+	out := map[string]string{}
+	for more {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		if _, twice := out[string(key)]; !twice {
+			out[string(key)] = string(value)
+		}
+	}
+	return out
+}

@@ -20,7 +20,6 @@ type metrics struct {
 	registry    *prometheus.Registry
 	starts      *prometheus.CounterVec
 	ticks       *prometheus.CounterVec
-	webhook     *prometheus.CounterVec
 	deliveries  *prometheus.CounterVec
 	errors      *prometheus.CounterVec
 	wrongTokens *prometheus.CounterVec
@@ -35,7 +34,6 @@ func newMetrics(s *Server) *metrics {
 		registry:    prometheus.NewRegistry(),
 		starts:      counter("seed_engine_runs_started_total", "Runs that this server started.", "job"),
 		ticks:       counter("seed_engine_schedule_ticks_total", "Ticks of schedules that this server handled, by outcome: started, active (another run of the job was active), failed or missed.", "schedule", "outcome"),
-		webhook:     counter("seed_engine_webhook_messages_total", "Messages posted to Slack's webhook, by outcome: sent, failed or given_up.", "outcome"),
 		deliveries:  counter("seed_engine_alert_deliveries_total", "Tries to send a message, by channel and outcome: sent, failed (it is tried again) or given_up.", "channel", "outcome"),
 		errors:      counter("seed_engine_server_errors_total", "Periodic work that failed and is tried again, by work: "+strings.Join(works, ", ")+".", "work"),
 		wrongTokens: counter("seed_engine_wrong_tokens_total", "Requests with a wrong token, by way: header or form.", "way"),
@@ -51,7 +49,7 @@ func newMetrics(s *Server) *metrics {
 	for _, way := range []string{"header", "form"} {
 		m.wrongTokens.WithLabelValues(way)
 	}
-	m.registry.MustRegister(m.starts, m.ticks, m.webhook, m.deliveries, m.errors, m.wrongTokens, m.requests, &ledgerCollector{s},
+	m.registry.MustRegister(m.starts, m.ticks, m.deliveries, m.errors, m.wrongTokens, m.requests, &ledgerCollector{s},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return m
@@ -213,9 +211,6 @@ var works = []string{"board", "sessions", "schedules", "alerts", "reports", "bac
 func (m *metrics) has(channel string) {
 	for _, outcome := range []string{"sent", "failed", "given_up"} {
 		m.deliveries.WithLabelValues(channel, outcome)
-		if channel == "slack" {
-			m.webhook.WithLabelValues(outcome)
-		}
 	}
 }
 
@@ -229,9 +224,6 @@ func (m *metrics) hasSchedule(name string) {
 // delivered counts a try to send a message.
 func (m *metrics) delivered(channel, outcome string) {
 	m.deliveries.WithLabelValues(channel, outcome).Inc()
-	if channel == "slack" {
-		m.webhook.WithLabelValues(outcome).Inc()
-	}
 }
 
 // collectCost gives the metrics of one job's cost to gauge.

@@ -268,6 +268,7 @@ func (p *docsProviders) edit(ctx context.Context, id string, read int, action st
 	if errors.Is(err, kept.ErrChanged) {
 		return errProviderChanged
 	}
+	p.Board.Change() // the form that starts runs offers it
 	return err
 }
 

@@ -242,6 +242,13 @@ func TestLive(t *testing.T) {
 	do(t, ctx, chromedp.WaitVisible("#resume"), chromedp.Focus("#cancel"), chromedp.KeyEvent("\r"))
 	do(t, ctx, chromedp.WaitVisible("#confirm"), chromedp.Focus("#confirm"), chromedp.KeyEvent("\r"))
 	waitFor(t, ctx, `document.querySelector('.state') !== null && document.querySelector('.state').textContent === "cancelled"`)
+
+	do(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Seoul"})
+		return err
+	}), chromedp.Focus("#my-zone"), chromedp.KeyEvent("\r"))
+	waitFor(t, ctx, `document.querySelector("[data-zone]") !== null && document.querySelector("[data-zone]").textContent === "Asia/Seoul"`)
+	assert.True(t, strings.HasPrefix(value(t, ctx, chromedp.Title()), "Run "), "the page stays")
 }
 
 // TestWithoutScript uses the dashboard with JavaScript off.
@@ -252,6 +259,10 @@ func TestWithoutScript(t *testing.T) {
 		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		return err
 	}))
+	do(t, ctx, chromedp.Navigate(r.url+"/start"), chromedp.WaitVisible("#zone"), chromedp.Focus("#zone"), chromedp.KeyEvent("Asia/Seoul\r"))
+	waitFor(t, ctx, `document.querySelector("[data-zone]") !== null && document.querySelector("[data-zone]").textContent === "Asia/Seoul"`)
+	do(t, ctx, chromedp.WaitVisible("#seed-country"), chromedp.Focus("#seed-country"), chromedp.KeyEvent("zz\r"), chromedp.WaitVisible("#seed-country-wrong"))
+	assert.Contains(t, value(t, ctx, chromedp.Text("#seed-country-wrong")), `no raw file matches --country="zz"`)
 	do(t, ctx, chromedp.Navigate(r.url+"/start"), chromedp.WaitVisible("#seed-country"), chromedp.Focus("#seed-country"), chromedp.KeyEvent("sg\r"), chromedp.WaitVisible(".lead"))
 	id := strings.TrimPrefix(value(t, ctx, chromedp.Text("h1")), "Run ")
 	eventually(t, "the run's end", 2*time.Minute, func() bool { return r.state(id) == "done" })

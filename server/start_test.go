@@ -65,12 +65,16 @@ func TestStartForm(t *testing.T) {
 // A run that failed before it did anything shows why, and leads to the form with its options: no zeros.
 func TestNothingDone(t *testing.T) {
 	w := newWorld(t, "done")
-	w.put("20260128-093000-000-0a1b2c3d", "seed", ledger.Failed, time.Now(), time.Second, ledger.Tally{})
+	now := time.Now()
+	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: "20260128-093000-000-0a1b2c3d", Job: "seed", StartedAt: now}))
+	run, err := ledger.Finish(t.Context(), w.store, "20260128-093000-000-0a1b2c3d", ledger.Failed, errors.New("the run did not begin"), now)
+	require.NoError(t, err)
+	require.NoError(t, ledger.WriteReport(t.Context(), w.store, ledger.BuildReport(testJob("seed"), run, ledger.Tally{}, now)))
 	page := w.do("GET", "/runs/20260128-093000-000-0a1b2c3d", "").body
 	assert.Contains(t, page, "It requested nothing and changed nothing.")
 	assert.Contains(t, page, `class="button" href="/start?job=seed`)
 	assert.NotContains(t, page, "Answers by status")
-	w.put("20260128-093000-000-0a1b2c3e", "seed", ledger.Failed, time.Now(), time.Second, sampleTally())
+	w.put("20260128-093000-000-0a1b2c3e", "seed", ledger.Failed, now, time.Second, ledger.Tally{}) // it has lanes
 	page = w.do("GET", "/runs/20260128-093000-000-0a1b2c3e", "").body
 	assert.NotContains(t, page, "It requested nothing")
 	assert.Contains(t, page, "Answers by status")

@@ -56,6 +56,17 @@ func (f formField) Chosen(name string) bool { return slices.Contains(f.Given, na
 // Several reports whether several of the offered names can be chosen.
 func (f formField) Several() bool { return f.Kind == option.Names && len(f.Offered) > 0 }
 
+// About says what can be written: the few names that there are, a hint, or the limits.
+func (f formField) About() string {
+	switch {
+	case len(f.Offered) > 0 && len(f.Offered) <= 8:
+		return strings.Join(f.Offered, ", ")
+	case f.Hint == "" && f.Max != nil:
+		return f.Least() + " to " + f.Most()
+	}
+	return f.Hint
+}
+
 // Many reports whether there are so many names that a person searches.
 func (f formField) Many() bool { return len(f.Offered) > 16 }
 

@@ -70,7 +70,8 @@ func (e *Entry) Active() bool { return !e.Broken && (e.Starting || !e.Run.State.
 
 // Nothing reports whether the run failed before it requested or counted anything.
 func (e *Entry) Nothing() bool {
-	return e.State() == string(ledger.Failed) && e.Report.HTTP.Requests == 0 && known.Total(e.Report.Counts) == 0
+	return e.State() == string(ledger.Failed) && !e.ReportPending && !e.ReportMissing &&
+		e.Report.HTTP.Requests == 0 && known.Total(e.Report.Counts) == 0 && len(e.Report.Lanes) == 0
 }
 
 // Sample is a run's progress at one time.

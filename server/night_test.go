@@ -221,3 +221,24 @@ func TestStartedBy(t *testing.T) {
 		require.Equal(t, [][]any{{nil, "person"}, {"hourly", "person"}, {"hourly", nil}, {nil, nil}}[n], []any{row["schedule"], row["started_by"]})
 	}
 }
+
+// A run of a person that goes badly tells the person, on its page, and no channel.
+func TestPersonIsTold(t *testing.T) {
+	w := newJudge(t)
+	for id, by := range map[string]string{"20260302-100001-000-aaaaaaaa": ledger.Person, "20260302-100002-000-aaaaaaaa": ""} {
+		require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: id, Job: "seed", StartedAt: w.at, StartedBy: by}))
+		run, err := ledger.Finish(t.Context(), w.store, id, ledger.Done, nil, w.at.Add(time.Second))
+		require.NoError(t, err)
+		require.NoError(t, ledger.WriteReport(t.Context(), w.store, ledger.BuildReport(testJob("seed"), run, failing(34), w.at.Add(time.Second))))
+		w.at = w.at.Add(time.Minute)
+		w.pass(time.Minute)
+		const wrong = "34.0 % of the work failed (limit 20 %)"
+		if by == "" {
+			require.Equal(t, []string{"[ALERT] seed: " + wrong}, w.told())
+		} else {
+			require.Empty(t, w.told())
+		}
+		head := section(t, w.do("GET", "/runs/"+id, "").body, "head")
+		require.Equal(t, by != "", strings.Contains(head, "Alerts of this run seed: "+wrong), head)
+	}
+}

@@ -293,9 +293,8 @@ func (a *Alarm) judgeRun(e *runs.Entry, now time.Time) (changed bool) {
 	if !ok {
 		return false // migrate
 	}
-	r := e.Report
-	r.State, r.Error = e.Run.State, e.Error()
-	all := judge(j, a.Limits[j.Name], r)
+	r, all := e.Report, a.findings(j, e)
+	r.State = e.Run.State
 	for i, f := range all {
 		if f.Provider == "" {
 			all[i].Schedule, all[i].Selection = e.Run.Schedule, j.Selection(e.Run)
@@ -325,6 +324,27 @@ func (a *Alarm) judgeRun(e *runs.Entry, now time.Time) (changed bool) {
 		}
 	}
 	return changed
+}
+
+// findings are what a run's end, figures and report say.
+func (a *Alarm) findings(j known.Job, e *runs.Entry) []finding {
+	r := e.Report
+	r.State, r.Error = e.Run.State, e.Error()
+	return judge(j, a.Limits[j.Name], r)
+}
+
+// Told are what is wrong with a run that a person started, besides its error: sentences for the person, because there is no alert.
+func (a *Alarm) Told(e *runs.Entry) (out []string) {
+	j, ok := a.Jobs.Named(e.Run.Job)
+	if !ok || e.Run.StartedBy != ledger.Person {
+		return nil
+	}
+	for _, f := range a.findings(j, e) {
+		if f.Broken && f.Rule != "run_failed" {
+			out = append(out, f.Sentence())
+		}
+	}
+	return out
 }
 
 // maxApart is how many providers, publishers or sites that change state in one run have a message each.

@@ -39,7 +39,8 @@ type runView struct {
 	Tail      runs.LogView
 	Compare   runs.Comparison
 	Replayed  string
-	May       bool // the person may change something
+	Told      []string // what is wrong, for the person who started the run
+	May       bool     // the person may change something
 }
 
 // table is a job's own rows, one a provider.
@@ -124,6 +125,7 @@ func (f runRows) runView(ctx context.Context, e *runs.Entry) (runView, error) {
 	v.Failing = runs.LineChart("Failed requests a second", "failures a second", "bad",
 		runs.Rates(e.Samples, func(s runs.Sample) int64 { return s.Failures }))
 	r := e.Report
+	v.Told = f.Alarm.Told(e)
 	v.Statuses = runs.Bars(r.HTTP.ByStatus, runs.StatusClass)
 	v.Counts, v.Stages = runs.CountsOf(e.Job, r), runs.StagesOf(e.Job, r)
 	v.Differ, v.Others = runs.OptionsOf(e.Job, e.Run)

@@ -50,7 +50,7 @@ func (p *Page) authors(title, site string) []string {
 		shown = b.only(p.body)
 	}
 	switch {
-	case len(shown) > 0 && (len(told) == 0 || within(told, shown) || !slices.ContainsFunc(told, func(name string) bool { return among(name, shown) }) && (len(meta) == 0 || !within(meta, told))):
+	case len(shown) > 0 && (len(told) == 0 || within(told, shown) || disjoint(told, shown) && (len(meta) == 0 || !within(meta, told))):
 		return shown
 	case len(told) > 0:
 		return told
@@ -63,6 +63,11 @@ func (p *Page) authors(title, site string) []string {
 // within reports whether all of a's names are in b.
 func within(a, b []string) bool {
 	return !slices.ContainsFunc(a, func(name string) bool { return !among(name, b) })
+}
+
+// disjoint reports whether none of a's names is in b.
+func disjoint(a, b []string) bool {
+	return !slices.ContainsFunc(a, func(name string) bool { return among(name, b) })
 }
 
 func among(name string, all []string) bool {
@@ -138,8 +143,9 @@ func hasRole(s string) bool {
 
 // accounts are the names of accounts and not of people, folded; accountEnds are how others end.
 var (
-	accounts = words(`editor editors editorial editorialteam editorialstaff editorialboard staff webmaster guest root author authors writer unknown anonymous none null undefined default wordpress
-		team na online newsroom desk superuser system pressrelease fail home menu share follow more email twitter facebook comment comments subscribe advertisement signin login name by`)
+	accounts = words(`editor editors editorial editorialteam editorialstaff editorialboard staff webmaster guest root author authors writer
+		unknown anonymous none null undefined default wordpress team na online newsroom desk superuser system pressrelease fail home menu
+		share follow more email twitter facebook comment comments subscribe advertisement signin login name by`)
 	accountEnds = words("feed feeds admin bot api rss import importer syndication autopost")
 )
 
@@ -196,7 +202,10 @@ func (b *bylines) people(s string, told bool) (names []string) {
 				continue
 			}
 			for _, end := range []*regexp.Regexp{tail, tailWords} {
-				if end == tail && !strings.ContainsFunc(whole, endsName) || end == tailWords && (told || strings.Count(whole, " ") < 2) {
+				if end == tail && !strings.ContainsFunc(whole, endsName) {
+					continue
+				}
+				if end == tailWords && (told || strings.Count(whole, " ") < 2) {
 					continue
 				}
 				if at := end.FindStringIndex(whole); at != nil {
@@ -230,7 +239,7 @@ func unlabelled(s string) (rest string, ok bool) {
 	}
 	rest = s[len(m):]
 	word := strings.ToLower(strings.TrimFunc(m, notLetter))
-	if surname[word] && !strings.ContainsAny(m, ":：") && rest != "" && len(strings.Fields(rest)) < 2 && !agency.MatchString(rest) {
+	if surname[word] && !strings.ContainsAny(m, ":：") && !agency.MatchString(rest) && len(strings.Fields(rest)) == 1 {
 		return s, false
 	}
 	return rest, true
@@ -418,7 +427,10 @@ func mayLabel(s string) bool {
 		to = from + i + utf8.RuneLen(c)
 	}
 	word := s[from:min(to, len(s))]
-	return (first >= utf8.RuneSelf || labelLengths[word[0]|0x20]&(1<<len(word)) != 0) && labelWords[strings.ToLower(word)] || first >= utf8.RuneSelf && strings.ContainsFunc(s, hangul)
+	if first >= utf8.RuneSelf {
+		return labelWords[strings.ToLower(word)] || strings.ContainsFunc(s, hangul)
+	}
+	return labelLengths[word[0]|0x20]&(1<<len(word)) != 0 && labelWords[strings.ToLower(word)]
 }
 
 // labelWords are the first words of byLabel.
@@ -469,6 +481,14 @@ func isLabelsDay(n *html.Node) bool {
 	return len(s) <= maxLabel && (s == "" || dated(s))
 }
 
+// equals reports whether two elements name authors in one way.
+func equals(a, b *html.Node) bool {
+	if a == nil {
+		return false
+	}
+	return alike(a, b) || isAuthor(a) && isAuthor(b) || a.DataAtom == atom.A && b.DataAtom == atom.A && alike(a.Parent, b.Parent)
+}
+
 // labels reports whether a text begins as a byline does, without a name that says so.
 func (b *bylines) labels(s string) bool {
 	if len(s) > maxByline || !mayLabel(s) {
@@ -515,7 +535,7 @@ func (b *bylines) read(pieces []piece, sure bool) (names []string) {
 			continue
 		}
 		more := b.people(s, sure && first == nil)
-		if len(more) > 0 && (joined || alike(first, p.of) || first != nil && first.DataAtom == atom.A && first.DataAtom == p.of.DataAtom && alike(first.Parent, p.of.Parent) || isAuthor(first) && isAuthor(p.of)) {
+		if len(more) > 0 && (joined || equals(first, p.of)) {
 			names = union(names, more)
 			first = p.of
 		} else if first != nil && !hasRole(s) {

@@ -74,6 +74,10 @@ func TestShapes(t *testing.T) {
 		// The first subheading and short last lines.
 		{"the first subheading", `<article><h1>T</h1><h2>What was decided</h2>` + paragraphs(2) + `<h2>What comes next</h2>` + paragraphs(4) + `</article>`, append(four, "What was decided", "What comes next"), nil},
 		{"the headline again is no subheading", `<title>The harbour decides</title><article><h2>The harbour decides</h2>` + paragraphs(4) + `</article>`, four, []string{"The harbour decides"}},
+		{"what is said about a match", `<article><h1>T</h1>` + paragraphs(2) + `<div class="live-match-comment">In the last minute the quay's eleven shot the only goal of the long evening.</div>` + paragraphs(4) + `</article>`, append(four, "only goal"), nil},
+		{"a correction", `<article><h1>T</h1>` + paragraphs(4) + `<p class="correction">Correction: the quay was built in the year after the storm, not in the year before it.</p></article>`, append(four, "Correction:"), nil},
+		{"a list of links that the text names", `<article><h1>T</h1>` + paragraphs(2) + `<ul><li><a href="/1">The north quay by night</a></li><li><a href="/2">The south quay by day</a></li><li><a href="/3">The third quay in fog</a></li></ul>` + paragraphs(4) + `</article>`, append(four, "north quay by night"), nil},
+		{"a list of links at the end", `<article><h1>T</h1>` + paragraphs(4) + `<ul><li><a href="/1">The north quay by night</a></li><li><a href="/2">The south quay by day</a></li><li><a href="/3">The third quay in fog</a></li></ul></article>`, four, []string{"by night"}},
 		{"a short last line", `<article><h1>T</h1>` + paragraphs(4) + `<p>And so it ended</p></article>`, append(four, "And so it ended"), nil},
 		{"a heading that is a sentence at the end", `<article><h1>T</h1>` + paragraphs(4) + `<h4>Somebody wrote all of it down. Nobody in the hall had believed in the third quay before that evening.</h4></article>`, append(four, "Nobody in the hall"), nil},
 		{"an address at the end", `<div class="entry-content">` + paragraphs(4) + `<p><a href="https://quay.example/plan">https://quay.example/plan</a></p></div>`, append(four, "quay.example/plan"), nil},

@@ -67,7 +67,7 @@ func catalogJob() Job {
 		}, SQL: true,
 		Keeps: []string{catalog.ImagePrefix}, Tables: []string{"catalog_crawls", "catalog_products"},
 		Audit: catalog.Audit,
-		Rows:  catalog.Rows(), Removal: new(catalog.Removal()), Options: o.options, Check: o.check, Offer: o.offer, Instead: o.instead,
+		Rows:  catalog.Rows(), Removal: new(catalog.Removal()), Commands: o.initCommands(), Options: o.options, Check: o.check, Offer: o.offer, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },

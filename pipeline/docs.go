@@ -108,7 +108,7 @@ func docsJob() Job {
 		}, SQL: true, Agent: docs.UserAgent,
 		Keeps: []string{"handoff/"}, Tables: []string{"docs_sessions", "docs_pages"},
 		Audit: docs.Audit,
-		Rows:  docs.Rows(wholeShown), Removal: new(docs.Removal()), Policies: policy.Edit{Load: readPolicies}, Knows: o.knows, Commands: []Command{docsUnblock}, Options: o.options, Check: o.check, Prepare: o.prepare, Accept: o.accept, Offer: o.offer, Instead: o.instead,
+		Rows:  docs.Rows(wholeShown), Removal: new(docs.Removal()), Policies: policy.Edit{Load: readPolicies}, Knows: o.knows, Commands: o.initCommands(), Options: o.options, Check: o.check, Prepare: o.prepare, Accept: o.accept, Offer: o.offer, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },

@@ -22,43 +22,26 @@ import (
 
 // newsCommands are those that write files of publishers.
 func newsCommands() []Command {
-	var to, contact, settings string
+	var n newFile
+	var settings string
 	var snap snapshot
 	return []Command{
 		{Under: "init", Asks: true, Use: "publisher URL", Short: "write a publisher's file for the news job",
 			Long: "writes a publisher's file for the news job: from robots.txt, the sitemaps and feeds that the site at the URL names, and its front page.\n" +
 				"Comments in the file say what speaks for each line, and what was read of two articles. Nothing is stored.",
 			Options: func(s *option.Set) {
-				s.Text(&to, "to", "", "where the file goes, which must not be there; without it, to standard output")
-				s.Text(&contact, "contact", "", "URL or mail address for the site's owner; it becomes part of the User-Agent")
+				n.options(s)
 				s.Text(&settings, "news-config", "", "settings of the job: userAgent, delaySeconds")
 			},
 			Do: func(ctx context.Context, c *RunOptions, _ store.Store, w []string, stdout, _ io.Writer) error {
-				if to != "" { // before sites are asked
-					if _, err := os.Lstat(to); err == nil {
-						return usage.Errorf("--to=%s is there already; remove it, or name another file", to)
-					}
-					if info, err := os.Stat(filepath.Dir(to)); err != nil || !info.IsDir() {
-						return usage.Errorf("--to=%s: there is no directory %s; create it first", to, filepath.Dir(to))
-					}
+				if err := n.check(); err != nil { // before sites are asked
+					return err
 				}
-				file, err := discoverNews(ctx, *c, settings, contact, w[0])
+				file, err := discoverNews(ctx, *c, settings, n.contact, w[0])
 				if err != nil {
 					return err
 				}
-				if to == "" {
-					_, err = io.WriteString(stdout, file)
-					return err
-				}
-				out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // a file that others may read, named by the user
-				if err == nil {
-					_, err = io.WriteString(out, file)
-					err = errors.Join(err, out.Close())
-				}
-				if err != nil {
-					return fmt.Errorf("writing the publisher's file: %w", err)
-				}
-				return nil
+				return n.write(file, stdout)
 			}},
 		{Under: "init", Use: "snapshot", Short: "make a publisher's snapshot of a saved page for its tests: the page, and what is read from it as JSON", Options: snap.options,
 			Do: func(_ context.Context, _ *RunOptions, _ store.Store, _ []string, stdout, _ io.Writer) error {
@@ -72,10 +55,7 @@ func newsCommands() []Command {
 func discoverNews(ctx context.Context, c RunOptions, settings, contact, raw string) (file string, err error) {
 	base, err := url.Parse(raw)
 	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" || base.User != nil {
-		return "", usage.Errorf("news discover %s: write the URL of a publisher's site, such as https://news.example.org", raw)
-	}
-	if contact != "" && !strings.Contains(contact, "@") && !strings.HasPrefix(contact, "https://") && !strings.HasPrefix(contact, "http://") {
-		return "", usage.Errorf("--contact=%s: use a URL or a mail address", contact)
+		return "", usage.Errorf("init publisher %s: write the URL of a publisher's site, such as https://news.example.org", raw)
 	}
 	n := newsOptions{Settings: settings}
 	if err := n.load(c.Web == "demo"); err != nil {

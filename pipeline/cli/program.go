@@ -145,7 +145,7 @@ func (p *program) root() *cobra.Command {
 	for _, j := range p.o.Jobs {
 		jobs = append(jobs, p.job(j, "run the "+j.Name+" job", nil, p.run))
 	}
-	group(groupRun, append(jobs, p.plan(), p.try(), family("init", "write a file: publisher, snapshot, bot-page", p.botPage()), p.watch(), p.demo())...)
+	group(groupRun, append(jobs, p.plan(), p.try(), family("init", "write a file: site, policy, publisher, snapshot, bot-page", p.botPage()), p.watch(), p.demo())...)
 	group(groupLook, p.status(), p.runs(), p.ls(), p.get(), p.export(), p.errors(), p.changes())
 	group(groupKeep, family("rm", "remove all that is kept of a domain, provider, site or publisher; old results"), p.removals(), p.backup(), p.restore(),
 		family("store", "check what is kept; rewrite what the seed job keeps: materialize, compact", p.storeCheck()), p.config())

@@ -1,0 +1,412 @@
+package catalog
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/io/untrusted"
+)
+
+// Draft is what a list page shows, to make a site's file of.
+type Draft struct {
+	address  *url.URL
+	page     *page
+	name     string
+	link     string // selector of the links to products
+	Products []string
+	paging   []string // lines of YAML and comments
+	why      []string
+	Sitemaps []string // that robots.txt names
+}
+
+var (
+	// ErrNoList says that a page shows no list of products.
+	ErrNoList = errors.New("no three links of the page look alike and lead to pages of its host: give the address of a list of products")
+	// ErrScript says that scripts make a page's content.
+	ErrScript = errors.New("only scripts make the page's content: it has no list of links before they run. See if the site has a JSON address or a sitemap with the products, " +
+		"or write the file by hand, with list.rendering and detail.rendering (docs/add-a-site.md)")
+
+	nextWord   = regexp.MustCompile(`(?i)^\W*(next|older|more|load more|weiter|nächste|suivante?|siguiente|다음|次)\b|^[›»>→]+$`)
+	nextClass  = regexp.MustCompile(`(?i)(^|[-_])next($|[-_])`)
+	pageNumber = regexp.MustCompile(`^\d{1,5}$`)
+	unlikely   = regexp.MustCompile(`(?i)\b(nav|navbar|menu|footer|header|breadcrumbs?|pag(er|ination|inator)|sidebar|cookie|login|cart|related)\b`)
+	likely     = regexp.MustCompile(`(?i)product|item|goods|article|card|/p/|/dp/|detail`)
+	plainClass = regexp.MustCompile(`^[A-Za-z_-][A-Za-z_-]*$`)
+	keyLabel   = regexp.MustCompile(`(?i)\b(certificate id|sku|article (no|number)|item (no|number|code)|model|mpn|isbn|ean|gtin|upc|product (id|code|number)|reference|serial)\b`)
+	priceName  = regexp.MustCompile(`(?i)(^|[-_])(price|preis|prix|precio)($|[-_])`)
+)
+
+// minLinks is how many links that look alike are a list.
+const minLinks = 3
+
+// NewDraft reads a list page that was found at an address.
+func NewDraft(address, text string) (*Draft, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parsePage(text)
+	if err != nil {
+		return nil, err
+	}
+	d := &Draft{address: at, page: p, name: siteNameOf(at)}
+	if err := d.findLinks(); err != nil {
+		return nil, err
+	}
+	d.findPaging()
+	return d, nil
+}
+
+func siteNameOf(at *url.URL) string {
+	name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.TrimPrefix(strings.ToLower(at.Hostname()), "www."), "-"), "-")
+	return name[:min(len(name), 64)]
+}
+
+// group is the links of a page that stand at the same place of a repeated element.
+type group struct {
+	nodes []*html.Node
+	links []string // each once
+	score float64
+}
+
+func (d *Draft) findLinks() error {
+	groups, base := map[string]*group{}, d.page.base(d.address)
+	for _, n := range d.page.nodes {
+		href := attribute(n, "href")
+		to, err := base.Parse(href)
+		if n.DataAtom != atom.A || href == "" || err != nil || !sameHost(to, d.address) || to.Path == d.address.Path || strings.Trim(to.Path, "/") == "" {
+			continue
+		}
+		to.Fragment = ""
+		where, context := place(n)
+		if unlikely.MatchString(context) {
+			continue
+		}
+		g := groups[where]
+		if g == nil {
+			g = &group{}
+			groups[where] = g
+		}
+		g.nodes = append(g.nodes, n)
+		if !slices.Contains(g.links, to.String()) {
+			g.links = append(g.links, to.String())
+		}
+		if likely.MatchString(context + " " + to.Path) {
+			g.score += 0.5
+		}
+	}
+	var best *group
+	for _, where := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[where]
+		if g.score += float64(len(g.links)); len(g.links) >= minLinks && (best == nil || g.score > best.score) {
+			best = g
+		}
+	}
+	if best == nil {
+		scripts := slices.ContainsFunc(d.page.nodes, func(n *html.Node) bool {
+			return n.DataAtom == atom.Script && attribute(n, "type") != "application/ld+json"
+		})
+		if scripts && len(groups) == 0 {
+			return ErrScript
+		}
+		return ErrNoList
+	}
+	if d.link = d.page.selectorOf(best.nodes); d.link == "" {
+		return fmt.Errorf("%d links look like products, but no short selector finds them alone: write the file by hand (docs/add-a-site.md)", len(best.links))
+	}
+	d.Products = best.links
+	d.why = append(d.why, fmt.Sprintf("%d links to %d pages stand at the same place of a repeated element, such as %s", len(best.nodes), len(best.links), best.links[0]))
+	return nil
+}
+
+// place returns the tags on the way to an element, and the classes and ids on it.
+func place(n *html.Node) (where, context string) {
+	var tags, names []string
+	for at := n; at != nil && at.Type == html.ElementNode; at = at.Parent {
+		tags, names = append(tags, at.Data), append(names, attribute(at, "class"), attribute(at, "id"), attribute(at, "role"))
+	}
+	return strings.Join(tags, " "), strings.Join(append(tags, names...), " ")
+}
+
+// selectorOf returns the shortest selector that finds these elements and no others, "" for none.
+func (p *page) selectorOf(nodes []*html.Node) string {
+	at := slices.Clone(nodes)
+	selector := ""
+	for range 6 {
+		step := at[0].Data
+		if id := attribute(at[0], "id"); id != "" && plainClass.MatchString(id) && !slices.ContainsFunc(at, func(n *html.Node) bool { return n != at[0] }) {
+			step = "#" + id
+		} else {
+			common := slices.DeleteFunc(strings.Fields(attribute(at[0], "class")), func(class string) bool {
+				return !plainClass.MatchString(class) || slices.ContainsFunc(at, func(n *html.Node) bool { return !slices.Contains(strings.Fields(attribute(n, "class")), class) })
+			})
+			for _, class := range common[:min(len(common), 2)] {
+				step += "." + class
+			}
+		}
+		if selector = step + selector; p.finds(selector, nodes) {
+			return selector
+		}
+		for i, n := range at {
+			if at[i] = n.Parent; n.Parent == nil || n.Parent.Type != html.ElementNode {
+				return ""
+			}
+		}
+		selector = " > " + selector
+	}
+	return ""
+}
+
+// finds reports whether a selector finds these elements and no others.
+func (p *page) finds(selector string, nodes []*html.Node) bool {
+	c, err := cascadia.ParseGroup(selector)
+	return err == nil && slices.Equal(cascadia.QueryAll(p.root, c), nodes)
+}
+
+// findPaging finds how the list continues.
+func (d *Draft) findPaging() {
+	base := d.page.base(d.address)
+	numbers := 0
+	for _, n := range d.page.nodes {
+		if n.DataAtom != atom.A && n.DataAtom != atom.Link || attribute(n, "href") == "" {
+			continue
+		}
+		text := strings.TrimSpace(finder{}.textOf(n))
+		to, err := base.Parse(attribute(n, "href"))
+		if err != nil || !sameHost(to, d.address) || to.String() == d.address.String() {
+			continue
+		}
+		if pageNumber.MatchString(text) {
+			numbers++
+		}
+		own := attribute(n, "class")
+		if n.Parent != nil {
+			own += " " + attribute(n.Parent, "class")
+		}
+		next := attribute(n, "rel") == "next" || n.DataAtom == atom.A && (nextWord.MatchString(text) || nextWord.MatchString(attribute(n, "aria-label")) ||
+			slices.ContainsFunc(strings.Fields(own), nextClass.MatchString))
+		if !next || slices.Contains(d.Products, to.String()) {
+			continue
+		}
+		selector := d.page.selectorOf([]*html.Node{n})
+		if attribute(n, "rel") == "next" && d.page.finds(n.Data+`[rel="next"]`, []*html.Node{n}) {
+			selector = n.Data + `[rel="next"]`
+		}
+		if selector != "" {
+			d.paging = []string{comment("it leads to %s", to), "  next_link: " + selectYAML(Select{Selector: selector})}
+			return
+		}
+	}
+	d.paging = []string{comment("could not tell: no link to a next page was seen, so the file reads this page alone. A list with numbers needs {page} in url, and last_page or until_empty")}
+	if numbers > 0 {
+		d.paging = append(d.paging, comment("%d links have a number as their text: the list has pages by number", numbers))
+	}
+}
+
+func comment(format string, args ...any) string {
+	return "# " + untrusted.Line(fmt.Sprintf(format, args...), 500)
+}
+
+// asYAML returns a text as YAML: a string of JSON is one of YAML.
+func asYAML(s string) string {
+	b, _ := json.Marshal(s) // a text always can be
+	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(b))
+}
+
+func selectYAML(s Select) string {
+	out := "{selector: " + asYAML(s.Selector)
+	if s.Attribute != "" {
+		out += ", attribute: " + s.Attribute
+	}
+	return out + "}"
+}
+
+// candidate is a field that may be in a product's page.
+type candidate struct {
+	name, yaml, why string
+	key             bool // it may be the key
+	optional        bool // products may lack it
+}
+
+// candidates looks for fields in a product's page; lines is the selector of the lines with labels that they need.
+func candidates(p *page) (all []candidate, lines string) {
+	for _, c := range []candidate{{"sku", "{from: structured, path: sku}", "", true, false}, {"gtin", "{from: structured, path: gtin}", "", true, false},
+		{"title", "{from: structured, path: name}", "", false, false}, {"price", "{from: structured, path: 'offers[0].money', type: money}", "", false, false},
+		{"availability", "{from: structured, path: 'offers[0].availability', volatile: true}", "", false, false},
+		{"brand", "{from: structured, path: brand}", "", false, false}, {"image", "{from: structured, path: 'images[0]', type: image}", "", false, false}} {
+		c.why = "by what the page says for machines (JSON-LD, microdata, Open Graph)"
+		all = append(all, c)
+	}
+	seen := map[string]bool{}
+	for _, n := range p.nodes {
+		name := attribute(n, "itemprop")
+		if named := map[string]string{"sku": "sku", "productID": "sku", "mpn": "mpn", "gtin13": "gtin", "isbn": "isbn", "name": "title", "price": "price"}[name]; named != "" && !seen[name] {
+			seen[name] = true
+			s := Select{Selector: "[itemprop=" + name + "]"}
+			if attribute(n, "content") != "" {
+				s.Attribute = "content"
+			}
+			all = append(all, candidate{named, selectYAML(s), "by the attribute itemprop", named != "title" && named != "price", false})
+		}
+	}
+	for _, tag := range []atom.Atom{atom.H1, atom.H2} {
+		for _, n := range p.nodes {
+			_, context := place(n)
+			if n.DataAtom == tag && !unlikely.MatchString(context) && strings.TrimSpace(finder{}.textOf(n)) != "" {
+				if s := p.selectorOf([]*html.Node{n}); s != "" {
+					all = append(all, candidate{"title", selectYAML(Select{Selector: s}), "by the page's heading", false, false})
+				}
+				break
+			}
+		}
+	}
+	for _, n := range p.nodes {
+		if slices.ContainsFunc(strings.Fields(attribute(n, "class")+" "+attribute(n, "id")), priceName.MatchString) {
+			if s := p.selectorOf([]*html.Node{n}); s != "" {
+				y := strings.TrimSuffix(selectYAML(Select{Selector: s}), "}")
+				all = append(all, candidate{"price", y + ", type: money}", "by a class or id", false, false},
+					candidate{"price", y + `, regexp: '[\d.,]+', type: number}`, "by a class or id; no currency was seen", false, false})
+				break
+			}
+		}
+	}
+	labelled, lines := labels(p)
+	return append(all, labelled...), lines
+}
+
+// labels returns fields for the labels of a page's list of properties: that with the most labels.
+func labels(p *page) (best []candidate, lines string) {
+	for _, selector := range []string{"dl dt", "table tr", "li"} {
+		var all []candidate
+		seen := map[string]bool{}
+		parents := map[string]bool{}
+		for _, n := range cascadia.QueryAll(p.root, cascadia.MustCompile(selector)) {
+			_, context := place(n)
+			for _, l := range linesIn(n) {
+				name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(l.label, "_"), "_")
+				if unlikely.MatchString(context) || len(l.label) > 40 || !fieldName.MatchString(name) || strings.TrimSpace(finder{}.textOf(l.value...)) == "" || seen[name] {
+					continue
+				}
+				seen[name] = true
+				parents[attribute(n.Parent, "class")] = true
+				all = append(all, candidate{name, "{label: [" + asYAML(l.label) + "]}", "by its label in " + selector, keyLabel.MatchString(l.label), true})
+			}
+		}
+		if len(all) > max(1, len(best)) {
+			best, lines = all, selector
+		}
+	}
+	return best, lines
+}
+
+// Write returns the file, made of the list and of some of its products' pages by address. Each field is read of all of them.
+func (d *Draft) Write(products map[string]string) (string, error) {
+	order := slices.Sorted(maps.Keys(products))
+	if len(order) == 0 {
+		return "", errors.New("no product's page was read")
+	}
+	p, err := parsePage(products[order[0]])
+	if err != nil {
+		return "", err
+	}
+	all, lines := candidates(p)
+	head := d.head(lines)
+	var fields, said []string
+	key, taken := "", map[string]bool{}
+	for _, c := range all {
+		if taken[c.name] {
+			continue
+		}
+		values := d.read(head, c, products)
+		distinct := slices.Compact(slices.Sorted(slices.Values(values)))
+		if len(values) == 0 || len(values) < len(order) && !c.optional {
+			continue
+		}
+		taken[c.name] = true
+		isKey := c.key && key == "" && len(values) == len(order) && len(distinct) == len(order)
+		y := c.yaml
+		switch {
+		case isKey:
+			key = c.name
+		case c.optional: // other products may lack it
+			y = strings.TrimSuffix(y, "}") + ", optional: true}"
+		}
+		fields = append(fields, comment("%s; read of %d pages: %s", c.why, len(values), strings.Join(distinct, " | ")), "  "+c.name+": "+y)
+	}
+	if key == "" && taken["title"] {
+		key = "title"
+		said = append(said, comment("could not tell: no number was seen that is different for each product. Two products with one title would be one: look for a better key"))
+	}
+	if key == "" {
+		return "", errors.New("the products' pages have neither a number nor a title in their HTML: are they made by scripts? Write the file by hand (docs/add-a-site.md)")
+	}
+	if len(order) < 2 {
+		said = append(said, comment("one product's page alone was read: whether the key is different for each product is not known"))
+	}
+	file := strings.Join(slices.Concat(head, said, []string{"key: " + key, "fields:"}, fields), "\n") + "\n"
+	if _, err := ParseSite([]byte(file)); err != nil {
+		return "", fmt.Errorf("the file that was made is not valid, which is a mistake of this program: %w", err)
+	}
+	return file, nil
+}
+
+// head returns the file's lines above the key.
+func (d *Draft) head(lines string) []string {
+	out := []string{comment("Made from what %s showed. Check each line before you use it: catalog --site=FILE --try=URL", d.address), "name: " + d.name}
+	for _, n := range d.page.nodes {
+		if lang := attribute(n, "lang"); n.DataAtom == atom.Html && regexp.MustCompile(`^[a-z]{2}-[A-Z]{2}$`).MatchString(lang) {
+			out = append(out, comment("the page's lang; it says how numbers and dates are read"), "locale: "+lang)
+		}
+	}
+	for _, s := range d.Sitemaps[:min(len(d.Sitemaps), 3)] {
+		out = append(out, comment("robots.txt names the sitemap %s: if it has the products, list.format: sitemap needs fewer requests", s))
+	}
+	out = append(out, "list:", "  url: "+asYAML(d.address.String()))
+	for _, why := range d.why {
+		out = append(out, comment("%s", why))
+	}
+	out = append(append(out, "  product_link: "+selectYAML(Select{Selector: d.link})), d.paging...)
+	if lines != "" {
+		out = append(out, comment("the lines in which labels and values stand"), "detail:", "  lines: "+asYAML(lines))
+	}
+	return out
+}
+
+// read returns the values of a field in the pages that have it.
+func (d *Draft) read(head []string, c candidate, products map[string]string) (values []string) {
+	s, err := ParseSite([]byte(strings.Join(append(slices.Clone(head), "key: own_key", "fields:", "  own_key: {selector: html}", "  "+c.name+": "+c.yaml), "\n")))
+	if err != nil {
+		return nil
+	}
+	r, err := s.compile()
+	if err != nil {
+		return nil
+	}
+	for _, at := range slices.Sorted(maps.Keys(products)) {
+		for _, f := range r.fields {
+			p, base, err := open(at, products[at], cmp.Or(s.Detail.Format, formatHTML))
+			if err != nil || f.name != c.name {
+				continue
+			}
+			if f.From == fromStructured {
+				p = p.described()
+			}
+			if v, err := f.read(p, base); err == nil && v != nil {
+				b, _ := json.Marshal(v) // it is stored as JSON
+				values = append(values, untrusted.Line(string(b), 60))
+			}
+		}
+	}
+	return values
+}

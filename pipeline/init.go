@@ -118,15 +118,11 @@ func visitSite(ctx context.Context, c RunOptions, cfg web.Config, sites func(*we
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	client, err := web.New(cfg)
+	client, pacer, err := c.asking(cfg)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	pacer, err := c.pacer(cfg)
-	if err != nil {
-		return err
-	}
 	p := robotsPolicy(c, cfg.UserAgent)
 	p.Gap, p.NoDelay = polite.Range{Min: max(initGap, c.HostDelay), Max: max(initGap, c.HostDelay)}, c.Web == "demo"
 	ask := &polite.Client{Web: client, Pacer: pacer, Policy: p}

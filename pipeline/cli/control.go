@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,7 +43,7 @@ func (p *program) runs() *cobra.Command {
 	ls.Aliases = []string{"list"}
 	c.AddCommand(ls,
 		one("show", "state, lanes and report of a run as JSON, with the newest warnings and errors of its workers", p.showRun),
-		one("log", "the log of a run and its workers, as JSON lines", p.showLog), p.removeRuns())
+		p.showLog(), p.removeRuns())
 	for _, verb := range []string{"cancel", "pause", "resume"} {
 		c.AddCommand(one(verb, verb+" a run on any machine, through the store", func(ctx context.Context, s store.Store, run ledger.Run) error {
 			return control(ctx, s, run, verb, p.stdout)
@@ -208,16 +209,25 @@ func cut(text string) string {
 	return text
 }
 
-func (p *program) showLog(ctx context.Context, s store.Store, run ledger.Run) error {
-	b, err := ledger.ReadLog(ctx, s, run.RunID)
-	if errors.Is(err, store.ErrNotExist) {
-		return usage.Errorf("run %s has no log: it ended before it wrote one, or its log was removed because of its age", run.RunID)
-	}
-	if err != nil {
+func (p *program) showLog() *cobra.Command {
+	var warnings bool
+	options := func(s *option.Set) { s.Yes(&warnings, "warnings", false, "only warnings and errors") }
+	return p.ofStore("log RUN", "the log of a run and its workers, as JSON lines", options, func(ctx context.Context, s store.Store, w []string) error {
+		run, err := runNamed(ctx, s, w[0])
+		if err != nil {
+			return err
+		}
+		b, err := ledger.ReadLog(ctx, s, run.RunID)
+		if errors.Is(err, store.ErrNotExist) {
+			return usage.Errorf("run %s has no log: it ended before it wrote one, or its log was removed because of its age", run.RunID)
+		}
+		for line := range bytes.Lines(b) {
+			if head := line[:min(len(line), 80)]; err == nil && (!warnings || bytes.Contains(head, []byte(`"level":"WARN"`)) || bytes.Contains(head, []byte(`"level":"ERROR"`))) {
+				_, err = p.stdout.Write(line)
+			}
+		}
 		return err
-	}
-	_, err = p.stdout.Write(b)
-	return err
+	})
 }
 
 // row writes one line of a table. The store may contain text of strangers: no

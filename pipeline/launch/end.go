@@ -1,16 +1,21 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -214,6 +219,23 @@ func writeReport(o Options, r ledger.Report, stdout, stderr io.Writer) error {
 	if err := r.WriteTable(stdout, o.Target().Counts); err != nil {
 		return err
 	}
+	if n := lane.Unshown(r.RunID); len(n) > 0 {
+		line := unshown(n) + fmt.Sprintf("; `pipeline runs log %s --warnings --store=%s` lists them", r.RunID, ledger.Redact(o.Store))
+		if _, err := fmt.Fprintln(stderr, printable.Line(line)); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+	}
 	key := path.Join("runs", r.RunID, "report.json")
 	return notice(o, stderr, "run_reported", "report: "+key, "run_id", r.RunID, "state", r.State, "key", key)
+}
+
+// unshown says how many warnings the terminal did not show, those that came most often first.
+func unshown(n ledger.Counts) string {
+	names, sum := slices.Collect(maps.Keys(n)), int64(0)
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(n[b], n[a]), cmp.Compare(a, b)) })
+	for i, name := range names {
+		sum += n[name]
+		names[i] = fmt.Sprintf("%d %s", n[name], name)
+	}
+	return fmt.Sprintf("%d warnings are not shown (%s)", sum, strings.Join(names, ", "))
 }

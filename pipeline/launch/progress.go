@@ -35,8 +35,7 @@ func newProgressLine(o Options, stderr io.Writer) *progressLine {
 		}
 		return 80
 	}}
-	p.bar = progressbar.NewOptions(-1, progressbar.OptionSetWriter(stderr), progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString(j.Unit), progressbar.OptionSetDescription(j.LiveText(ledger.Tally{})), progressbar.OptionClearOnFinish())
+	p.bar = progressbar.NewOptions(-1, progressbar.OptionSetWriter(stderr), progressbar.OptionSetDescription(j.LiveText(ledger.Tally{})), progressbar.OptionClearOnFinish())
 	return p
 }
 
@@ -53,9 +52,8 @@ func (p *progressLine) end() {
 	}
 }
 
-// besides is how much of the line the bar itself writes: a spinner, the rate and the
-// time that has passed.
-const besides = 34
+// besides is how much of the line the bar itself writes: a spinner and the time that has passed.
+const besides = 14
 
 // fit cuts a text so that the line is not wider than the terminal: a wider line cannot
 // be overwritten.
@@ -73,13 +71,13 @@ type liveText struct {
 	unbounded bool // it has no end that could be foretold
 	elsewhere bool // its workers are other processes
 	past      []mark
-	last      mark // when a host was done last
+	last      mark // when a host or an item was done last
 }
 
-// mark is how many hosts were done at a time.
+// mark is how many hosts and items were done at a time.
 type mark struct {
-	at   time.Time
-	done int64
+	at          time.Time
+	done, items int64
 }
 
 // Of the time left, nothing is said before so many hosts were done in so much time.
@@ -89,6 +87,8 @@ const (
 	etaWindow = time.Minute
 	etaAfter  = 10 * time.Second
 	etaHosts  = 5
+	// stalled is how long nothing must be done until the line says whose visits it waits for.
+	stalled = 3 * time.Second
 	// aboutHosts is how many hosts a lane must have on average, so that the lanes that
 	// have begun tell of the others: each host's lane is chosen by a hash.
 	aboutHosts = 100
@@ -99,6 +99,7 @@ func (l *liveText) write(t ledger.Tally, plan lane.Plan, now time.Time) string {
 	if l.elsewhere && plan.Lanes == 0 {
 		return "workers elsewhere are at work; `pipeline runs show` has their counts"
 	}
+	l.note(mark{now, plan.Done, t.Counts[l.job.LiveCount]})
 	var parts []string
 	if plan.Lanes > 0 && !l.unbounded {
 		parts = append(parts, l.share(plan, now))
@@ -106,19 +107,56 @@ func (l *liveText) write(t ledger.Tally, plan lane.Plan, now time.Time) string {
 	if n := t.HTTP.Unanswered(); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d requests failed", n))
 	}
-	return strings.Join(append(parts, l.job.LiveText(t)), ", ")
+	return strings.Join(append(parts, l.job.LiveText(t)+l.rate()), ", ")
+}
+
+// note remembers how much is done now.
+func (l *liveText) note(now mark) {
+	if n := len(l.past); n == 0 || now.at.Sub(l.past[n-1].at) >= time.Second {
+		l.past = append(l.past, now)
+	}
+	l.past = slices.DeleteFunc(l.past, func(m mark) bool { return now.at.Sub(m.at) > etaWindow })
+	if now.done != l.last.done || now.items != l.last.items || l.last.at.IsZero() {
+		l.last = now
+	}
+}
+
+// rate is how fast items are done, "" while none is.
+func (l *liveText) rate() string {
+	first, last := l.past[0], l.past[len(l.past)-1]
+	took := last.at.Sub(first.at)
+	if last.items == first.items || took < etaAfter || last.at.Sub(l.last.at) >= stalled {
+		return ""
+	}
+	each := float64(last.items-first.items) / took.Seconds()
+	if each >= 1 {
+		return fmt.Sprintf(" (%.0f/s)", each)
+	}
+	return fmt.Sprintf(" (%.0f/min)", 60*each)
+}
+
+// waits says whose visits take long, and until when those pause that asked for it; "" if others end meanwhile.
+func (l *liveText) waits(plan lane.Plan, now time.Time) string {
+	if len(plan.Visited) == 0 || now.Sub(l.last.at) < stalled || plan.Done == plan.Hosts {
+		return ""
+	}
+	var names []string
+	for _, v := range plan.Visited[:min(len(plan.Visited), 2)] {
+		if v.Until.After(now) {
+			names = append(names, v.Name+" until "+v.Until.Format(time.TimeOnly))
+		} else {
+			names = append(names, fmt.Sprintf("%s %ds", v.Name, int(now.Sub(v.Since).Seconds())))
+		}
+	}
+	if more := len(plan.Visited) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return "waiting for " + strings.Join(names, ", ")
 }
 
 // share is how much is done, and how long the rest will take. "~" is before an estimate,
 // and "+" after what may grow.
 func (l *liveText) share(plan lane.Plan, now time.Time) string {
-	if n := len(l.past); n == 0 || now.Sub(l.past[n-1].at) >= time.Second {
-		l.past = append(l.past, mark{now, plan.Done})
-	}
-	l.past = slices.DeleteFunc(l.past, func(m mark) bool { return now.Sub(m.at) > etaWindow })
-	if plan.Done != l.last.done || l.last.at.IsZero() {
-		l.last = mark{now, plan.Done}
-	}
 	total, about := plan.Hosts, ""
 	switch {
 	case plan.Lanes >= l.lanes:
@@ -133,6 +171,9 @@ func (l *liveText) share(plan lane.Plan, now time.Time) string {
 		if left >= now.Sub(l.last.at) || plan.Done == total { // else the last hosts are slower, and have taken longer already
 			eta = about + left.Round(time.Second).String()
 		}
+	}
+	if waits := l.waits(plan, now); waits != "" {
+		return fmt.Sprintf("%d/%s%d %s, %s", plan.Done, about, total, l.unit(), waits)
 	}
 	return fmt.Sprintf("%d/%s%d %s, ETA %s", plan.Done, about, total, l.unit(), eta)
 }

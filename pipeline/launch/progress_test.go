@@ -34,6 +34,10 @@ func TestLiveLine(t *testing.T) {
 	say(&tail, 0, 1, 0, 177)
 	say(&tail, 10*time.Second, 1, 173, 177)
 	assert.Equal(t, "173/177 hosts, ETA unknown, 7 domains", say(&tail, time.Second, 1, 173, 177), "the last hosts are slower than the others")
+	at = at.Add(2 * time.Second)
+	slow := lane.Plan{Lanes: 1, Done: 173, Hosts: 177, Visited: []lane.Visited{{Name: "a.de", Since: at.Add(-13 * time.Second), Until: at.Add(time.Minute)},
+		{Name: "b.de", Since: at.Add(-9 * time.Second), Until: at}, {Name: "c.de", Since: at}, {Name: "d.de", Since: at}}}
+	assert.Equal(t, "173/177 hosts, waiting for a.de until 10:01:24, b.de 9s, 2 more, 7 domains", tail.write(tally, slow, at))
 
 	paused := liveText{job: job, lanes: 1}
 	say(&paused, 0, 1, 60, 177)
@@ -43,6 +47,12 @@ func TestLiveLine(t *testing.T) {
 	}
 	assert.Equal(t, "90/177 hosts, ETA unknown, 7 domains", say(&paused, time.Second, 1, 90, 177))
 	assert.LessOrEqual(t, len(paused.past), 62, "it is bounded")
+
+	fast := liveText{job: job, lanes: 1}
+	say(&fast, 0, 1, 0, 177)
+	tally.Counts["domains_unique"] = 127
+	assert.Equal(t, "100/177 hosts, ETA 8s, 127 domains (12/s)", say(&fast, 10*time.Second, 1, 100, 177))
+	tally.Counts["domains_unique"] = 7
 
 	many := liveText{job: job, lanes: 8}
 	assert.Equal(t, "3/50+ hosts, ETA unknown, 7 domains", say(&many, 0, 1, 3, 50))
@@ -61,6 +71,6 @@ func TestLiveLine(t *testing.T) {
 	}
 
 	assert.Equal(t, "short", fit("short", 80))
-	assert.Equal(t, "0123456789012345678901234567890123456789012345…"[:45]+"…", fit("01234567890123456789012345678901234567890123456789", 80))
+	assert.Equal(t, "0123456789012345678901234567890123456789012345…"[:45]+"…", fit("01234567890123456789012345678901234567890123456789", 60))
 	assert.Len(t, []rune(fit("01234567890123456789012345678901234567890123456789", 10)), 20)
 }

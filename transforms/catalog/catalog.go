@@ -20,7 +20,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -180,7 +179,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 			return t.Counts
 		}
 		visit := func(ctx context.Context, s Site) error {
-			traces.Of(ctx).Source(s.Name)
+			defer fn.Worker.At(ctx, s.Name)()
 			v, err := newVisit(fn.Config, fn.Worker, fn.db, s, stats[s.Name])
 			if err == nil {
 				v.count = l.Count

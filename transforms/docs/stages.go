@@ -19,7 +19,6 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/removal"
-	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -201,7 +200,7 @@ func (fn *visitFn) failed(h Host, err error) hostOutcome {
 
 // visit crawls a host's providers, and counts after each page.
 func (fn *visitFn) visit(ctx context.Context, h Host, count func(ledger.Tally)) hostOutcome {
-	traces.Of(ctx).Source(h.Name)
+	defer fn.Worker.At(ctx, h.Name)()
 	out := hostOutcome{host: h}
 	for _, id := range h.Providers {
 		i := slices.IndexFunc(fn.Config.Policies, func(p policy.Policy) bool { return p.ProviderID == id })

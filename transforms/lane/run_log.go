@@ -20,6 +20,9 @@ import (
 // process keeps the run's log, the lines are also written to the store.
 func RunLogger(cfg Config) *slog.Logger {
 	h := Logger(cfg.LogFormat, cfg.LogLevel).Handler()
+	if onTerminal(cfg) {
+		h = &terse{Handler: h, runID: cfg.RunID, seen: new(sync.Map)}
+	}
 	if k := kept(cfg.RunID); k != nil {
 		json := slog.NewJSONHandler(k.log, handlerOptions(min(cfg.LogLevel, slog.LevelInfo)))
 		h = slog.NewMultiHandler(h, &keptHandler{json, k}, slog.NewJSONHandler(k.warnings, warningOptions()))

@@ -4,6 +4,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
@@ -87,6 +89,7 @@ type Worker struct {
 	cleaned   map[string]string     // see clean
 	untaken   ledger.Tally          // dead letters and failures of this process that Take has not returned yet
 	active    int                   // lanes at work here
+	visited   map[string]time.Time  // who is visited now, since when
 	waits     []string              // descriptions of the long waits of visits
 	quotas    map[int]*atomic.Int64 // by part of the work
 	closed    []string              // patterns of hosts that get no request at this hour
@@ -414,6 +417,30 @@ func (w *Worker) Live() ledger.Tally {
 type Plan struct {
 	Lanes       int // that have begun
 	Hosts, Done int64
+	Visited     []Visited // the longest visit first
+}
+
+// Visited is who is visited now.
+type Visited struct {
+	Name  string
+	Since time.Time
+	Until time.Time // the end of a pause that it asked for; zero: none
+}
+
+// At names who a visit is at, for the run's trace and the live line, until over is called.
+func (w *Worker) At(ctx context.Context, name string) (over func()) {
+	traces.Of(ctx).Source(name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.visited == nil {
+		w.visited = map[string]time.Time{}
+	}
+	w.visited[name] = time.Now()
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.visited, name)
+	}
 }
 
 // Plan returns what the lanes that this process has begun have to visit.
@@ -423,6 +450,10 @@ func (w *Worker) Plan() (sum Plan) {
 	for _, p := range w.planned {
 		sum.Lanes, sum.Hosts, sum.Done = sum.Lanes+1, sum.Hosts+p.Hosts, sum.Done+p.Done
 	}
+	for name, since := range w.visited {
+		sum.Visited = append(sum.Visited, Visited{name, since, w.Pacer.Paused(name)})
+	}
+	slices.SortFunc(sum.Visited, func(a, b Visited) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name)) })
 	return sum
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
@@ -198,7 +197,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 		e := fn.engine()
 		e.Count, e.Quota = l.Count, fn.Worker.Quota(n, fn.Config.lanes())
 		visit := func(ctx context.Context, id string) ledger.Tally {
-			traces.Of(ctx).Source(id)
+			defer fn.Worker.At(ctx, id)()
 			i := slices.IndexFunc(all, func(p provider.Provider) bool { return p.ID() == id })
 			r, err := e.Run(ctx, all[i])
 			return fn.ended(ctx, r, err)

@@ -227,8 +227,8 @@ func (c *Client) expect(name string, next time.Time) {
 	}
 }
 
-// paused returns the end of a site's pause, zero if it has none.
-func (p *Pacer) paused(name string) time.Time {
+// Paused returns the end of a site's pause, zero if it has none.
+func (p *Pacer) Paused(name string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.sites[name]; s != nil {

@@ -341,7 +341,7 @@ func (c *Client) Abandoned(u *url.URL) *AbandonedError {
 		return e
 	}
 	now := c.Pacer.now()
-	if until := c.Pacer.paused(site); until.Sub(now) > c.maxRetryAfter(site) {
+	if until := c.Pacer.Paused(site); until.Sub(now) > c.maxRetryAfter(site) {
 		return &AbandonedError{Site: site, Until: until}
 	}
 	return c.shut(site, now)

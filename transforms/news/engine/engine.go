@@ -188,11 +188,9 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 	}
 	if errors.As(err, &stop) {
 		v.result.State, v.result.Reason = stop.state, stop.reason
-		level := slog.LevelWarn
-		if stop.state == Left {
-			level = slog.LevelInfo
+		if stop.state != Left {
+			v.log.Warn("provider_ended", "state", stop.state, "reason", ledger.Redact(stop.reason))
 		}
-		v.log.Log(ctx, level, "provider_ended", "state", stop.state, "reason", ledger.Redact(stop.reason))
 		err = nil
 	}
 	if err == nil && v.leased {

@@ -37,8 +37,18 @@ type Bucket struct {
 	BufferSize int                            // blob.WriterOptions.BufferSize
 	ETag       func(as func(any) bool) string // of an object that was described or listed, by its As function; empty for none
 	Absent     func(error) bool               // whether an error says that there is no such bucket
+	Advise     func(error) string             // why the bucket cannot be listed, and what to do, in one sentence; "" if that is not known
 	Close      func() error
 }
+
+// refusal is an error in the words of Bucket.Advise.
+type refusal struct {
+	text string
+	err  error
+}
+
+func (e *refusal) Error() string { return e.text }
+func (e *refusal) Unwrap() error { return e.err }
 
 var drivers = map[string]func(context.Context, *url.URL) (Bucket, error){}
 
@@ -76,7 +86,7 @@ func openMemory(name string) *cloud {
 		b = memblob.OpenBucket(nil)
 		memory.buckets[name] = b
 	}
-	return &cloud{local: true, bucket: Bucket{Blob: b, ETag: func(func(any) bool) string { return "" }, Absent: func(error) bool { return false },
+	return &cloud{local: true, bucket: Bucket{Blob: b, ETag: func(func(any) bool) string { return "" }, Absent: func(error) bool { return false }, Advise: func(error) string { return "" },
 		Close: func() error { return nil }}}
 }
 

@@ -142,6 +142,9 @@ func Open(ctx context.Context, rawURL string) (Store, error) {
 	}
 	c.prefix = prefix
 	if _, _, err := c.page(ctx, "", nil, 1); err != nil {
+		if text := c.bucket.Advise(err); text != "" {
+			return nil, errors.Join(fmt.Errorf("opening %s://%s: %w", u.Scheme, u.Host, &refusal{text, err}), c.Close())
+		}
 		return nil, errors.Join(fmt.Errorf("opening %s://%s: the bucket must exist and these credentials must be allowed to list it; create it, or check its name, the region and the credentials in the environment: %w", u.Scheme, u.Host, err), c.Close())
 	}
 	return c, nil

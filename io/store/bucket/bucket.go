@@ -78,7 +78,7 @@ func openS3(ctx context.Context, bucket, endpoint, region string) (store.Bucket,
 	if err != nil {
 		return store.Bucket{}, err
 	}
-	return store.Bucket{Blob: b, ETag: s3ETag, Absent: noS3Bucket, Close: b.Close}, nil
+	return store.Bucket{Blob: b, ETag: s3ETag, Absent: noS3Bucket, Advise: advise, Close: b.Close}, nil
 }
 
 // missingKeysError says whether the endpoint is down or only the keys for it are
@@ -129,7 +129,7 @@ func openGCS(ctx context.Context, bucket string) (store.Bucket, error) {
 	}
 	// A negative size sends a body in one request; the default would allocate a
 	// buffer of 16 MiB for each of thousands of small objects.
-	return store.Bucket{Blob: b, BufferSize: -1, ETag: generation, Absent: noGCSBucket,
+	return store.Bucket{Blob: b, BufferSize: -1, ETag: generation, Absent: noGCSBucket, Advise: advise,
 		Close: func() error { return errors.Join(b.Close(), client.Close()) }}, nil
 }
 

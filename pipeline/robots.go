@@ -111,7 +111,7 @@ func (j Job) AskRobots(ctx context.Context, c RunOptions, agent, raw string) (a 
 func whatNext(err error) string {
 	var failed *polite.RobotsError
 	if errors.As(err, &failed) && failed.Err != nil && failed.Err.Kind == web.KindBlocked {
-		return "no job requests such an address, unless --allow-private is given"
+		return "no job requests such an address"
 	}
 	return "while a site does not answer for its robots.txt, no job fetches its pages (docs: slowly, after a 5xx): try again later"
 }

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -279,6 +280,21 @@ func TestKinds(t *testing.T) {
 	} {
 		if got := classify(err); got != want {
 			t.Errorf("%v: %s, want %s", err, got, want)
+		}
+	}
+}
+
+func TestWhy(t *testing.T) {
+	for want, err := range map[string]error{
+		"no such host (NXDOMAIN)":     &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "a.example", IsNotFound: true}},
+		"server misbehaving":          &net.DNSError{Err: "server misbehaving", Name: "a.example"},
+		"connect: connection refused": &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
+		"timed out":                   fmt.Errorf("reading the body: %w", context.DeadlineExceeded),
+		"closed without an answer":    io.EOF,
+		x509.HostnameError{Host: "h", Certificate: &x509.Certificate{DNSNames: []string{"other"}}}.Error(): &tls.CertificateVerificationError{Err: x509.HostnameError{Host: "h", Certificate: &x509.Certificate{DNSNames: []string{"other"}}}},
+	} {
+		if got := (&Error{Err: err}).Why(); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -40,6 +41,28 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("fetching %s: %s: %v", e.URL, e.Kind, e.Err) }
+
+// Why returns the cause in the words of the network, without what is known from Kind and URL.
+func (e *Error) Why() string {
+	var dns *net.DNSError
+	var verify *tls.CertificateVerificationError
+	var op *net.OpError
+	switch {
+	case errors.As(e.Err, &dns) && dns.IsNotFound:
+		return "no such host (NXDOMAIN)"
+	case errors.As(e.Err, &dns):
+		return dns.Err
+	case errors.As(e.Err, &verify):
+		return verify.Err.Error()
+	case errors.Is(e.Err, context.DeadlineExceeded):
+		return "timed out"
+	case errors.As(e.Err, &op):
+		return op.Err.Error()
+	case errors.Is(e.Err, io.EOF):
+		return "closed without an answer"
+	}
+	return e.Err.Error()
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

@@ -20,6 +20,13 @@ type blockedError struct{ what, why string }
 
 func (e *blockedError) Error() string { return e.what + " is refused: " + e.why }
 
+// privateError is a refusal that an intranet's owner may lift.
+type privateError struct{ of *blockedError }
+
+func (e *privateError) Error() string { return e.of.Error() + " (--allow-private allows it)" }
+
+func (e *privateError) Unwrap() error { return e.of }
+
 // guard allows connections to the public internet only. Raw files, robots.txt,
 // sitemaps and redirects are written by strangers, who must not be able to
 // direct the crawler to this machine, its network or its cloud's metadata service.
@@ -71,7 +78,7 @@ func (g *guard) url(u *url.URL) error {
 		return nil
 	}
 	if !g.anyPort && port != "" && port != "80" && port != "443" {
-		return &blockedError{"port " + port, "only 80 and 443 are used"}
+		return &privateError{&blockedError{"port " + port, "only 80 and 443 are used"}}
 	}
 	return g.host(host)
 }
@@ -94,7 +101,7 @@ func (g *guard) host(host string) error {
 		return &blockedError{host, "neither a name nor an address"}
 	}
 	if why := refuseName(host); why != "" {
-		return &blockedError{host, why}
+		return &privateError{&blockedError{host, why}}
 	}
 	return nil
 }
@@ -104,7 +111,7 @@ func (g *guard) addr(a netip.Addr) error {
 		return nil
 	}
 	if why := g.why(a); why != "" {
-		return &blockedError{a.String(), why}
+		return &privateError{&blockedError{a.String(), why}}
 	}
 	return nil
 }

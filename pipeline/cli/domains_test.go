@@ -52,7 +52,7 @@ func TestDomains(t *testing.T) {
 		require.Len(t, table, 3, got.stdout)
 		assert.Equal(t, []string{"DOMAIN", "COUNTRY", "CATEGORY", "DATE", "AT", "STATE", "REASON", "MESSAGE"}, strings.Fields(table[0]))
 		cells := strings.Fields(table[1])
-		assert.Equal(t, []string{"kind-no-such-host-3.org", "sg", "news", "2026-01-28", "unreachable", "dns"}, append(cells[:4], cells[5:]...))
+		assert.Equal(t, []string{"kind-no-such-host-3.org", "sg", "news", "2026-01-28", "unreachable", "dns", "no", "such", "host", "(NXDOMAIN)"}, append(cells[:4], cells[5:]...))
 	}
 }
 

@@ -85,7 +85,7 @@ func TestRobotsCommandFails(t *testing.T) {
 		"try --web=demo --host-delay=0s https://kind-robots-500-1.com/":       {ExitFailed, "answers with status 500"},
 		"try --web=demo https://kind-redirect-private-1.com/":                 {ExitFailed, "robots.txt cannot be fetched"},
 		"try --web=demo https://kind-no-such-host-1.com/":                     {ExitFailed, "robots.txt cannot be fetched"},
-		"try https://127.0.0.1/":                                              {ExitFailed, "unless --allow-private is given"},
+		"try https://127.0.0.1/":                                              {ExitFailed, "(--allow-private allows it)"},
 		"try --web=demo --connect-to=127.0.0.1:1 https://a.example/":          {ExitUsage, "give one"},
 		"try --web=demo https://kind-urlset-1.com/ https://a.example/ --json": {ExitUsage, "write seed-engine try URL"},
 	} {

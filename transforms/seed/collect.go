@@ -196,6 +196,7 @@ type exchange struct {
 	url       string
 	status    int
 	kind      web.Kind // failure below HTTP
+	why       string   // of robots.txt: the same in the words of the network
 	header    http.Header
 	body      []byte
 	unpacked  bool // the body that was received was gzip by itself
@@ -244,6 +245,9 @@ func (c *collector) robotsMetadata(f exchange) metadata.Robots {
 	m.ResponseMS = f.milliseconds()
 	m.LastStatus, m.ContentType = f.status, f.contentType()
 	m.Kind = f.is(answer.Robots)
+	if m.Error != "" {
+		m.ErrorText = f.why
+	}
 	return m
 }
 

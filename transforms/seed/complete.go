@@ -134,6 +134,16 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 		}
 	}
 	var sum ledger.Tally
+	if !marks { // the lanes counted them
+		ids, keys := map[string]bool{}, map[string]bool{}
+		for _, f := range undecided {
+			for _, d := range f.Unmarked {
+				ids[d.ID], keys[d.Key] = true, true
+			}
+		}
+		sum.Count("domains_collected", -int64(len(ids)))
+		sum.Count("metadata_written", -int64(len(keys)))
+	}
 	for _, f := range undecided {
 		switch {
 		case outage:

@@ -52,7 +52,7 @@ type Outcome struct {
 	At                time.Time `parquet:"at,timestamp(millisecond)" doc:"when"`
 	State             string    `parquet:"state,dict" doc:"collected; unreachable: stored, but robots.txt got no answer; failed: not stored"`
 	Reason            string    `parquet:"reason,dict" doc:"unreachable: the word of robots_error; failed: the kind of the dead letter; else empty"`
-	Message           string    `parquet:"message" doc:"failed: the error of the dead letter; else empty"`
+	Message           string    `parquet:"message" doc:"unreachable: what the network said; failed: the error of the dead letter; else empty"`
 	RobotsStatus      *int64    `parquet:"robots_status,optional" doc:"HTTP status of robots.txt, 0: no answer; null: failed"`
 	SitemapStatus     *int64    `parquet:"sitemap_status,optional" doc:"HTTP status of the sitemap, 0: no answer; null: failed"`
 	RawFilePath       string    `parquet:"raw_file_path,dict" doc:"the raw file that names the domain"`
@@ -195,7 +195,7 @@ func (d stored) outcome() Outcome {
 	o := Outcome{DomainID: m.DomainID, RegistrableDomain: m.RegistrableDomain, Country: d.in.Country, Category: d.in.Category, Date: d.in.Date, At: d.at,
 		State: outcomeCollected, RobotsStatus: &robots, SitemapStatus: &sitemap}
 	if m.Robots.StatusCode == 0 && !strings.HasPrefix(m.Robots.Error, "http_") {
-		o.State, o.Reason = outcomeUnreachable, m.Robots.Error
+		o.State, o.Reason, o.Message = outcomeUnreachable, m.Robots.Error, m.Robots.ErrorText
 	}
 	if m.Source != nil {
 		o.RawFilePath = m.Source.RawFilePath

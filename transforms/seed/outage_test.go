@@ -120,8 +120,12 @@ func TestOutageAfterAFinishedPart(t *testing.T) {
 		urls = append(urls, fmt.Sprintf("https://kind-urlset-%d.com", i))
 	}
 	j.put(other, rawFile(urls...))
-	if total := j.run(); total.Counts["outage"] == 0 {
+	total := j.run()
+	if total.Counts["outage"] == 0 {
 		t.Errorf("the launcher gets no word of the outage: %v", total.Counts)
+	}
+	if c := total.Counts; c["domains_collected"] != 0 || c["metadata_written"] != 0 {
+		t.Errorf("what is not marked is counted: %v", c)
 	}
 	if n := j.marks(); n != len(names) || j.exists(other+".success") {
 		t.Errorf("%d marks, want the %d of the first run", n, len(names))
@@ -144,6 +148,9 @@ func TestCertificatesOutage(t *testing.T) {
 		}
 		if n > 200 && (j.cause == nil || !strings.Contains(j.cause.Error(), "SSL_CERT_FILE")) {
 			t.Errorf("%d domains: cause %v, want one that says what to do about certificates", n, j.cause)
+		}
+		if total.Counts["domains_collected"] != 0 {
+			t.Errorf("%d domains: what is not marked is counted: %v", n, total.Counts)
 		}
 		if j.marks() != 0 || j.exists(raw+".success") {
 			t.Errorf("%d domains: %d are marked", n, j.marks())
@@ -168,6 +175,9 @@ func TestNobodyAnswered(t *testing.T) {
 	j.put(raw, rawFile(urls...))
 	j.run()
 	for n, status := range names {
+		if r := j.metadata(raw, n).Robots; (r.Error != "") != (r.ErrorText != "") {
+			t.Errorf("%s: robots.txt: %q says %q", n, r.Error, r.ErrorText)
+		}
 		if m := j.metadata(raw, n).Sitemap; m.StatusCode != 404 || m.LastStatus != status || (m.Error != "") != (status == 0) || m.URL != "https://"+n+"/sitemap.xml" {
 			t.Errorf("%s: %+v, want last_status %d", n, m, status)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/store/segment"
-	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -166,7 +165,7 @@ func (l *laneRun) end() {
 }
 
 func (l *laneRun) visit(ctx context.Context, h host) result {
-	traces.Of(ctx).Source(h.name)
+	defer l.fn.Worker.At(ctx, h.name)()
 	r := result{host: h, requests: l.table.requests(h)}
 	if r.left = l.quota.Empty(); r.left { // nor is the store asked whether it is done
 		return r

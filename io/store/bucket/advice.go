@@ -29,8 +29,8 @@ var advices = map[string]string{
 
 const wrongRegion = "the bucket is in another region: set AWS_REGION or add ?region=NAME"
 
-// expects is where an S3 server names the right region.
-var expects = regexp.MustCompile(`expecting ["']([a-z0-9-]+)["']`)
+// expects is where an S3 server names the region that was used, and the right one.
+var expects = regexp.MustCompile(`["']([a-z0-9-]+)["'] is wrong; expecting ["']([a-z0-9-]+)["']`)
 
 // advise says in one sentence why a bucket cannot be listed, and what to do; "" if it does not know.
 func advise(err error) string {
@@ -47,7 +47,7 @@ func advise(err error) string {
 		}
 		advice := advices[code]
 		if region := expects.FindStringSubmatch(api.ErrorMessage()); region != nil && advice == wrongRegion {
-			advice = "the region is wrong: set AWS_REGION=" + region[1] + " or add ?region=" + region[1]
+			advice = "the region " + region[1] + " is wrong: set AWS_REGION=" + region[2] + " or add ?region=" + region[2]
 		}
 		return advice
 	case errors.As(err, &name):

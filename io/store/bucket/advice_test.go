@@ -30,7 +30,7 @@ func TestAdvice(t *testing.T) {
 		"access key": {"s3://bucket" + at, "other", "", "s3://bucket: the server does not know the access key: look at AWS_ACCESS_KEY_ID or AWS_PROFILE, and at the endpoint"},
 		"secret key": {"s3://bucket" + at, "", "other", "s3://bucket: the secret key is not that of the access key: set AWS_SECRET_ACCESS_KEY again"},
 		"bucket":     {"s3://none" + at, "", "", "s3://none: there is no such bucket: create it, or correct its name or the endpoint"},
-		"region":     {"s3://none" + at + "&region=eu-west-3", "", "", "s3://none: the region is wrong: set AWS_REGION=us-east-1 or add ?region=us-east-1"},
+		"region":     {"s3://none" + at + "&region=eu-west-3", "", "", "s3://none: the region eu-west-3 is wrong: set AWS_REGION=us-east-1 or add ?region=us-east-1"},
 		"clock":      {answers(403, "RequestTimeTooSkewed"), "", "", "s3://bucket: this machine's clock is wrong: set it (NTP)"},
 		"rights":     {answers(403, "AccessDenied"), "", "", "s3://bucket: these keys may not list the bucket: allow them to list, read, write and delete its objects"},
 		"dead":       {"s3://bucket?endpoint=" + dead.URL, "", "", "s3://bucket: nothing listens at the endpoint: start the server, or correct host and port"},

@@ -65,7 +65,7 @@ func TestMissingBucket(t *testing.T) {
 	buckettest.StartGCS(t)
 	for _, url := range []string{"s3://no-such-bucket?region=us-east-1&endpoint=" + s3.Endpoint, "gs://no-such-bucket"} {
 		_, err := store.Open(t.Context(), url)
-		require.ErrorContains(t, err, "the bucket must exist", url)
+		require.ErrorContains(t, err, "there is no such bucket: create it", url)
 		require.NotContains(t, err.Error(), s3.SecretKey)
 		require.NotContains(t, err.Error(), s3.AccessKey)
 	}

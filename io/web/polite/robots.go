@@ -63,6 +63,7 @@ type RobotsAnswer struct {
 	FinalURL  string // after redirects; empty if there was no answer
 	Status    int
 	Kind      web.Kind    // why there was no answer
+	Why       string      // the same as web.Error.Why
 	Header    http.Header // of the answer; nil if it comes from Memory
 	Body      []byte      // of a 2xx
 	Truncated bool
@@ -164,7 +165,7 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 		errors.As(err, &abandoned)
 		a.FinalURL, a.Status, a.Header, a.Truncated, a.Elapsed = resp.FinalURL, resp.Status, resp.Header, resp.Truncated, resp.Elapsed
 	case errors.As(err, &failure):
-		a.Kind = failure.Kind
+		a.Kind, a.Why = failure.Kind, untrusted.Line(failure.Why(), maxRule)
 		if failure.Kind == web.KindRedirect || failure.Kind == web.KindBlocked {
 			a.Status = failure.Status // of the last redirect that was followed
 		}

@@ -70,6 +70,8 @@ type Robots struct {
 	SitemapURLs []string `json:"sitemap_urls,omitempty"`
 	// Why there is no answer, or no status: one of the words below.
 	Error string `json:"error,omitempty"`
+	// The same in the words of the network, such as an expired certificate's date.
+	ErrorText string `json:"error_text,omitempty"`
 	// The file is longer than what is stored.
 	Truncated bool `json:"truncated,omitempty"`
 	// The URL after redirects, when it is another one.

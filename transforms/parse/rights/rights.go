@@ -120,7 +120,15 @@ type Verdicts struct {
 
 // Of returns the verdict about a purpose.
 func (v Verdicts) Of(p Purpose) string {
-	return map[Purpose]string{Search: v.Search, AIInput: v.AIInput, AITrain: v.AITrain, Archive: v.Archive}[p]
+	switch p {
+	case Search:
+		return v.Search
+	case AIInput:
+		return v.AIInput
+	case AITrain:
+		return v.AITrain
+	}
+	return v.Archive
 }
 
 // Rights is what is known of a site or a page.

@@ -211,11 +211,16 @@ func FuzzLedger(f *testing.F) {
 }
 
 func BenchmarkRobots(b *testing.B) {
-	body := []byte(strings.Repeat("User-agent: GPTBot\nDisallow: /\n\n", 20) + "User-agent: *\nContent-Signal: search=yes,ai-train=no\n" + strings.Repeat("Disallow: /private/*/x\n", 100))
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		l := Ledger{Agent: "mybot"}
-		l.robots("https://a.example/robots.txt", body, false, at)
-		l.Rights("")
+	few := "User-agent: *\nDisallow: /admin/\nDisallow: /search?\nAllow: /admin/public/\n\nUser-agent: BadBot\nDisallow: /\n\nSitemap: https://a.example/sitemap.xml\n"
+	many := strings.Repeat("User-agent: GPTBot\nDisallow: /\n\n", 20) + "User-agent: *\nContent-Signal: search=yes,ai-train=no\n" + strings.Repeat("Disallow: /private/*/x\n", 100)
+	for name, text := range map[string]string{"few": few, "many": many} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				l := Ledger{Agent: "mybot"}
+				l.robots("https://a.example/robots.txt", []byte(text), false, at)
+				l.Rights("")
+			}
+		})
 	}
 }

@@ -66,7 +66,7 @@ bench: ## benchmarks only
 	go test -tags=e2e,disable_grpc_modules -run '^$$' -bench . -timeout 30m ./pipeline/e2etest/flink
 
 TRAFILATURA = $(CURDIR)/dist/trafilatura/bin/python
-bench-extraction: ## how well articles are read: body, day, title and authors by source and type of page, the worst ten pages; beside it trafilatura, where pip finds it
+bench-extraction: ## how well articles are read: body, day, title and authors by source and type of page, the worst ten pages; and those of trafilatura, where pip finds it
 	-test -x $(TRAFILATURA) || { python3 -m venv dist/trafilatura && $(TRAFILATURA) -m pip install -q trafilatura==2.3.1 lxml_html_clean; }
 	TRAFILATURA_PYTHON=`$(TRAFILATURA) -c 'import trafilatura, sys; print(sys.executable)'` go test -count=1 -v -run 'TestCases|TestKoreanCases' ./transforms/parse/article
 

@@ -400,7 +400,7 @@ func (b *bylines) at(n *html.Node, marked mark) ([]string, *html.Node) {
 		}
 		return b.read(pieces, false), n
 	}
-	if marked&(ofAuthor|surely) == 0 || marked&beside != 0 || !gather(n, &pieces, &size) {
+	if marked&(ofAuthor|surely) == 0 || marked&nextTo != 0 || !gather(n, &pieces, &size) {
 		return nil, nil
 	}
 	return b.read(pieces, marked&surely != 0), n
@@ -591,7 +591,7 @@ func gather(n *html.Node, pieces *[]piece, size *int) bool {
 				return false
 			}
 			*pieces = append(*pieces, piece{collapse(c.Data), n})
-		case c.Type == html.ElementNode && !neverText(c) && c.DataAtom != atom.Time && namesOf(attr(c, "class"))&beside == 0:
+		case c.Type == html.ElementNode && !neverText(c) && c.DataAtom != atom.Time && namesOf(attr(c, "class"))&nextTo == 0:
 			*size++ // a walk is bounded
 			from := len(*pieces)
 			if !gather(c, pieces, size) {
@@ -629,7 +629,7 @@ type mark uint8
 const (
 	ofAuthor mark = 1 << iota
 	surely        // the author, and nothing else
-	beside        // next to the author's name, or another's
+	nextTo        // next to the author's name, or another's
 	ofOthers      // other articles, or readers
 )
 
@@ -649,7 +649,7 @@ func markOf(n *html.Node, byAddress bool) (all mark) {
 			}
 			for name := range strings.FieldsSeq(a.Val) {
 				m := namesOf(name)
-				if m&(ofAuthor|beside) == ofAuthor && a.Key != "id" {
+				if m&(ofAuthor|nextTo) == ofAuthor && a.Key != "id" {
 					all |= ofAuthor
 					if strings.HasSuffix(name, "author") || strings.HasSuffix(name, "name") {
 						all |= surely
@@ -681,7 +681,7 @@ var markWords = func() map[string]mark {
 	for of, list := range map[mark]string{
 		ofAuthor: `author authors authorname byline bylines autor autoren autores auteur auteurs autore autori writer writers reporter reporters journalist journalists
 			contributor contributors creator creators forfatter skribent postauthor articleauthor entryauthor authorbox byauthor writtenby postedby`,
-		beside: `bio biography avatar image images img photo photos pic picture pictures social socials share follow followers desc description title role job position
+		nextTo: `bio biography avatar image images img photo photos pic picture pictures social socials share follow followers desc description title role job position
 			email mail twitter facebook date time timestamp datetime comment comments reply location more related recirc teaser teasers search count caption credit credits about icon stats rating
 			most popular trending quote blockquote quotation tooltip hovercard popup hidden`,
 		ofOthers: `comment comments related recommended recommendations trending popular mostread newsletter recirc sidebar disqus`,

@@ -89,7 +89,7 @@ func f1(got, want string) float64 {
 	return 2 * p * r / (p + r)
 }
 
-// Floors by source, as shares: they may only rise. TRAFILATURA_PYTHON prints the results of trafilatura 2.3.1 beside them.
+// Floors by source, as shares: they may only rise. TRAFILATURA_PYTHON prints the results of trafilatura 2.3.1 too.
 // The titles of readability's cases have no floor: they are its own, with the names of sites.
 var floors = map[string]shares{
 	"aeb":         {0.985, 0, 0, 0},           // 0.974; goal 0.97

@@ -310,7 +310,7 @@ func (w *writer) linkList(n *html.Node) bool {
 	return l.all > 0 && l.free*10 < l.all*4 && (n.DataAtom != atom.Table || !isData(n))
 }
 
-// betweenParagraphs reports whether a list is part of the text that goes on after it: its items are linked things that
+// betweenParagraphs reports whether a list is part of the text that continues after it: its items are linked things that
 // the text names.
 func betweenParagraphs(n *html.Node) bool {
 	const items, least = 3, 80 // items, width of a paragraph

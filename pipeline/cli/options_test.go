@@ -338,7 +338,7 @@ func TestRefusals(t *testing.T) {
 	f("--runner=dataflow --project=p --region=r --staging_location=gs://b/s --store=b --environment_type=LOOPBACK", "--store=b", "use s3://")
 	// sub-commands
 	f("help nonsense", "nonsense", "use seed, ")
-	f("nonsense", "nonsense", "use seed, docs, catalog, news, migrate, plan, try, init, watch, demo, status, runs, ls, get, export, errors, changes, rm, removals, store, config, ")
+	f("nonsense", "nonsense", "use seed, docs, catalog, news, migrate, plan, try, init, watch, demo, status, runs, ls, get, export, errors, changes, rm, removals, backup, restore, store, config, ")
 	f("help seed migrate", `seed "migrate" is no command`, "help seed")
 	f("version 2", "version 2", "write seed-engine version")
 	f("runs nonsense", "nonsense", "help runs")

@@ -105,7 +105,7 @@ vuln: ## known vulnerabilities in the linked modules, if their database can be r
 	  echo 'NOT CHECKED: the database of vulnerabilities cannot be reached from here'; exit 0; fi; exit $$code
 
 golden: ## write the expected outputs again; read the diff before committing it
-	go test ./pipeline/cli -count=1 -run 'TestFlagsPage|TestJobsOfTheServer' -update-flags
+	go test ./pipeline/cli -count=1 -run 'TestFlagsPage|TestConfigSchema|TestJobsOfTheServer' -update-flags
 	@grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 	  go test "$$dir" -count=1 -update </dev/null || exit 1; \
 	done

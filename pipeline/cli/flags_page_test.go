@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
@@ -49,6 +52,58 @@ func TestFlagsPage(t *testing.T) {
 			continue
 		}
 		require.Equal(t, want, list, "`make golden` writes %s", page)
+	}
+}
+
+// configSchema is the JSON Schema of the file that --config names.
+func configSchema(t *testing.T) string {
+	t.Helper()
+	set, properties := newFlags(new(Options)), map[string]any{}
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "config" {
+			properties[f.Name] = set.Get(f.Name).Schema()
+		}
+	})
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	require.NoError(t, e.Encode(map[string]any{"$schema": "http://json-schema.org/draft-07/schema#", "title": "Options of runs, for --config", "type": "object",
+		"additionalProperties": false, "properties": properties, "patternProperties": map[string]any{"_|^(parallelism|endpoint|project|region)$": map[string]any{}}}))
+	return b.String()
+}
+
+// TestConfigSchema keeps the schema of --config for editors: what it refuses the program refuses.
+func TestConfigSchema(t *testing.T) {
+	const file = "../../docs/reference/config.schema.json"
+	want := configSchema(t)
+	if *updateFlags {
+		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
+	}
+	has, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, want, string(has), "`make golden` writes it")
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(want))
+	require.NoError(t, err)
+	c := jsonschema.NewCompiler()
+	require.NoError(t, c.AddResource("s.json", doc))
+	s, err := c.Compile("s.json")
+	require.NoError(t, err)
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	for text, good := range map[string]bool{
+		"rate: 5\nhost-delay: 2s\nforce: true\nstore: mem://x\nweb: live\ncountry: sg\ndate: '2026-01-02'\nparallelism: 4\n": true,
+		"cuntry: sg\n": false, "lanes: many\n": false, "web: none\n": false, "rate: -1\n": false, "force: 3\n": false, "config: c.yaml\n": false,
+	} {
+		resetBeam(t)
+		writeFile(t, "c.yaml", text)
+		b, err := yaml.YAMLToJSON([]byte(text))
+		require.NoError(t, err)
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+		require.NoError(t, err)
+		require.Equal(t, good, s.Validate(v) == nil, "the schema: %s", text)
+		_, err = parseOptions([]string{"--config=c.yaml"}, io.Discard)
+		require.Equal(t, good, err == nil, "the program: %s: %v", text, err)
 	}
 }
 

@@ -350,7 +350,7 @@ func TestNoStagingBucket(t *testing.T) {
 	cmd.Dir, cmd.Env = dir, a.environ(home)
 	c := rig.Start(t, cmd)
 	require.Equal(t, 2, c.Wait(t, time.Minute), "%s", c.Output(t))
-	assert.Regexp(t, `^pipeline: --staging_location: opening gs://staging: the bucket must exist .*\n$`, c.Output(t))
+	assert.Regexp(t, `^pipeline: --staging_location: opening gs://staging: there is no such bucket: .*\n$`, c.Output(t))
 	for o, err := range rig.Open(t, bucket).List(t.Context(), "") { // the ledger's too
 		require.NoError(t, err)
 		t.Errorf("it wrote %s", o.Key)

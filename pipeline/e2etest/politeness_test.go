@@ -119,6 +119,7 @@ func TestJobsTakeTurns(t *testing.T) {
 	rig.Eventually(t, "50 requests", time.Minute, func() bool { return len(w.Requests()) >= 50 })
 	killed := time.Now()
 	one.Kill(t)
+	dead := time.Now()
 	one = start(t, w, dirs[0], turns...)
 	for _, c := range []*rig.Child{one, two} {
 		if code := c.Wait(t, 3*time.Minute); code != 0 {
@@ -127,7 +128,7 @@ func TestJobsTakeTurns(t *testing.T) {
 	}
 	rig.Same(t, rig.Objects(t, dirs[0]), rig.Objects(t, dirs[1]))
 	// A site may work on for a client that was killed.
-	log := slices.DeleteFunc(w.Requests(), func(r webtest.LoggedRequest) bool { return r.Start.Before(killed) && r.End.After(killed) })
+	log := slices.DeleteFunc(w.Requests(), func(r webtest.LoggedRequest) bool { return r.Start.Before(dead) && r.End.After(killed) })
 	rig.PausesKept(t, log, delay, false)
 }
 
@@ -191,9 +192,10 @@ func TestPolitenessFile(t *testing.T) {
 			rig.Eventually(t, "12 requests", 2*time.Minute, func() bool { return len(w.Requests()) >= 12 })
 			killed := time.Now()
 			one.Kill(t)
+			dead := time.Now()
 			wait(run(open))
 			assert.LessOrEqual(t, w.MaxInFlight(), 2)
-			log := slices.DeleteFunc(w.Requests(), func(r webtest.LoggedRequest) bool { return r.Start.Before(killed) && r.End.After(killed) })
+			log := slices.DeleteFunc(w.Requests(), func(r webtest.LoggedRequest) bool { return r.Start.Before(dead) && r.End.After(killed) })
 			rig.PausesKept(t, log, delay, false)
 			for _, r := range log {
 				if r.Method != "" && r.UserAgent != ours {

@@ -1,6 +1,9 @@
 package lane
 
-import "sync/atomic"
+import (
+	"hash/crc32"
+	"sync/atomic"
+)
 
 // Quota is how many items a part of the work may still begin, by the run's limit.
 type Quota struct{ left *atomic.Int64 } // nil: as many as there are
@@ -20,7 +23,9 @@ func (w *Worker) Quota(part, parts int) Quota {
 	left, ok := w.quotas[part]
 	if !ok {
 		left = new(atomic.Int64)
-		left.Store(limit*int64(part+1)/int64(parts) - limit*int64(part)/int64(parts))
+		// Other parts have the items of a small limit in another run.
+		at := (int64(part) + int64(crc32.ChecksumIEEE([]byte(w.cfg.RunID)))) % int64(parts)
+		left.Store(limit*(at+1)/int64(parts) - limit*at/int64(parts))
 		if w.quotas == nil {
 			w.quotas = map[int]*atomic.Int64{}
 		}

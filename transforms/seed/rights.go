@@ -12,7 +12,7 @@ import (
 // readRights adds what the site says about the use of its pages, as read from the answers of the visit. Of anything else
 // than a robots.txt nothing is concluded.
 func (c *collector) readRights(f *findings, robots, sitemap exchange) {
-	l := rights.Ledger{Agent: c.cfg.Lane.Web.UserAgent}
+	l := rights.Ledger{Agent: c.client.Agent(c.origin)}
 	l.Requested(answer.Response{Status: robots.status, Header: robots.header, URL: robots.url, Final: robots.final, Body: robots.body},
 		answer.Kind(f.metadata.Robots.Kind), robots.truncated, robots.at)
 	if sitemap.ok() && !answer.Kind(f.metadata.Sitemap.Kind).Wall() {

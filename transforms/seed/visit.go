@@ -167,9 +167,6 @@ func (l *laneRun) end() {
 func (l *laneRun) visit(ctx context.Context, h host) result {
 	defer l.fn.Worker.At(ctx, h.name)()
 	r := result{host: h, requests: l.table.requests(h)}
-	if r.left = l.quota.Empty(); r.left { // nor is the store asked whether it is done
-		return r
-	}
 	cfg, w := l.fn.Config, l.fn.Worker
 	todo := 0
 	for i := range r.requests {

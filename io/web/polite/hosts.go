@@ -228,6 +228,11 @@ func (c *Client) gap(site string) (gap Range) {
 	return Range{max(gap.Min, least), max(gap.Max, least)}
 }
 
+// longestGap bounds the pauses that answers make longer. The politeness file makes it no shorter.
+func (c *Client) longestGap(site string) time.Duration {
+	return max(c.Pacer.host(site).LongestDelay, cmp.Or(c.Policy.MaxRetryAfter, DefaultMaxPause))
+}
+
 func (c *Client) maxRetryAfter(site string) time.Duration {
 	return cmp.Or(c.Pacer.host(site).LongestDelay, c.Policy.MaxRetryAfter, DefaultMaxPause)
 }

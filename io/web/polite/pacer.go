@@ -203,7 +203,7 @@ const maxOpen = time.Minute
 
 // expect applies the time next that an earlier process stored: when the site may be
 // sent a request, after the gap of its last request or after a pause. It is a pause
-// if it is later than maxRetryAfter and a gap explain. A stored gap began when the
+// if it is later than longestGap and a gap explain. A stored gap began when the
 // request was sent, but if the earlier process was killed then, the site may have
 // received or answered the request as late as now. So after a recent request a whole
 // gap from now is waited for too, unless this process sent the site's last request.
@@ -214,7 +214,7 @@ func (c *Client) expect(name string, next time.Time) {
 	s, now := p.site(name), p.now()
 	delay := c.delay(s)
 	until := &s.next
-	if next.Sub(now) > c.maxRetryAfter(name)+2*max(delay, gap.Min, gap.Max) {
+	if next.Sub(now) > c.longestGap(name)+2*max(delay, gap.Min, gap.Max) {
 		until = &s.paused
 	}
 	if next.After(*until) {
@@ -300,8 +300,8 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 		now := p.now()
 		gap = max(gap, c.delay(s))
 		if p.Adapt > 0 {
-			s.load.add(resp, took, gap, c.maxRetryAfter(name))
-			gap = max(gap, c.scaled(s.load.gap(p.Adapt, c.maxRetryAfter(name))))
+			s.load.add(resp, took, gap, c.longestGap(name))
+			gap = max(gap, c.scaled(s.load.gap(p.Adapt, c.longestGap(name))))
 		}
 		s.ended, s.next = now, now.Add(gap)
 		after := c.asksFor(resp, now)

@@ -129,7 +129,7 @@ func (at *place) take() (wait time.Duration) {
 	// What others know makes a request wait, and never makes a job abandon the site.
 	longest := c.maxRetryAfter(s.name)
 	next := at.known.Next
-	if most := at.known.Ended.Add(longest); next.After(most) {
+	if most := at.known.Ended.Add(c.longestGap(s.name)); next.After(most) {
 		next = most
 	}
 	s.next = turns.Later(s.next, next)

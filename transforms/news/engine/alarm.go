@@ -54,7 +54,7 @@ func (v *visit) examine(ctx context.Context) error {
 	switch {
 	case !v.Backfill.IsZero(): // its days say nothing about what the publisher brings now
 		v.result.Alerts = append(v.result.Alerts, v.backfilled()...)
-	case v.result.Left > 0: // it brings less only because of the limit
+	case v.result.Left > 0 && v.result.State != Stopped: // it brings less only because of the limit
 	case v.leased && v.result.State != Cut && (!told || v.result.State == Stopped):
 		y, err := raw.NoteYield(ctx, v.DB, v.p.ID(), v.RunID, v.stored, v.result.Inserted, v.named, v.now())
 		if err != nil {

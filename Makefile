@@ -26,7 +26,7 @@ UNRACED     = $(subst $(SPACE),|,$(strip \
   LayoutBreakErasesNothing GoodRowStays ExportedDomains Sitemap GoneProducts Index MaxPages DescriptionPlacesAllowed \
   SideOrigins ProductThatIsNoLongerListed Context7 ListThatHidesProducts DescriptionNamed SeedHasTwoNames GitHubLongFile \
   CollidingPagesWithoutAField Walls RefusedSources SameTextAfterAKill FrontierIsBounded DeadLettersEnd RowsWithOneLink \
-  RemovalAfterAKill))
+  RemovalAfterAKill Nights LateAndMissing))
 
 # Tests write and sync thousands of small files. On a disk that takes half of their
 # time and disturbs tests that measure time. So test and race keep the tests' files

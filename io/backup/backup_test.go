@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -148,12 +150,11 @@ func TestTakeOfALivingStore(t *testing.T) {
 	from, to := folder(t), folder(t)
 	commit := func(n string) string { return "packed/seed/lane-00000-of-00001/" + n + ".json" }
 	put(t, from, "a/first", commit("00000001"), "packed/seed/lane-00000-of-00001/old.parquet", "processing/z/domain_metadata.json")
-	done := false
+	var done atomic.Bool
 	busy := hooked{from, func(key string) {
-		if done || key != "a/first" { // the marks have been listed
+		if key != "a/first" || done.Swap(true) { // the marks have been listed
 			return
 		}
-		done = true
 		put(t, from, "a/evidence", "processing/z/domain_metadata.json.success")
 		put(t, from, "packed/seed/lane-00000-of-00001/new.parquet", commit("00000002"))
 		require.NoError(t, store.Remove(t.Context(), from, commit("00000001"), "packed/seed/lane-00000-of-00001/old.parquet"))
@@ -166,10 +167,9 @@ func TestTakeOfALivingStore(t *testing.T) {
 		"processing/z/domain_metadata.json", "processing/z/domain_metadata.json.success"}, keys(t, into, ""))
 
 	// Without a compaction the new mark waits for the next snapshot.
-	done = false
+	done.Store(false)
 	busy.do = func(key string) {
-		if key == "a/third" && !done {
-			done = true
+		if key == "a/third" && !done.Swap(true) {
 			put(t, from, "a/second", "processing/y/domain_metadata.json.success")
 		}
 	}
@@ -207,4 +207,27 @@ func TestRestoreContinues(t *testing.T) {
 	require.NoError(t, Restore(t.Context(), to, s, into, dsn, &Progress{}))
 	assert.Equal(t, []string{"a", "b"}, keys(t, into, ""))
 	require.ErrorIs(t, Restore(t.Context(), to, s, folder(t), dsn, &Progress{}), ErrNotEmpty)
+}
+
+// A database that was there before is refused, also if the call is cut off and given again.
+func TestRestoreLeavesOtherDatabase(t *testing.T) {
+	dir := t.TempDir()
+	d, err := db.Open(t.Context(), "sqlite://"+filepath.Join(dir, "a.db"))
+	require.NoError(t, err)
+	_, err = d.ExecContext(t.Context(), `CREATE TABLE t (x TEXT)`)
+	require.NoError(t, err)
+	from, to := folder(t), folder(t)
+	s, err := Take(t.Context(), Source{Store: from, Name: "here", DB: d}, to, 0, &Progress{})
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	for _, file := range []string{"b.db", "b.db-wal", "b.db-shm", "b.db-journal"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte("other"), 0o600))
+		dsn, into := "sqlite://"+filepath.Join(dir, "b.db"), folder(t)
+		ctx, kill := context.WithCancel(t.Context())
+		require.Error(t, Restore(ctx, hooked{to, func(key string) { kill() }}, s, into, dsn, &Progress{}), file)
+		kill()
+		require.ErrorIs(t, Restore(t.Context(), to, s, into, dsn, &Progress{}), ErrNotEmpty, file)
+		assert.Empty(t, keys(t, into, ""), file)
+		require.NoError(t, os.Remove(filepath.Join(dir, file)))
+	}
 }

@@ -155,7 +155,12 @@ func contents(ctx context.Context, at store.Store, s Snapshot, do func(content) 
 	if err := do(s.List); err != nil {
 		return err
 	}
-	return withList(ctx, at, s, func(l *listReader) error {
+	return withList(ctx, at, s, func(file string) error {
+		l, err := openList(file)
+		if err != nil {
+			return err
+		}
+		defer l.close()
 		for ; l.next != nil; l.read() {
 			if err := do(l.next.content); err != nil {
 				return err

@@ -67,25 +67,30 @@ func Restore(ctx context.Context, from store.Store, s Snapshot, to store.Store, 
 	if err != nil {
 		return err
 	}
+	if s.Database != nil && !again {
+		if err := db.Empty(ctx, dsn); err != nil {
+			return fmt.Errorf("%w; the database: %w", ErrNotEmpty, err)
+		}
+	}
 	if err := store.WriteJSON(ctx, to, restoringKey, own); err != nil {
 		return err
 	}
 	if s.Database != nil {
-		err = restoreDatabase(ctx, from, *s.Database, dsn)
-		if errors.Is(err, db.ErrNotEmpty) && again { // by the call that was cut off
-			err = nil
-		}
-		if err != nil {
-			if !again {
-				err = errors.Join(err, store.Remove(ctx, to, restoringKey))
-			}
+		// It was empty when restoring.json was written: if it is not, the call that was cut off has restored it.
+		if err := restoreDatabase(ctx, from, *s.Database, dsn); err != nil && !errors.Is(err, db.ErrNotEmpty) {
 			return err
 		}
 	}
-	for part := len(Source{}.parts()) - 1; part >= 0; part-- { // the marks last
-		if err := withList(ctx, from, s, func(l *listReader) error { return restorePart(ctx, from, l, part, to, done) }); err != nil {
-			return err
+	err = withList(ctx, from, s, func(file string) error {
+		for part := len(Source{}.parts()) - 1; part >= 0; part-- { // the marks last
+			if err := restorePart(ctx, from, file, part, to, done); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return store.Remove(ctx, to, restoringKey)
 }
@@ -97,14 +102,17 @@ func restoreDatabase(ctx context.Context, from store.Store, c content, dsn strin
 	}
 	file := filepath.Join(dir, "database")
 	if err = fetch(ctx, from, c, file); err == nil {
-		if err = db.Restore(ctx, dsn, file); errors.Is(err, db.ErrNotEmpty) {
-			err = fmt.Errorf("%w; the database: %w", ErrNotEmpty, err)
-		}
+		err = db.Restore(ctx, dsn, file)
 	}
 	return errors.Join(err, remove())
 }
 
-func restorePart(ctx context.Context, from store.Store, l *listReader, part int, to store.Store, done *Progress) error {
+func restorePart(ctx context.Context, from store.Store, list string, part int, to store.Store, done *Progress) error {
+	l, err := openList(list)
+	if err != nil {
+		return err
+	}
+	defer l.close()
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(copies)
 	for ; l.next != nil && within.Err() == nil; l.read() {
@@ -131,19 +139,15 @@ func restorePart(ctx context.Context, from store.Store, l *listReader, part int,
 	return errors.Join(group.Wait(), l.err)
 }
 
-// withList calls do with the list of a snapshot.
-func withList(ctx context.Context, at store.Store, s Snapshot, do func(*listReader) error) error {
+// withList calls do with a file that has the list of a snapshot.
+func withList(ctx context.Context, at store.Store, s Snapshot, do func(file string) error) error {
 	dir, remove, err := scratch.Dir("backup-")
 	if err != nil {
 		return err
 	}
 	file := filepath.Join(dir, "list")
 	if err = fetch(ctx, at, s.List, file); err == nil {
-		var l *listReader
-		if l, err = openList(file); err == nil {
-			err = do(l)
-			l.close()
-		}
+		err = do(file)
 	}
 	return errors.Join(err, remove())
 }

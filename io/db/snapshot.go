@@ -38,9 +38,42 @@ func (d *DB) Snapshot(ctx context.Context, file string) (err error) {
 	return nil
 }
 
-// Restore fills the database that dsn names with a snapshot, all of it or nothing. Leases count as released. Its error is
-// ErrNotEmpty if the SQLite file exists, or the schema has a table.
+// Empty returns ErrNotEmpty if the database that dsn names has something: its SQLite file exists, or another one that SQLite would
+// read with it, or the schema has a table.
+func Empty(ctx context.Context, dsn string) error {
+	rest, lite := strings.CutPrefix(dsn, "sqlite://")
+	if !lite {
+		d, err := Open(ctx, dsn)
+		if err != nil {
+			return err
+		}
+		var n int
+		err = d.QueryRowContext(ctx, `SELECT count(*) FROM pg_class
+			WHERE relkind IN ('r', 'v', 'S') AND relnamespace = current_schema()::regnamespace`).Scan(&n)
+		if err == nil && n > 0 {
+			err = ErrNotEmpty
+		}
+		return errors.Join(err, d.Close())
+	}
+	path, err := url.PathUnescape(rest)
+	if err != nil {
+		return err
+	}
+	for _, file := range []string{path, path + "-wal", path + "-shm", path + "-journal"} {
+		if _, err := os.Lstat(file); err == nil {
+			return fmt.Errorf("%w: there is %s", ErrNotEmpty, file)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Restore fills the database that dsn names, if it is Empty, with a snapshot, all of it or nothing. Leases count as released.
 func Restore(ctx context.Context, dsn, snapshot string) (err error) {
+	if err := Empty(ctx, dsn); err != nil {
+		return err
+	}
 	rest, lite := strings.CutPrefix(dsn, "sqlite://")
 	if !lite {
 		d, err := Open(ctx, dsn)
@@ -52,9 +85,6 @@ func Restore(ctx context.Context, dsn, snapshot string) (err error) {
 	path, err := url.PathUnescape(rest)
 	if err != nil {
 		return err
-	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(ErrNotEmpty, err)
 	}
 	if err := checkSQLite(ctx, snapshot); err != nil {
 		return err
@@ -207,13 +237,6 @@ func (d *DB) writeScript(ctx context.Context, file string) error {
 }
 
 func (d *DB) readScript(ctx context.Context, file string) error {
-	var n int
-	if err := d.QueryRowContext(ctx, `SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'v', 'S') AND relnamespace = current_schema()::regnamespace`).Scan(&n); err != nil {
-		return err
-	}
-	if n > 0 {
-		return ErrNotEmpty
-	}
 	in, err := os.Open(file)
 	if err != nil {
 		return err

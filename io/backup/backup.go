@@ -20,6 +20,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -146,14 +147,6 @@ func All(ctx context.Context, at store.Store) (all []Snapshot, err error) {
 	return all, nil
 }
 
-func newest(ctx context.Context, at store.Store) (*Snapshot, error) {
-	all, err := All(ctx, at)
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	return &all[len(all)-1], nil
-}
-
 // taking is a snapshot that is being made.
 type taking struct {
 	Source
@@ -164,7 +157,8 @@ type taking struct {
 	done *Progress
 }
 
-// Take makes a snapshot. If keep is above 0, older ones than the last keep snapshots are removed, with the contents that only they have.
+// Take makes a snapshot. If keep is above 0, older ones than the last keep snapshots of this store are removed, with the contents
+// that only they have.
 func Take(ctx context.Context, from Source, to store.Store, keep int, done *Progress) (s Snapshot, err error) {
 	if err := check(ctx, to); err != nil {
 		return s, err
@@ -182,7 +176,7 @@ func Take(ctx context.Context, from Source, to store.Store, keep int, done *Prog
 	defer func() { err = errors.Join(err, remove()) }()
 	t := &taking{Source: from, to: store.Guarded(to, lease.Allow(l)), dir: dir, have: map[content]bool{}, done: done}
 	if s, err = t.take(within); err == nil && keep > 0 {
-		err = prune(within, t.to, keep)
+		err = prune(within, t.to, s.Store, keep)
 	}
 	return s, err
 }
@@ -194,22 +188,25 @@ func (t *taking) take(ctx context.Context) (s Snapshot, err error) {
 		}
 		t.have[content{path.Base(o.Key), o.Size}] = true
 	}
-	before, err := newest(ctx, t.to)
+	all, err := All(ctx, t.to)
 	if err != nil {
 		return s, err
+	}
+	known := "" // a list of objects that are in the backup
+	for _, before := range slices.Backward(all) {
+		if before.Store == t.Name {
+			known = filepath.Join(t.dir, "known")
+			if err := fetch(ctx, t.to, before.List, known); err != nil {
+				return s, err
+			}
+			break
+		}
 	}
 	now := time.Now().UTC()
 	s = Snapshot{ID: now.Format(idForm), At: now, Store: t.Name}
 	if t.DB != nil {
 		s.Dialect = string(t.DB.Dialect)
 		if s.Database, err = t.database(ctx); err != nil {
-			return s, err
-		}
-	}
-	known := "" // a list of objects that are in the backup
-	if before != nil {
-		known = filepath.Join(t.dir, "known")
-		if err := fetch(ctx, t.to, before.List, known); err != nil {
 			return s, err
 		}
 	}

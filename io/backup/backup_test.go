@@ -110,6 +110,27 @@ func TestPrune(t *testing.T) {
 	require.NoError(t, errors.Join(append(wrong, err)...))
 }
 
+// --keep counts the snapshots of one store; what another store has in the same place stays, and a restore names which.
+func TestTwoStores(t *testing.T) {
+	one, two, to := folder(t), folder(t), folder(t)
+	put(t, one, "a")
+	put(t, two, "b")
+	first := take(t, one, to, 1)
+	for range 2 {
+		_, err := Take(t.Context(), Source{Store: two, Raw: "datasets/", Name: "there"}, to, 1, &Progress{})
+		require.NoError(t, err)
+	}
+	all, err := All(t.Context(), to)
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	assert.Equal(t, first.ID, all[0].ID)
+	_, err = Find(t.Context(), to, "")
+	require.ErrorIs(t, err, ErrSeveral)
+	into := folder(t)
+	require.NoError(t, Restore(t.Context(), to, first, into, "", &Progress{}))
+	assert.Equal(t, []string{"a"}, keys(t, into, ""))
+}
+
 // A content that is not what was copied, or is missing, is found by Check, and never restored.
 func TestDamage(t *testing.T) {
 	from, to := folder(t), folder(t)

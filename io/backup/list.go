@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
@@ -116,20 +117,33 @@ func fetch(ctx context.Context, at store.Store, c content, file string) error {
 	})
 }
 
-// prune removes all but the last keep snapshots, and then the contents that none of the others has.
-func prune(ctx context.Context, at store.Store, keep int) error {
+// prune removes all but the last keep snapshots of a store, and then the contents that none of the others has.
+func prune(ctx context.Context, at store.Store, of string, keep int) error {
 	all, err := All(ctx, at)
-	if err != nil || len(all) <= keep {
+	if err != nil {
 		return err
 	}
-	old := all[:len(all)-keep]
+	var old, others []Snapshot
+	for _, s := range slices.Backward(all) {
+		if s.Store != of || keep > 0 {
+			others = append(others, s)
+		} else {
+			old = append(old, s)
+		}
+		if s.Store == of {
+			keep--
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
 	for _, s := range old {
 		if err := store.Remove(ctx, at, snapshotPrefix+s.ID+".json"); err != nil {
 			return err
 		}
 	}
 	used := map[content]bool{}
-	for _, s := range all[len(old):] {
+	for _, s := range others {
 		if err := contents(ctx, at, s, func(c content) error { used[c] = true; return nil }); err != nil {
 			return err
 		}

@@ -21,17 +21,23 @@ import (
 var (
 	// ErrNone says that a backup has no such snapshot.
 	ErrNone = errors.New("there is no such snapshot")
+	// ErrSeveral says that the newest snapshot of a backup need not be the one that is meant.
+	ErrSeveral = errors.New("it has snapshots of several stores")
 	// ErrNotEmpty says that a place to which a snapshot should be restored has objects or tables.
 	ErrNotEmpty = errors.New("it is not empty: a snapshot is restored to an empty place only")
 )
 
-// Find returns the snapshot of that id, the newest one for "".
+// Find returns the snapshot of that id, the newest one for "". Its error is ErrNone, or ErrSeveral for "" if there are snapshots of
+// several stores.
 func Find(ctx context.Context, at store.Store, id string) (s Snapshot, err error) {
 	all, err := All(ctx, at)
 	if err != nil {
 		return s, err
 	}
 	i := len(all) - 1
+	if id == "" && slices.ContainsFunc(all, func(s Snapshot) bool { return s.Store != all[i].Store }) {
+		return s, ErrSeveral
+	}
 	if id != "" {
 		i = slices.IndexFunc(all, func(s Snapshot) bool { return s.ID == id })
 	}

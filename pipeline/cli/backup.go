@@ -66,13 +66,20 @@ func (p *program) takeBackup(ctx context.Context, target string, keep int) error
 		return err
 	}
 	defer func() { _ = s.Close() }() // it was only read
-	from := backup.Source{Store: s, Raw: roots.Key("datasets/"), Name: ledger.Redact(p.o.Store)}
+	name, err := whole(p.o.Store)
+	if err != nil {
+		return err
+	}
+	from := backup.Source{Store: s, Raw: roots.Key("datasets/"), Name: ledger.Redact(name)}
+	named := p.o.DB != ""
 	dsn, err := p.database()
 	if err != nil {
 		return err
 	}
-	if file, missing := db.Missing(dsn); dsn == "" || missing {
-		p.log("there is no database %s: the snapshot is of the store alone", file)
+	if file, missing := db.Missing(dsn); missing && named {
+		return usage.Errorf("--db: there is no database %s; correct it, or leave --db out for a snapshot of the store alone", file)
+	} else if dsn == "" || missing {
+		p.log("no database is named by --db, and none is in its usual place: the snapshot is of the store alone")
 	} else {
 		if from.DB, err = db.Open(ctx, dsn); err != nil {
 			return fmt.Errorf("--db: %w", err)
@@ -110,7 +117,7 @@ func (p *program) restore() *cobra.Command {
 		}
 		return p.withPlace(ctx, "SOURCE", w[0], false, func(from store.Store) error {
 			snapshot, err := backup.Find(ctx, from, id)
-			if errors.Is(err, backup.ErrNone) {
+			if errors.Is(err, backup.ErrNone) || errors.Is(err, backup.ErrSeveral) {
 				return usage.Errorf("restore %s --snapshot=%s: %w; `backup ls %[1]s` lists them", w[0], id, err)
 			}
 			if err != nil {
@@ -182,20 +189,32 @@ func localPath(at string) (path string, local bool) {
 	return path, ok || !strings.Contains(at, "://")
 }
 
+// whole is the absolute path of a local place, without symbolic links as far as it exists; of another place its URL.
+func whole(at string) (string, error) {
+	path, local := localPath(at)
+	if !local {
+		return at, nil
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	rest := ""
+	for there := path; ; there = filepath.Dir(there) {
+		if real, err := filepath.EvalSymlinks(there); err == nil || there == filepath.Dir(there) {
+			return filepath.ToSlash(filepath.Join(real, rest)), nil
+		}
+		rest = filepath.Join(filepath.Base(there), rest)
+	}
+}
+
 // apart refuses a place that is in the store, or in which the store is.
 func (p *program) apart(what, at string) error {
 	var both [2]string
 	for i, place := range []string{at, p.o.Store} {
-		path, local := localPath(place)
-		if local {
-			abs, err := filepath.Abs(path)
-			if err != nil {
-				return err
-			}
-			if real, err := filepath.EvalSymlinks(abs); err == nil {
-				abs = real
-			}
-			path = filepath.ToSlash(abs)
+		path, err := whole(place)
+		if err != nil {
+			return err
 		}
 		path, _, _ = strings.Cut(path, "?")
 		both[i] = strings.TrimSuffix(path, "/") + "/"

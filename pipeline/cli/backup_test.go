@@ -38,11 +38,14 @@ func TestBackupAndRestore(t *testing.T) {
 	assert.Contains(t, got.stderr, "has the results of a demo")
 
 	require.NoError(t, os.Mkdir(at("other"), 0o750))
+	require.NoError(t, os.Symlink(at("a"), at("link")))
 	require.NoError(t, os.WriteFile(at("other/photo.jpg"), nil, 0o600))
 	for args, want := range map[string]string{
 		"backup": "write seed-engine backup TARGET",
 		"backup " + at("a/in") + " --store=" + at("a"):                                      "one is in the other",
 		"backup " + dir + " --store=" + at("a"):                                             "one is in the other",
+		"backup " + at("link/in") + " --store=" + at("a"):                                   "one is in the other",
+		"backup " + at("x") + " --store=" + at("a") + " --db=sqlite://" + at("none.db"):     "there is no database",
 		"backup " + at("other") + " --store=" + at("a"):                                     "it has objects that are no backup",
 		"backup " + at("x") + " --store=" + at("none"):                                      "none",
 		"backup ls " + at("none"):                                                           "must exist",

@@ -84,13 +84,13 @@ var (
 	aliveKey  = regexp.MustCompile(`^runs/[^/]+/alive/`)
 )
 
-// restoringKey is an object that a store has while it is restored.
-const restoringKey = "restoring.json"
+// RestoringKey is an object that a store has while a snapshot is restored to it. Until then no run and no server may use the store.
+const RestoringKey = "restoring.json"
 
 // here reports whether an object says only that a process is at work on this store: leases, heartbeats, and what a process has
 // begun. A restored store has none of them.
 func here(key string) bool {
-	return strings.HasPrefix(key, "lease/") || strings.HasPrefix(key, "begun/") || aliveKey.MatchString(key) || key == restoringKey
+	return strings.HasPrefix(key, "lease/") || strings.HasPrefix(key, "begun/") || aliveKey.MatchString(key) || key == RestoringKey
 }
 
 func isMark(key string) bool {

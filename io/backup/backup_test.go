@@ -223,7 +223,7 @@ func TestRestoreContinues(t *testing.T) {
 		}
 	}}, s, into, dsn, &Progress{})
 	require.Error(t, err)
-	assert.Equal(t, []string{restoringKey}, keys(t, into, ""))
+	assert.Equal(t, []string{RestoringKey}, keys(t, into, ""))
 	require.ErrorIs(t, Restore(t.Context(), to, s, into, "sqlite://"+filepath.Join(dir, "c.db"), &Progress{}), ErrNotEmpty)
 	require.NoError(t, Restore(t.Context(), to, s, into, dsn, &Progress{}))
 	assert.Equal(t, []string{"a", "b"}, keys(t, into, ""))

@@ -47,10 +47,15 @@ func Find(ctx context.Context, at store.Store, id string) (s Snapshot, err error
 	return all[i], nil
 }
 
-// restoring is the content of restoringKey.
+// restoring is the content of RestoringKey.
 type restoring struct {
 	Snapshot string `json:"snapshot"`
 	DB       string `json:"database"` // a digest of its DSN
+}
+
+// Unfinished reports whether a restore to a store has not come to its end.
+func Unfinished(ctx context.Context, s store.Store) (bool, error) {
+	return store.Has(ctx, s, RestoringKey)
 }
 
 // Restore copies a snapshot to an empty store and an empty database, and compares each SHA-256. A call that was cut off is
@@ -59,7 +64,7 @@ func Restore(ctx context.Context, from store.Store, s Snapshot, to store.Store, 
 	digest := sha256.Sum256([]byte(dsn))
 	own := restoring{s.ID, hex.EncodeToString(digest[:8])}
 	var there restoring
-	err := store.ReadJSON(ctx, to, restoringKey, maxSnapshot, &there)
+	err := store.ReadJSON(ctx, to, RestoringKey, maxSnapshot, &there)
 	again := err == nil && there == own
 	if errors.Is(err, store.ErrNotExist) {
 		err = nil
@@ -78,7 +83,7 @@ func Restore(ctx context.Context, from store.Store, s Snapshot, to store.Store, 
 			return fmt.Errorf("%w; the database: %w", ErrNotEmpty, err)
 		}
 	}
-	if err := store.WriteJSON(ctx, to, restoringKey, own); err != nil {
+	if err := store.WriteJSON(ctx, to, RestoringKey, own); err != nil {
 		return err
 	}
 	if s.Database != nil {
@@ -98,7 +103,7 @@ func Restore(ctx context.Context, from store.Store, s Snapshot, to store.Store, 
 	if err != nil {
 		return err
 	}
-	return store.Remove(ctx, to, restoringKey)
+	return store.Remove(ctx, to, RestoringKey)
 }
 
 func restoreDatabase(ctx context.Context, from store.Store, c content, dsn string) error {
@@ -159,8 +164,12 @@ func withList(ctx context.Context, at store.Store, s Snapshot, do func(file stri
 }
 
 // Check reads all that the snapshots of a backup have, and compares each SHA-256. It returns what is wrong, one error for each content.
+// Of a place without a snapshot the error is ErrNone.
 func Check(ctx context.Context, at store.Store, done *Progress) (wrong []error, err error) {
 	all, err := All(ctx, at)
+	if err == nil && len(all) == 0 {
+		err = ErrNone
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,9 @@ func (p *program) backup() *cobra.Command {
 			done, end := p.progress("read")
 			defer end()
 			wrong, err := backup.Check(ctx, at, done)
+			if errors.Is(err, backup.ErrNone) {
+				return usage.Errorf("backup check %s: %w", w[0], err)
+			}
 			if err = errors.Join(append(wrong, err)...); err == nil {
 				_, err = fmt.Fprintf(p.stdout, "%d contents, %s: each is as it was copied\n", done.Objects.Load(), ledger.FormatBytes(done.Written.Load()))
 			}

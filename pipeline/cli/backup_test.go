@@ -60,6 +60,13 @@ func TestBackupAndRestore(t *testing.T) {
 		assert.Equal(t, ExitUsage, got.code, "%s: %s", args, got.stderr)
 		assert.Contains(t, got.stderr, want, args)
 	}
+	got = here(t, "backup check "+at("other"))
+	assert.Equal(t, ExitUsage, got.code, "of a place without a snapshot")
+	assert.Contains(t, got.stderr, "there is no such snapshot")
+	require.NoError(t, os.WriteFile(at("b/restoring.json"), []byte("{}"), 0o600))
+	got = here(t, "catalog --web=demo --site=gadgets --log-level=error --store="+at("b"))
+	assert.Equal(t, ExitUsage, got.code, got.stderr)
+	assert.Contains(t, got.stderr, "give the same `restore` command again")
 	assert.NoDirExists(t, at("x/data"))
 	left, err := os.ReadDir(at("d"))
 	require.NoError(t, err)

@@ -194,7 +194,7 @@ func (o Options) checkRun(ctx context.Context, s store.Store, given map[string]b
 			return of, err
 		}
 	}
-	return of, of.CheckWeb(ctx, s)
+	return of, of.CheckStore(ctx, s)
 }
 
 // source opens where a job keeps what it found. A database that does not exist is not

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/newsfork/seed-engine/io/backup"
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -110,7 +111,7 @@ func (p *program) auditJSON(ctx context.Context, s store.Store, f *faults) error
 		if err != nil {
 			return errors.Join(err, group.Wait())
 		}
-		if o.Key == "restoring.json" {
+		if o.Key == backup.RestoringKey {
 			f.found("a restore that was cut off", o.Key, "give the same `restore` command again")
 		}
 		if filenames.Ext(o.Key) != ".json" || strings.HasPrefix(o.Key, "packed/") ||

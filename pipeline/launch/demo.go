@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/newsfork/seed-engine/io/backup"
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -15,8 +16,16 @@ import (
 // demoTable is a table of a database whose rows are those of --web=demo.
 const demoTable = "seed_engine_demo"
 
-// CheckWeb refuses a run by which invented results and real ones would come into one store or one database. Nothing is changed.
-func (o *Options) CheckWeb(ctx context.Context, s store.Store) error {
+// CheckStore refuses a run on a store that is not wholly restored, and one by which invented results and real ones would come into one
+// store or one database. Nothing is changed.
+func (o *Options) CheckStore(ctx context.Context, s store.Store) error {
+	half, err := backup.Unfinished(ctx, s)
+	if err == nil && half {
+		err = usage.Errorf("--store=%s: a restore to it has not come to its end: give the same `restore` command again", o.Store)
+	}
+	if err != nil {
+		return err
+	}
 	j := o.Target()
 	if !j.Takes("web") || j.Offline != nil && j.Offline() {
 		return nil
@@ -69,9 +78,9 @@ func (o *Options) CheckWeb(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// enterWeb is CheckWeb, after which a demo marks the store and the database before anything is in them.
+// enterWeb is CheckStore, after which a demo marks the store and the database before anything is in them.
 func (o *Options) enterWeb(ctx context.Context, s store.Store) error {
-	if err := o.CheckWeb(ctx, s); err != nil || o.Web != "demo" || !o.Target().Takes("web") {
+	if err := o.CheckStore(ctx, s); err != nil || o.Web != "demo" || !o.Target().Takes("web") {
 		return err
 	}
 	if o.Target().SQL { // first: a wrong --db marks no store

@@ -87,7 +87,7 @@ func TestRestoredRunContinues(t *testing.T) {
 				from, to := place("from"), place("to")
 				c := j.Start(t, w, from.Store, from.DSN)
 				rig.Eventually(t, "two thirds of the requests", time.Minute, func() bool { return left.Load() < 0 })
-				time.Sleep(200 * time.Millisecond) // what was answered is saved
+				rig.Eventually(t, "some of it saved", time.Minute, func() bool { return len(finishedIn(t, from.DSN, job)) > 0 })
 				carried(t, from, to, place("backup").Store, func() { c.Kill(t) })
 				finished := finishedIn(t, to.DSN, job)
 				require.NotEmpty(t, finished, "the kill came before anything was done")

@@ -3,6 +3,7 @@ package polite
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -41,7 +42,10 @@ func (h Hosts) For(site string) (all Host, by []Decision) {
 	if len(h) == 0 {
 		return Host{}, nil
 	}
-	host, _, _ := strings.Cut(site, ":")
+	host, _, err := net.SplitHostPort(site)
+	if err != nil { // it has no port
+		host = site
+	}
 	for pattern, below := host, host; ; {
 		all.take(h[pattern], func(setting string, value any) {
 			by = append(by, Decision{setting, fmt.Sprint(value), pattern})
@@ -218,64 +222,51 @@ func (p *Pacer) host(site string) Host {
 	return h
 }
 
-// gap is the pause between two requests to a site: the longer one of the policy's and
-// that of Pacer.Hosts.
-func (c *Client) gap(site string) (gap Range) {
+// gap is the pause between two requests to a host: the longer one of the policy's and the file's.
+func (c *Client) gap(h Host) (gap Range) {
 	if !c.Policy.NoDelay {
 		gap = c.Policy.Gap
 	}
-	least := c.Pacer.host(site).Delay
-	return Range{max(gap.Min, least), max(gap.Max, least)}
+	return Range{max(gap.Min, h.Delay), max(gap.Max, h.Delay)}
 }
 
 // longestGap bounds the pauses that answers make longer. The politeness file makes it no shorter.
-func (c *Client) longestGap(site string) time.Duration {
-	return max(c.Pacer.host(site).LongestDelay, cmp.Or(c.Policy.MaxRetryAfter, DefaultMaxPause))
+func (c *Client) longestGap(h Host) time.Duration {
+	return max(h.LongestDelay, cmp.Or(c.Policy.MaxRetryAfter, DefaultMaxPause))
 }
 
-func (c *Client) maxRetryAfter(site string) time.Duration {
-	return cmp.Or(c.Pacer.host(site).LongestDelay, c.Policy.MaxRetryAfter, DefaultMaxPause)
+// maxRetryAfter is the longest pause of a host that is waited for.
+func (c *Client) maxRetryAfter(h Host) time.Duration {
+	return cmp.Or(h.LongestDelay, c.Policy.MaxRetryAfter, DefaultMaxPause)
 }
 
-// maxCrawlDelay is the longest Crawl-delay of a site that is obeyed; 0: any.
-func (c *Client) maxCrawlDelay(site string) time.Duration {
-	return cmp.Or(c.Pacer.host(site).LongestDelay, c.Policy.MaxCrawlDelay)
+// maxCrawlDelay is the longest Crawl-delay of a host that is obeyed; 0: any.
+func (c *Client) maxCrawlDelay(h Host) time.Duration {
+	return cmp.Or(h.LongestDelay, c.Policy.MaxCrawlDelay)
 }
 
-// shut returns why a site gets no request at this hour, nil if it does or if the wait is short.
-func (c *Client) shut(site string, now time.Time) *AbandonedError {
-	h, by := c.Pacer.Hosts.For(site)
-	until := h.Hours.opens(now)
-	if until.Sub(now) <= c.maxRetryAfter(site) {
-		return nil
-	}
-	e := &AbandonedError{Site: site, Until: until, Hours: h.Hours.text, Pattern: decidedBy(by, "hours")}
+// tellClosed calls Pacer.Closed if it was not called for the site yet.
+func (c *Client) tellClosed(e *AbandonedError) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	told := c.closed[e.Site]
 	if c.closed == nil {
 		c.closed = map[string]bool{}
 	}
-	if !c.closed[site] && c.Pacer.Closed != nil {
+	c.closed[e.Site] = true
+	c.mu.Unlock() // Closed may log or use the client
+	if !told && c.Pacer.Closed != nil {
 		c.Pacer.Closed(e)
 	}
-	c.closed[site] = true
-	return e
-}
-
-// open reports whether the site may still be sent a request at this hour.
-func (at *place) open() bool {
-	return at.c.Pacer.host(at.s.name).Hours.open(at.c.Pacer.now())
 }
 
 // fly counts a request against the limit of the pattern that limits the site's requests in
 // flight, or returns a wait. A process has its part of the limit, and at least one request.
 func (at *place) fly() (wait time.Duration) {
-	p := at.c.Pacer
-	h, by := p.Hosts.For(at.s.name)
-	if h.Concurrency == 0 {
+	p, pattern := at.c.Pacer, at.s.sharing
+	if pattern == "" {
 		return 0
 	}
-	most, pattern := max(1, int(float64(h.Concurrency)*p.part())), decidedBy(by, "concurrency")
+	most := max(1, int(float64(at.s.host.Concurrency)*p.part()))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.flying[pattern] >= most {

@@ -35,6 +35,8 @@ func TestHostsFor(t *testing.T) {
 		"*.moh.gov.sg":  {Delay: 4 * sec},
 		"a.moh.gov.sg":  {LongestDelay: time.Minute},
 		"other.example": {Delay: time.Hour},
+		"2001":          {Delay: time.Hour},
+		"2001:db8::1":   {Delay: 5 * sec},
 	})
 	require.NoError(t, err)
 	var h polite.Hosts
@@ -50,6 +52,9 @@ func TestHostsFor(t *testing.T) {
 		"x.y.gov.sg":        "user_agent A/1 *.gov.sg; delay 2s *.sg; hours 22:00-06:00 Asia/Singapore *.sg; concurrency 9 *",
 		"notother.example":  "delay 1s *; concurrency 9 *",
 		"sub.other.example": "delay 1s *; concurrency 9 *",
+		// As web.Site names addresses: the colons of one without a port are no port's.
+		"2001:db8::2":        "delay 1s *; concurrency 9 *",
+		"[2001:db8::1]:8080": "delay 5s 2001:db8::1; concurrency 9 *",
 	} {
 		var got []string
 		_, by := h.For(site)
@@ -148,6 +153,23 @@ func TestHostsLongestDelay(t *testing.T) {
 	}
 }
 
+// The file's max_crawl_delay bounds what is waited for. It shortens no pause that an overloaded site gets.
+func TestHostsLongestDelayOfARefusal(t *testing.T) {
+	for longest, want := range map[time.Duration][]string{
+		10 * sec:    {"0s a.example/1", "16s a.example/1", "46s a.example/1"}, // up to Policy.MaxRetryAfter
+		time.Minute: {"0s a.example/1", "16s a.example/1", "48s a.example/1"},
+	} {
+		w := newWorld(t, map[string][]http.HandlerFunc{"a.example/1": list(respond(503, ""))})
+		c := hosts(w.client(polite.Policy{Gap: polite.Range{Min: 8 * sec, Max: 8 * sec}, MaxRetryAfter: 30 * sec}), polite.Hosts{"a.example": {LongestDelay: longest}})
+		c.Pacer.Adapt = 1
+		for range want {
+			_, err := c.Get(t.Context(), polite.Request{URL: "https://a.example/1", Invited: true, Once: true})
+			require.NoError(t, err)
+		}
+		assert.Equal(t, want, w.requests(), longest)
+	}
+}
+
 // A host gets the file's User-Agent, and the rules for it, also where a redirect leads.
 func TestHostsAgent(t *testing.T) {
 	var sent sync.Map
@@ -214,7 +236,16 @@ func TestHoursEndInAPause(t *testing.T) {
 	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/1": list(respond(200, ""))})
 	c := hosts(w.client(polite.Policy{}), polite.Hosts{"*": {Hours: hours(t, "09:00-10:00 UTC")}})
 	var closed []string
-	c.Pacer.Closed = func(e *polite.AbandonedError) { closed = append(closed, e.Site) }
+	c.Pacer.Closed = func(e *polite.AbandonedError) {
+		closed = append(closed, e.Site)
+		used := make(chan bool)
+		go func() { used <- c.Abandoned(&url.URL{Host: e.Site}) != nil }()
+		select {
+		case <-used:
+		case <-time.After(5 * time.Second):
+			t.Error("the client is locked while it tells of a closed site")
+		}
+	}
 	c.Control = &pausing{clock: w.clock, at: 1}
 	for range 2 {
 		_, err := c.Get(t.Context(), polite.Request{URL: "https://a.example/1", Invited: true})

@@ -85,17 +85,18 @@ type Pacer struct {
 	flying  map[string]int // requests in flight, by the pattern of Hosts that limits them
 }
 
-// site is guarded by Pacer.mu, except turn.
+// site is guarded by Pacer.mu, except turn, host and sharing.
 type site struct {
-	name   string
-	turn   chan struct{} // has a token while a request is in flight
-	users  int           // how many have the turn or wait for it
-	ended  time.Time     // when the last answer was read
-	next   time.Time     // when the gap is over
-	paused time.Time     // no request before this: the host asked for a pause, or a retry waits
-	gap    Range         // the longest of the clients that sent it requests
-	delays map[string]time.Duration
-	load   load // kept if Pacer.Adapt is set
+	host    Host          // what Pacer.Hosts says about it
+	sharing string        // the pattern that decides host.Concurrency, "" for none
+	turn    chan struct{} // has a token while a request is in flight
+	users   int           // how many have the turn or wait for it
+	ended   time.Time     // when the last answer was read
+	next    time.Time     // when the gap is over
+	paused  time.Time     // no request before this: the host asked for a pause, or a retry waits
+	gap     Range         // the longest of the clients that sent it requests
+	delays  map[string]time.Duration
+	load    load // kept if Pacer.Adapt is set
 }
 
 // delay is the longest Crawl-delay of the site's origins.
@@ -166,7 +167,8 @@ func (p *Pacer) site(name string) *site {
 		}
 		p.sweepAt = max(minSweep, 2*len(p.sites))
 	}
-	s := &site{name: name, turn: make(chan struct{}, 1), delays: map[string]time.Duration{}}
+	host, by := p.Hosts.For(name)
+	s := &site{host: host, sharing: decidedBy(by, "concurrency"), turn: make(chan struct{}, 1), delays: map[string]time.Duration{}}
 	p.sites[name] = s
 	return s
 }
@@ -208,13 +210,13 @@ const maxOpen = time.Minute
 // received or answered the request as late as now. So after a recent request a whole
 // gap from now is waited for too, unless this process sent the site's last request.
 func (c *Client) expect(name string, next time.Time) {
-	p, gap := c.Pacer, c.gap(name)
+	p := c.Pacer
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, now := p.site(name), p.now()
-	delay := c.delay(s)
+	gap, delay := c.gap(s.host), c.delay(s)
 	until := &s.next
-	if next.Sub(now) > c.longestGap(name)+2*max(delay, gap.Min, gap.Max) {
+	if next.Sub(now) > c.longestGap(s.host)+2*max(delay, gap.Min, gap.Max) {
 		until = &s.paused
 	}
 	if next.After(*until) {
@@ -271,6 +273,7 @@ func (p *Pacer) setDelay(name, origin string, d, maxDelay time.Duration) (next t
 func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(context.Context) netip.Addr) (at *place, end func(r *web.Response, took time.Duration) time.Duration, err error) {
 	p, name := c.Pacer, web.Site(u)
 	s := p.enter(name)
+	r.Parallel = r.Parallel && s.host.Delay == 0
 	free := func() { p.leave(name, s) }
 	if !r.Parallel {
 		select {
@@ -300,8 +303,9 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 		now := p.now()
 		gap = max(gap, c.delay(s))
 		if p.Adapt > 0 {
-			s.load.add(resp, took, gap, c.longestGap(name))
-			gap = max(gap, c.scaled(s.load.gap(p.Adapt, c.longestGap(name))))
+			longest := c.longestGap(s.host)
+			s.load.add(resp, took, gap, longest)
+			gap = max(gap, c.scaled(s.load.gap(p.Adapt, longest)))
 		}
 		s.ended, s.next = now, now.Add(gap)
 		after := c.asksFor(resp, now)
@@ -318,7 +322,7 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 // than the policy obeys.
 func (c *Client) delay(s *site) time.Duration {
 	d := s.delay()
-	if most := c.maxCrawlDelay(s.name); most > 0 {
+	if most := c.maxCrawlDelay(s.host); most > 0 {
 		d = min(d, most)
 	}
 	return d
@@ -327,7 +331,7 @@ func (c *Client) delay(s *site) time.Duration {
 // widen lengthens the gap of a site to this client's. It holds from the end of
 // the site's last request, whichever client made that.
 func (c *Client) widen(s *site) {
-	p, own := c.Pacer, c.gap(s.name)
+	p, own := c.Pacer, c.gap(s.host)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.longest = max(p.longest, own.Min, own.Max)
@@ -391,7 +395,7 @@ func (c *Client) mayAsk(ctx context.Context, u *url.URL, s *site, r Request) (wa
 	p := c.Pacer
 	p.mu.Lock()
 	now := p.now()
-	wait = max(s.rest(now, r), p.host(s.name).Hours.opens(now).Sub(now))
+	wait = max(s.rest(now, r), s.host.Hours.opens(now).Sub(now))
 	asks, delay := s.delay(), c.delay(s)
 	p.mu.Unlock()
 	if delay < asks && !r.robots {
@@ -448,12 +452,12 @@ func (c *Client) pause(ctx context.Context, u *url.URL, d time.Duration, a Attem
 	if d <= 0 {
 		return nil, nil
 	}
-	name := web.Site(u)
-	until := c.Pacer.pause(name, c.scaled(d))
+	p, name := c.Pacer, web.Site(u)
+	until := p.pause(name, c.scaled(d))
 	if err := c.memory().Paused(ctx, name, until); err != nil {
 		return nil, fmt.Errorf("storing the pause of %s: %w", name, err)
 	}
-	if c.scaled(d) <= c.maxRetryAfter(name) {
+	if c.scaled(d) <= c.maxRetryAfter(p.host(name)) {
 		return nil, nil
 	}
 	return &AbandonedError{Site: name, URL: u.String(), Status: a.Status(), Pause: d, Until: until}, nil

@@ -127,13 +127,12 @@ func (at *place) take() (wait time.Duration) {
 		s.next = turns.Later(s.next, s.ended.Add(s.gap.Draw(c.delay(s))))
 	}
 	// What others know makes a request wait, and never makes a job abandon the site.
-	longest := c.maxRetryAfter(s.name)
 	next := at.known.Next
-	if most := at.known.Ended.Add(c.longestGap(s.name)); next.After(most) {
+	if most := at.known.Ended.Add(c.longestGap(s.host)); next.After(most) {
 		next = most
 	}
 	s.next = turns.Later(s.next, next)
-	if at.known.Paused.Sub(now) <= longest {
+	if at.known.Paused.Sub(now) <= c.maxRetryAfter(s.host) {
 		s.paused = turns.Later(s.paused, at.known.Paused)
 	}
 	return s.rest(now, at.r)

@@ -284,7 +284,7 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 				listening = context.AfterFunc(c.Control.Stopping(), func() { cancel(ErrStopped) })
 			}
 			this := r
-			this.Parallel = r.Parallel && hop == 1 && c.Pacer.host(web.Site(u)).Delay == 0
+			this.Parallel = r.Parallel && hop == 1
 			var (
 				end func(*web.Response, time.Duration) time.Duration
 				err error
@@ -300,7 +300,7 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 				cancel(ErrStopped)
 			}
 			listening = heard
-			at.lost = !at.kept() || !at.open()
+			at.lost = !at.kept() || !at.s.host.Hours.open(c.Pacer.now())
 			return !at.lost
 		},
 		Still: func() bool { return at.kept() }})
@@ -330,8 +330,8 @@ func (c *Client) abandon(e *AbandonedError) *AbandonedError {
 }
 
 // Abandoned returns why this client sends the site of u no more requests, nil if it
-// still does. A site that asked for a long pause is abandoned until the rest of the
-// pause is short enough to wait for.
+// still does. A site that asked for a long pause, or is outside its hours in Pacer.Hosts,
+// is abandoned until the rest of that time is short enough to wait for.
 func (c *Client) Abandoned(u *url.URL) *AbandonedError {
 	site := web.Site(u)
 	c.mu.Lock()
@@ -340,11 +340,18 @@ func (c *Client) Abandoned(u *url.URL) *AbandonedError {
 	if e != nil {
 		return e
 	}
-	now := c.Pacer.now()
-	if until := c.Pacer.Paused(site); until.Sub(now) > c.maxRetryAfter(site) {
+	h, by := c.Pacer.Hosts.For(site)
+	now, most := c.Pacer.now(), c.maxRetryAfter(h)
+	if until := c.Pacer.Paused(site); until.Sub(now) > most {
 		return &AbandonedError{Site: site, Until: until}
 	}
-	return c.shut(site, now)
+	until := h.Hours.opens(now)
+	if until.Sub(now) <= most {
+		return nil
+	}
+	e = &AbandonedError{Site: site, Until: until, Hours: h.Hours.text, Pattern: decidedBy(by, "hours")}
+	c.tellClosed(e)
+	return e
 }
 
 func (c *Client) memory() Memory {

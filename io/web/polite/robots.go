@@ -250,7 +250,7 @@ func (c *Client) obey(ctx context.Context, origin string, r *Rules) error {
 			continue
 		}
 		name := web.Site(u)
-		most := c.maxCrawlDelay(name)
+		most := c.maxCrawlDelay(c.Pacer.host(name))
 		if most > 0 && delay > most {
 			e := c.abandon(&AbandonedError{Site: name, URL: r.URL, CrawlDelay: delay})
 			if abandoned == nil {

@@ -295,10 +295,13 @@ func (w *Worker) Stop(cause error) {
 // outsideHours counts a site that gets no request at this hour, and logs each pattern once.
 func (w *Worker) outsideHours(e *polite.AbandonedError) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.untaken.Count(ledger.OutsideHours, 1)
-	if !slices.Contains(w.closed, e.Pattern) {
+	logged := slices.Contains(w.closed, e.Pattern)
+	if !logged {
 		w.closed = append(w.closed, e.Pattern)
+	}
+	w.mu.Unlock()
+	if !logged {
 		w.Log.Warn("outside_hours", "pattern", e.Pattern, "hours", e.Hours, "until", e.Until.UTC(), "site", e.Site)
 	}
 }

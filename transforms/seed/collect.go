@@ -78,11 +78,10 @@ type collector struct {
 
 // collect fetches a domain's robots.txt and sitemap. Whatever a site does is a finding: the
 // errors are that of the context, and of hosts that get no request at this hour.
-func (c *collector) collect(ctx context.Context, name string, requests []request) (findings, error) {
-	c.name, c.own = name, ownHosts(requests)
-	c.client = c.newClient()
+func (c *collector) collect(ctx context.Context, requests []request) (findings, error) {
 	defer c.client.Close()
-	log := c.w.Log.With("registrable_domain", name)
+	c.own = ownHosts(requests)
+	log := c.w.Log.With("registrable_domain", c.name)
 	for _, q := range requests {
 		if q.state == unfinished {
 			log = log.With("domain_id", q.id)
@@ -109,7 +108,7 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 	if e := c.closed.Load(); e != nil {
 		return findings{}, e
 	}
-	f.metadata.RegistrableDomain, f.metadata.Web = name, c.cfg.Collect.Web
+	f.metadata.RegistrableDomain, f.metadata.Web = c.name, c.cfg.Collect.Web
 	f.metadata.CollectedAt = metadata.Timestamp(time.Now())
 	log.Info("domain_collector_complete", "robots_exists", f.metadata.Robots.Exists, "sitemap_exists", f.metadata.Sitemap.Exists)
 	return f, nil

@@ -143,7 +143,7 @@ type result struct {
 	network  web.Kind // why the host did not answer, empty for none
 	doubt    web.Kind // as in findings
 	waits    bool     // its results are stored, and the outage guard has not decided whether they may be marked
-	cut      bool     // the stop cut the visit off, so open requests are not failures
+	cut      bool     // the stop or the host's hours cut the visit off, so open requests are not failures
 	left     bool     // the run's limit is used up, so open requests are for the next run
 	elapsed  time.Duration
 	sum      ledger.Tally
@@ -192,6 +192,12 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	if todo == 0 {
 		return r
 	}
+	c := collector{cfg: cfg, w: w, name: h.name}
+	c.client = c.newClient()
+	if e := c.client.Abandoned(c.origin); e != nil && e.Hours != "" { // it is not begun, and uses up nothing of the limit
+		r.cut = true
+		return r
+	}
 	if r.left = !l.quota.Take(); r.left {
 		return r
 	}
@@ -202,8 +208,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	}
 	defer end()
 	begin := time.Now()
-	c := collector{cfg: cfg, w: w}
-	got, err := c.collect(within, h.name, r.requests)
+	got, err := c.collect(within, r.requests)
 	if err != nil { // nothing is stored or marked
 		r.cut = true
 		return r

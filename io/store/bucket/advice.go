@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
 	"gocloud.dev/gcerrors"
 )
@@ -35,11 +34,8 @@ var expects = regexp.MustCompile(`["']([a-z0-9-]+)["'] is wrong; expecting ["'](
 // advise says in one sentence why a bucket cannot be listed, and what to do; "" if it does not know.
 func advise(err error) string {
 	var api smithy.APIError
-	var none *types.NoSuchBucket
 	var name *net.DNSError
 	switch {
-	case errors.As(err, &none), noGCSBucket(err):
-		return advices["NoSuchBucket"]
 	case errors.As(err, &api):
 		code := api.ErrorCode()
 		if code == "XAdminUserNotFound" { // versitygw

@@ -82,14 +82,13 @@ func ParsePoliteness(text []byte) (polite.Hosts, error) {
 	for _, pattern := range slices.Sorted(maps.Keys(f.Hosts)) {
 		key, host, err := f.Hosts[pattern].read(pattern)
 		if err == nil && written[key] != "" {
-			err = fmt.Errorf("pattern %q means the same hosts as %q of line %d; write one of them", pattern, written[key], yamltext.Line(text, "hosts", written[key]))
+			err = fmt.Errorf("pattern %q means the same hosts as %q of line %d; write one of them",
+				pattern, written[key], yamltext.Line(text, "hosts", written[key]))
 		}
 		var wrong settingError
-		if errors.As(err, &wrong) {
-			return nil, fmt.Errorf("line %d: %w", yamltext.Line(text, "hosts", pattern, wrong.setting), err)
-		}
+		errors.As(err, &wrong) // else the pattern is wrong, and its own line is named
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", yamltext.Line(text, "hosts", pattern), err)
+			return nil, fmt.Errorf("line %d: %w", yamltext.Line(text, "hosts", pattern, wrong.setting), err)
 		}
 		all[key], written[key] = host, pattern
 	}
@@ -127,7 +126,8 @@ func (s hostSettings) read(pattern string) (key string, h polite.Host, err error
 		}
 	}
 	if h.UserAgent = s.UserAgent; s.UserAgent != "" && (!agentForm.MatchString(s.UserAgent) || len(s.UserAgent) > maxAgent) {
-		return "", h, settingError{"user_agent", fmt.Errorf("user_agent %q: write a crawler's name, such as ExampleBot/1.0 (+https://example.org/bot), in printable ASCII", s.UserAgent)}
+		return "", h, settingError{"user_agent",
+			fmt.Errorf("user_agent %q: write a crawler's name, such as ExampleBot/1.0 (+https://example.org/bot), in printable ASCII", s.UserAgent)}
 	}
 	return key, h, nil
 }

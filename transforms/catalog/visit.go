@@ -78,7 +78,7 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 	v := &visit{cfg: cfg, w: w, log: w.Log.With("site", s.Name), clock: time.Now, reader: r, journal: &rows{db: d, site: s.Name},
 		control: newSiteControl(w), layout: &layout{}, count: w.Count, known: streak{first: r.firstPage(), want: cfg.StopAfterKnown},
 		ended: streak{first: r.firstPage(), want: maxStale}, seed: maphash.MakeSeed(), listed: map[uint64]bool{}, judge: judging.Begin(judging.About{}),
-		quota: w.Quota(max(slices.Index(cfg.Order, s.Name), 0), max(len(cfg.Order), 1))}
+		quota: w.Quota(slices.Index(cfg.Order, s.Name), len(cfg.Order))}
 	if v.tagger, err = cfg.Tagging.newTagger(); err != nil {
 		return nil, fmt.Errorf("tagging: %w", err)
 	}

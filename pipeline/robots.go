@@ -90,7 +90,8 @@ func (j Job) AskRobots(ctx context.Context, c RunOptions, agent, raw string) (a 
 		return a, fmt.Errorf("asking for %s: %w; %s", u, err, whatNext(err))
 	}
 	delay, _ := rules.File.CrawlDelay(agent)
-	a = RobotsAnswer{URL: u.String(), Agent: agent, CrawlDelay: delay.Seconds(), Politeness: decided, RobotsURL: rules.URL, Status: rules.Status, Truncated: rules.Truncated,
+	a = RobotsAnswer{URL: u.String(), Agent: agent, CrawlDelay: delay.Seconds(), Politeness: decided,
+		RobotsURL: rules.URL, Status: rules.Status, Truncated: rules.Truncated,
 		Sitemaps: slices.Concat([]string{}, rules.File.Sitemaps())}
 	if rules.FinalURL != rules.URL {
 		a.FinalURL = rules.FinalURL
@@ -101,7 +102,8 @@ func (j Job) AskRobots(ctx context.Context, c RunOptions, agent, raw string) (a 
 	a.Rule = untrusted.Line(a.Rule, maxRobotsLine)
 	a.Group, a.GroupLines = rules.File.Group(agent)
 	l := rights.Ledger{Agent: agent}
-	of := answer.Response{Status: rules.Status, Header: rules.Header, URL: rules.URL, Final: rules.FinalURL, Body: rules.Body, Want: answer.Robots}
+	of := answer.Response{Status: rules.Status, Header: rules.Header, Body: rules.Body, URL: rules.URL, Final: rules.FinalURL,
+		Want: answer.Robots}
 	l.Requested(of, answer.Classify(of).Kind, rules.Truncated, rules.FetchedAt)
 	a.Rights = l.Rights(a.URL)
 	return a, nil

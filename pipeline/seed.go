@@ -68,7 +68,8 @@ func seedJob() Job {
 		},
 		Keeps: []string{hive.Processing, seed.PackedRoot},
 		Audit: seed.Audit,
-		Rows:  seed.Rows(), Removal: new(seed.Removal()), Commands: o.commands(), Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept, Offer: o.offer,
+		Rows:  seed.Rows(), Removal: new(seed.Removal()), Commands: o.commands(),
+		Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept, Offer: o.offer,
 		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
 		Config: func(c RunOptions, l lane.Config, forceID string) any {
 			cfg := o.config(c)

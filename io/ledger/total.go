@@ -40,7 +40,8 @@ const (
 	NotStored      = "not_stored"      // results that the store or the database did not take
 )
 
-// LeftByLimit counts items that a run knows of and left for the next one, because of its limit. A lower bound: what those lead to is unknown.
+// LeftByLimit counts the known items that a run left to the next one because of its limit. It
+// is a lower bound: the items that they lead to are unknown.
 const LeftByLimit = "left_by_limit"
 
 // OutsideHours counts sites that got no request because of the hours of the politeness file.

@@ -86,8 +86,8 @@ func openMemory(name string) *cloud {
 		b = memblob.OpenBucket(nil)
 		memory.buckets[name] = b
 	}
-	return &cloud{local: true, bucket: Bucket{Blob: b, ETag: func(func(any) bool) string { return "" }, Absent: func(error) bool { return false }, Advise: func(error) string { return "" },
-		Close: func() error { return nil }}}
+	return &cloud{local: true, bucket: Bucket{Blob: b, ETag: func(func(any) bool) string { return "" },
+		Absent: func(error) bool { return false }, Advise: func(error) string { return "" }, Close: func() error { return nil }}}
 }
 
 // page is one page of a listing; next is empty after the last.

@@ -77,12 +77,13 @@ func (cfg Config) validate() error {
 type Request struct {
 	URL          string
 	Accept       string
-	Timeout      time.Duration         // for one try, with its redirects and body, without the time waiting in Turn, Ready and for the limits. 0: DefaultTimeout
-	MaxBytes     int64                 // of the body, after decompression; the rest is not read. 0: DefaultMaxBytes
-	MaxRedirects int                   // how many redirects (301, 302, 303, 307, 308) are followed; one more is KindRedirect. Below 0 Get returns the redirect itself
-	Agent        func(*url.URL) string // when set, returns what replaces Config.UserAgent at a URL, "" for nothing
-	Header       http.Header           // more headers; Authorization and Cookie are not sent to another host
-	Body         []byte                // if not nil, it is sent with POST, and Get returns a redirect itself
+	Timeout      time.Duration // for one try, with its redirects and body, without the time waiting in Turn, Ready and for the limits. 0: DefaultTimeout
+	MaxBytes     int64         // of the body, after decompression; the rest is not read. 0: DefaultMaxBytes
+	MaxRedirects int           // how many redirects (301, 302, 303, 307, 308) are followed; one more is KindRedirect. Below 0 Get returns the redirect itself
+	Header       http.Header   // more headers; Authorization and Cookie are not sent to another host
+	Body         []byte        // if not nil, it is sent with POST, and Get returns a redirect itself
+	// Agent, when set, returns the User-Agent for a URL, "" for Config.UserAgent.
+	Agent func(*url.URL) string
 	// Allow, when set, is called before each redirect is followed. Its error ends the
 	// exchange with KindBlocked and is wrapped in Get's error.
 	Allow func(u *url.URL) error

@@ -68,7 +68,8 @@ func (o *Options) LaneConfig() lane.Config {
 	if o.Remote() { // elsewhere only this process is the worker
 		build = lane.Build(o.Runner == "dataflow")
 	}
-	return lane.Config{Job: o.Job, Build: build, Store: at, Roots: o.Roots, Slots: o.Slots(), Limit: o.Limit, Web: o.WebConfig(), Polite: o.PoliteConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
+	return lane.Config{Job: o.Job, Build: build, Store: at, Roots: o.Roots, Slots: o.Slots(), Limit: o.Limit,
+		Web: o.WebConfig(), Polite: o.PoliteConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
 		Leases: o.leases(), LeaseTTL: o.LeaseTTL}
 }
 

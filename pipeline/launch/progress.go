@@ -35,7 +35,8 @@ func newProgressLine(o Options, stderr io.Writer) *progressLine {
 		}
 		return 80
 	}}
-	p.bar = progressbar.NewOptions(-1, progressbar.OptionSetWriter(stderr), progressbar.OptionSetDescription(j.LiveText(ledger.Tally{})), progressbar.OptionClearOnFinish())
+	p.bar = progressbar.NewOptions(-1, progressbar.OptionSetWriter(stderr), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetDescription(j.LiveText(ledger.Tally{})))
 	return p
 }
 

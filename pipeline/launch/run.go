@@ -226,8 +226,8 @@ func (r *run) close() error {
 // once runs the graph once. The report is nil when the run ended before there was one.
 func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report, ledger.Tally, error) {
 	o, s := r.o, r.store
-	run := ledger.Run{RunID: id, Job: r.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.Public(), Schedule: os.Getenv(scheduleVariable),
-		StartedBy: r.startedBy()}
+	run := ledger.Run{RunID: id, Job: r.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.Public(),
+		Schedule: os.Getenv(scheduleVariable), StartedBy: r.startedBy()}
 	if err := r.interruptible(ctx, r.awaitLease); err != nil {
 		return nil, ledger.Tally{}, err
 	}

@@ -29,7 +29,8 @@ func (v *visit) startBrowser(ctx context.Context) (end func(), err error) {
 		return func() {}, nil
 	}
 	v.tabs = make(chan struct{}, maxTabs)
-	v.browser, err = browser.Start(ctx, browser.Config{Unsandboxed: v.cfg.UnsandboxedBrowser, UserAgent: v.client.Agent(v.reader.base), MaxPage: maxPage, Log: v.log, Part: v.pagePart})
+	v.browser, err = browser.Start(ctx, browser.Config{Unsandboxed: v.cfg.UnsandboxedBrowser, UserAgent: v.client.Agent(v.reader.base),
+		MaxPage: maxPage, Log: v.log, Part: v.pagePart})
 	if err != nil {
 		return nil, fmt.Errorf("rendering pages of %s: %w", v.reader.site.Name, err)
 	}

@@ -107,8 +107,8 @@ func (c *crawl) open(ctx context.Context) error {
 	}
 	if c.policy.SPARendering {
 		var err error
-		c.renderer, err = browser.Start(ctx, browser.Config{Unsandboxed: c.cfg.UnsandboxedBrowser, UserAgent: c.client.Agent(&url.URL{Host: c.host}), MaxPage: maxPage,
-			Log: c.w.Log, Part: c.pagePart})
+		c.renderer, err = browser.Start(ctx, browser.Config{Unsandboxed: c.cfg.UnsandboxedBrowser, UserAgent: c.client.Agent(&url.URL{Host: c.host}),
+			MaxPage: maxPage, Log: c.w.Log, Part: c.pagePart})
 		if err != nil {
 			return err
 		}

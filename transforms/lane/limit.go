@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Quota is how many items a part of the work may still begin, by the run's limit.
+// Quota is how many items a part of the work may still begin under the run's limit.
 type Quota struct{ left *atomic.Int64 } // nil: as many as there are
 
-// Quota returns the quota of one of so many parts of the work. In one process all parts share the run's limit. Where workers are
-// elsewhere no process knows what the others have begun, so each part has an equal share: together they never begin more.
+// Quota returns the quota of one of so many parts of the work. In one process all parts share the run's limit. If the workers are
+// elsewhere, no process knows what the others have begun, and each part has an equal share.
 func (w *Worker) Quota(part, parts int) Quota {
 	limit := int64(w.cfg.Limit)
 	if limit == 0 {
@@ -23,7 +23,7 @@ func (w *Worker) Quota(part, parts int) Quota {
 	left, ok := w.quotas[part]
 	if !ok {
 		left = new(atomic.Int64)
-		// Other parts have the items of a small limit in another run.
+		// The parts take turns by run in having the items of a small limit.
 		at := (int64(part) + int64(crc32.ChecksumIEEE([]byte(w.cfg.RunID)))) % int64(parts)
 		left.Store(limit*(at+1)/int64(parts) - limit*at/int64(parts))
 		if w.quotas == nil {

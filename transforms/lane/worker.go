@@ -126,7 +126,8 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 		_ = s.Close()
 		return nil, fmt.Errorf("opening the worker's web client: %w", err)
 	}
-	w := &Worker{cfg: cfg, Web: client, Pacer: polite.Pacer{Clock: polite.SystemClock, Servers: cfg.Polite.Servers, Adapt: cfg.Polite.Adapt, Hosts: cfg.Polite.Hosts}, calls: new(store.Calls), endLog: func() error { return nil }}
+	w := &Worker{cfg: cfg, Web: client, calls: new(store.Calls), endLog: func() error { return nil },
+		Pacer: polite.Pacer{Clock: polite.SystemClock, Servers: cfg.Polite.Servers, Adapt: cfg.Polite.Adapt, Hosts: cfg.Polite.Hosts}}
 	alone, err := w.Pacer.Share(cfg.Polite.Turns, cfg.Web.ConnectTo)
 	if err != nil {
 		client.Close()
@@ -423,14 +424,14 @@ type Plan struct {
 	Visited     []Visited // the longest visit first
 }
 
-// Visited is who is visited now.
+// Visited is a site or provider that is visited now.
 type Visited struct {
 	Name  string
 	Since time.Time
 	Until time.Time // the end of a pause that it asked for; zero: none
 }
 
-// At names who a visit is at, for the run's trace and the live line, until over is called.
+// At names the site or provider of a visit, for the run's trace and the live line, until over is called.
 func (w *Worker) At(ctx context.Context, name string) (over func()) {
 	traces.Of(ctx).Source(name)
 	w.mu.Lock()

@@ -79,7 +79,8 @@ func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]
 		if fn.Config.Lane.Limit > 0 { // as it was asked for
 			level = slog.LevelInfo
 		}
-		fn.Worker.Log.Log(ctx, level, "file_left_open", "file_path", f.Key, "domains", f.Summary.Domains, "finished", f.Finished, "held", len(f.Unmarked)+int(f.Held))
+		fn.Worker.Log.Log(ctx, level, "file_left_open", "file_path", f.Key, "domains", f.Summary.Domains,
+			"finished", f.Finished, "held", len(f.Unmarked)+int(f.Held))
 		if f.Held > 0 { // of a run before
 			if err := store.Remove(ctx, fn.Worker.Store, f.Key+hive.Success); err != nil {
 				fn.Worker.Log.Error("success_remove_failed", "key", f.Key+hive.Success, "error", ledger.Redact(err.Error()))

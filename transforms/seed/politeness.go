@@ -74,7 +74,8 @@ func (c *collector) robots(ctx context.Context) exchange {
 	c.rules = robots.Parse(nil)
 	if rules != nil {
 		c.rules = rules.File
-		f = exchange{url: rules.URL, status: rules.Status, kind: rules.Kind, why: rules.Why, header: rules.Header, body: rules.Body, truncated: rules.Truncated, final: rules.FinalURL, at: rules.FetchedAt, elapsed: rules.Elapsed}
+		f = exchange{url: rules.URL, status: rules.Status, kind: rules.Kind, why: rules.Why, header: rules.Header, body: rules.Body,
+			truncated: rules.Truncated, final: rules.FinalURL, at: rules.FetchedAt, elapsed: rules.Elapsed}
 	}
 	c.failed(&f, err, rules != nil)
 	return f

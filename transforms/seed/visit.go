@@ -89,7 +89,8 @@ func (fn *visitFn) runLane(ctx context.Context, n int, batches func(*lane.Batch)
 	table.deadLast()
 	// If the run is stopped before the lane begins, its files stay open.
 	return fn.bundle.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), func(t ledger.Tally) { fn.out.tally(t) }, func(within context.Context, at *lane.Lane) error {
-		l := laneRun{ctx: ctx, within: within, fn: fn, n: n, lane: at, quota: fn.Worker.Quota(n, fn.Config.Lanes), past: newPast(fn.Config, fn.Worker, table, at.Again), files: make([]FileOutcome, len(table.files))}
+		l := laneRun{ctx: ctx, within: within, fn: fn, n: n, lane: at, quota: fn.Worker.Quota(n, fn.Config.Lanes),
+			past: newPast(fn.Config, fn.Worker, table, at.Again), files: make([]FileOutcome, len(table.files))}
 		var err error
 		if l.sites, err = sitesOf(within, fn.Config, fn.Worker); err != nil {
 			return err

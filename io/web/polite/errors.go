@@ -33,19 +33,20 @@ type AbandonedError struct {
 	Pause      time.Duration // that the answer asks for, 0 for none
 	CrawlDelay time.Duration // that robots.txt asks for, 0 if it is not the reason
 	Until      time.Time     // zero: as long as this client is used
-	// Hours are those in which alone the politeness file allows requests, and Pattern is its
-	// line; "": they are not the reason. Nothing is known about the site then: the error is
-	// ErrStopped too.
+	// Hours are the only hours in which the politeness file allows requests, by its pattern
+	// Pattern. "": they are not the reason. If they are, the error is also ErrStopped: it says
+	// nothing about the site.
 	Hours, Pattern string
 }
 
-// Is reports whether an error without any meaning for its site is asked for.
+// Is reports an error because of Hours as ErrStopped too.
 func (e *AbandonedError) Is(target error) bool { return target == ErrStopped && e.Hours != "" }
 
 func (e *AbandonedError) Error() string {
 	switch {
 	case e.Hours != "":
-		return fmt.Sprintf("%s gets requests at %s only (%s in the politeness file): a run from %s on continues", e.Site, e.Hours, e.Pattern, e.Until.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("%s gets requests at %s only (%s in the politeness file): a run from %s on continues",
+			e.Site, e.Hours, e.Pattern, e.Until.UTC().Format(time.RFC3339))
 	case e.CrawlDelay > 0:
 		return fmt.Sprintf("the robots.txt of %s asks for %v between two requests, which is more than this run waits", e.Site, e.CrawlDelay)
 	case e.Pause > 0:

@@ -14,14 +14,13 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 )
 
-// Hosts says how single hosts are treated, by all jobs. Its keys are patterns: a host as
-// web.Site names it, "*.example.org" for all hosts below example.org, and "*" for all
-// hosts. Each setting comes from the most specific pattern that has it. It travels as JSON.
+// Hosts are the settings of hosts for all jobs, by pattern: a host as web.Site names it,
+// "*.example.org" for all hosts below example.org, and "*" for all hosts. The most specific
+// pattern with a setting decides it. Hosts travel as JSON.
 type Hosts map[string]Host
 
-// Host is what a pattern sets; zero fields are left to less specific patterns and to the
-// job. It makes a crawl slower, never faster: the longest of the pauses that the job, this
-// and robots.txt ask for is kept.
+// Host is what a pattern sets. Less specific patterns and the job decide zero fields. A
+// request waits for the longest of three pauses: the job's, Delay, and robots.txt's.
 type Host struct {
 	Delay        time.Duration `json:",omitempty"` // the least pause between two requests to one site
 	LongestDelay time.Duration `json:",omitempty"` // in place of Policy.MaxCrawlDelay and Policy.MaxRetryAfter
@@ -30,14 +29,14 @@ type Host struct {
 	UserAgent    string        `json:",omitempty"` // in place of the job's, also for robots.txt
 }
 
-// Decision is a setting that holds for a site, and the pattern that decides it.
+// Decision is a setting of a site, and the pattern that decides it.
 type Decision struct {
 	Setting string `json:"setting"` // as in the politeness file
 	Value   string `json:"value"`
 	Pattern string `json:"pattern"`
 }
 
-// For returns what holds for a site, and which pattern decides each setting.
+// For returns the settings of a site, and the pattern that decides each.
 func (h Hosts) For(site string) (all Host, by []Decision) {
 	if len(h) == 0 {
 		return Host{}, nil
@@ -208,15 +207,15 @@ func ReadPause(text string, most time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// Agent is the User-Agent that the host of u gets. Its robots.txt is read for that one.
+// Agent returns the User-Agent for the host of u, for which its robots.txt is read.
 func (c *Client) Agent(u *url.URL) string {
 	return cmp.Or(c.agent(u), c.Policy.Robots.Agent)
 }
 
-// agent is what replaces the web client's own User-Agent, "" for nothing.
+// agent returns the User-Agent that replaces the web client's own, "" for none.
 func (c *Client) agent(u *url.URL) string { return c.Pacer.host(web.Site(u)).UserAgent }
 
-// host is what the politeness file says about a site.
+// host returns the settings of a site.
 func (p *Pacer) host(site string) Host {
 	h, _ := p.Hosts.For(site)
 	return h

@@ -260,7 +260,8 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 	var callback error // of the callbacks below, when it is not a failure of the exchange
 	hop := 0
 	var at *place
-	resp, err := c.Web.Try(within, web.Request{URL: r.URL, Accept: r.Accept, Header: r.Header, Body: r.Body, Timeout: r.Timeout, MaxBytes: r.MaxBytes, MaxRedirects: r.MaxRedirects, Conns: &c.conns, Agent: c.agent,
+	resp, err := c.Web.Try(within, web.Request{URL: r.URL, Accept: r.Accept, Header: r.Header, Body: r.Body, Timeout: r.Timeout, MaxBytes: r.MaxBytes,
+		MaxRedirects: r.MaxRedirects, Conns: &c.conns, Agent: c.agent,
 		Allow: func(u *url.URL) error {
 			if r.Scope != nil {
 				if err := r.Scope(u); err != nil {

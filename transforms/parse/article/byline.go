@@ -201,19 +201,14 @@ func (b *bylines) people(s string, told bool) (names []string) {
 			if whole == "" || '0' <= whole[0] && whole[0] <= '9' {
 				continue
 			}
-			for _, end := range []*regexp.Regexp{tail, tailWords} {
-				if end == tail && !strings.ContainsFunc(whole, endsName) {
-					continue
-				}
-				if end == tailWords && (told || strings.Count(whole, " ") < 2) {
-					continue
-				}
-				if at := end.FindStringIndex(whole); at != nil {
-					whole = whole[:at[0]]
-				}
+			if strings.ContainsFunc(whole, endsName) {
+				whole = upTo(tail, whole)
+			}
+			if !told && strings.Count(whole, " ") >= 2 {
+				whole = upTo(tailWords, whole)
 			}
 			whole = strings.TrimFunc(whole, func(c rune) bool { return !unicode.IsLetter(c) && c != '.' && !unicode.IsMark(c) })
-			if !b.isName(whole, told && i == 0) {
+			if !isName(whole, told && i == 0) {
 				continue
 			}
 			if b.ofSite(whole) {
@@ -226,6 +221,14 @@ func (b *bylines) people(s string, told bool) (names []string) {
 		}
 	}
 	return names
+}
+
+// upTo is a text up to where an expression matches.
+func upTo(end *regexp.Regexp, s string) string {
+	if at := end.FindStringIndex(s); at != nil {
+		return s[:at[0]]
+	}
+	return s
 }
 
 // unlabelled is a byline without the label at its beginning, which ok reports.
@@ -252,7 +255,7 @@ func fullNames(s string) []string {
 	}
 	parts := conjunction.Split(s, -1)
 	for _, part := range parts {
-		if n := len(strings.Fields(part)); n < 2 {
+		if len(strings.Fields(part)) < 2 {
 			return []string{s}
 		}
 	}
@@ -268,7 +271,7 @@ func (b *bylines) ofSite(name string) bool {
 }
 
 // isName reports whether a text can be the name of a person or of an agency.
-func (b *bylines) isName(s string, single bool) bool {
+func isName(s string, single bool) bool {
 	n := utf8.RuneCountInString(s)
 	if n < 2 || n > 50 || strings.ContainsAny(s, "?!:;=\"“”_*#{}") || isAccount(s) {
 		return false
@@ -333,33 +336,25 @@ func (b *bylines) near(h *html.Node, byAddress bool) (names []string) {
 			}
 		}
 		if first == nil || alike(first, n) {
-			if more, of := b.at(n, mark); len(more) > 0 {
+			if more := b.at(n, mark); len(more) > 0 {
 				if names = union(names, more); first == nil {
-					first = of
+					first = n
 				}
 				most = texts + between
-				n = following(of, nil)
+				n = following(n, nil)
 				continue
 			}
 		}
-		n = next(n)
+		n = next(n, nil)
 	}
 	texts = 0
 	for n := preceding(h); n != nil && len(names) == 0 && texts < before; n = preceding(n) {
 		if isText(n) {
 			texts++
 		}
-		names, _ = b.at(n, markOf(n, false))
+		names = b.at(n, markOf(n, false))
 	}
 	return names
-}
-
-// next is the node after n in the document.
-func next(n *html.Node) *html.Node {
-	if n.FirstChild != nil {
-		return n.FirstChild
-	}
-	return following(n, nil)
 }
 
 // only is the byline of a page that has one, wherever it is: more than one are of other articles.
@@ -372,38 +367,34 @@ func (b *bylines) only(body *html.Node) (names []string) {
 			n = following(n, body)
 			continue
 		}
-		more, of := b.at(n, mark)
+		more := b.at(n, mark)
 		if len(more) == 0 {
-			if n.FirstChild != nil {
-				n = n.FirstChild
-			} else {
-				n = following(n, body)
-			}
+			n = next(n, body)
 			continue
 		}
 		if found++; len(names) > 0 && !within(more, names) {
 			return nil
 		}
 		names = union(names, more)
-		n = following(of, body)
+		n = following(n, body)
 	}
 	return names
 }
 
-// at are the names of a byline that begins at n, an element that is marked as one or a text with a label, and its element.
-func (b *bylines) at(n *html.Node, marked mark) ([]string, *html.Node) {
+// at are the names of a byline that begins at n, an element that is marked as one or a text with a label.
+func (b *bylines) at(n *html.Node, marked mark) []string {
 	var pieces []piece
 	size := 0
 	if n.Type == html.TextNode {
 		if !b.labels(strings.TrimSpace(n.Data)) || !sentenceOf(n, &pieces, &size) {
-			return nil, nil
+			return nil
 		}
-		return b.read(pieces, false), n
+		return b.read(pieces, false)
 	}
 	if marked&(ofAuthor|surely) == 0 || marked&nextTo != 0 || !gather(n, &pieces, &size) {
-		return nil, nil
+		return nil
 	}
-	return b.read(pieces, marked&surely != 0), n
+	return b.read(pieces, marked&surely != 0)
 }
 
 // mayLabel reports whether a text has a word that labels have. Most texts have none, which is quicker to see without the expressions.
@@ -419,14 +410,10 @@ func mayLabel(s string) bool {
 	case first >= 0x3040:
 		return strings.ContainsRune("作撰记記文取本见見通", first)
 	}
-	to := from
-	for i, c := range s[from:min(len(s), from+24)] {
-		if !unicode.IsLetter(c) && !unicode.IsMark(c) {
-			break
-		}
-		to = from + i + utf8.RuneLen(c)
+	word := s[from:min(len(s), from+24)]
+	if to := strings.IndexFunc(word, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsMark(c) }); to >= 0 {
+		word = word[:to]
 	}
-	word := s[from:min(to, len(s))]
 	if first >= utf8.RuneSelf {
 		return labelWords[strings.ToLower(word)] || strings.ContainsFunc(s, hangul)
 	}

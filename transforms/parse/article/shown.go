@@ -155,13 +155,17 @@ func isText(n *html.Node) bool {
 // firstText is the first text from n on, in n's own subtree first; nil after the end of within.
 func firstText(n, within *html.Node) *html.Node {
 	for n != nil && !isText(n) {
-		if n.FirstChild != nil {
-			n = n.FirstChild
-		} else {
-			n = following(n, within)
-		}
+		n = next(n, within)
 	}
 	return n
+}
+
+// next is the node after n in the document, what is below n first; nil after the end of within.
+func next(n, within *html.Node) *html.Node {
+	if n.FirstChild != nil {
+		return n.FirstChild
+	}
+	return following(n, within)
 }
 
 // following is the node after n and what is below it.

@@ -97,12 +97,16 @@ const (
 	maxAuthors = 30
 )
 
+// byVerbs may precede "by" in the label of a byline. otherLabels are labels without it.
+const (
+	byVerbs     = `written|posted|published|reported|reporting|story|words|text|article|created|submitted|added|authored|analysis|opinion|contributed`
+	otherLabels = `von|par|por|escrito por|publicado por|scritto da|a cura di|di|door|av|af|skrevet av|skrevet af|przez|geschrieben von|yazan|oleh|penulis|bởi|kirjoittaja|írta|szerző|napsal|napsala|piše|` +
+		`autor|autora|autorin|autoren|autores|autori|auteur|auteurs|auteure|auteures|autore|autrice|author|authors|forfatter|skribent|reporter|text|texte|texto|tekst|words|автор|текст|από|συντάκτης|بقلم|كتب|الكاتب|מאת|लेखक|โดย|` +
+		`作者|撰文|記者|记者|取材・文|文|글|취재`
+)
+
 // byLabel begins a byline, or is all of its text.
-var byLabel = regexp.MustCompile(`(?i)^[^\pL\d]*(?:` +
-	`(?:(?:written|posted|published|reported|reporting|story|words|text|article|created|submitted|added|authored|analysis|opinion|contributed)\s+)?by|` +
-	`von|par|por|escrito por|publicado por|scritto da|a cura di|di|door|av|af|skrevet av|skrevet af|przez|geschrieben von|yazan|oleh|penulis|bởi|kirjoittaja|írta|szerző|napsala?|piše|` +
-	`autor(?:a|in|en|es|i)?|auteure?s?|autore|autrice|authors?|forfatter|skribent|reporter|text[eo]?|tekst|words|автор|текст|από|συντάκτης|بقلم|كتب|الكاتب|מאת|लेखक|โดย|` +
-	`作者|撰文|記者|记者|取材・文|文|글|취재)(?:\s*[:：／/=＝]\s*|\s+|$)`)
+var byLabel = regexp.MustCompile(`(?i)^[^\pL\d]*(?:(?:(?:` + byVerbs + `)\s+)?by|` + otherLabels + `)(?:\s*[:：／/=＝]\s*|\s+|$)`)
 
 // surname are the labels of bylines that names begin with too.
 var surname = words("von di av af par por")
@@ -119,10 +123,15 @@ func endsName(c rune) bool {
 	return c < utf8.RuneSelf && strings.IndexByte("([<|-@:0123456789", byte(c)) >= 0 || c == '（' || c == '【' || c == '–' || c == '—'
 }
 
-// separators stand between names, and between a name and a role or a place. conjunction does where both sides are whole names.
+// ands are words for "and".
+const ands = `and|und|et|y|e|og|och|en|ve|и`
+
+// separators stand between names, and between a name and a role or a place. conjunction does where both sides are whole names,
+// one of conjunctions does where the names are texts of their own.
 var (
-	separators  = regexp.MustCompile(`\s*(?:[,،、;；／•·&]|\s/\s|\s\+\s)\s*(?:(?:and|und|et|y|e|og|och|en|ve|и)\s)?`)
-	conjunction = regexp.MustCompile(`\s+(?i:and|und|et|y|e|i|og|och|en|ve|и|та|with)\s+`)
+	separators   = regexp.MustCompile(`\s*(?:[,،、;；／•·&]|\s/\s|\s\+\s)\s*(?:(?:` + ands + `)\s)?`)
+	conjunction  = regexp.MustCompile(`\s+(?i:` + ands + `|i|та|with)\s+`)
+	conjunctions = words(strings.ReplaceAll(ands, "|", " ") + " та")
 )
 
 // roles are words in what follows a name, and in no name. They are folded.
@@ -161,8 +170,10 @@ var agency = regexp.MustCompile(`^(?:AFP|AP|DPA|dpa|APA|SDA|sda|ATS|EFE|ANSA|EPA
 // hanReporter are names after a word for a reporter, each of two to four characters: 記者張小明／台北報導, 记者 张小明 李红.
 var hanReporter = regexp.MustCompile(`^\P{Han}*(?:本报|見習)?(?:記者|记者|通讯员)[\s:：]*((?:\p{Han}{2,4}[\s　、]+)*\p{Han}{2,4})(?:[／/|\s]|$)`)
 
+const koreanRoles = `기자|특파원|논설위원|칼럼니스트|통신원|앵커|리포터|편집위원|에디터|PD`
+
 // koreanRole is a name before what its owner is.
-var koreanRole = regexp.MustCompile(`((?:[가-힣]{2,4}\s?[·,/]\s?)*[가-힣]{2,4})\s*(?:(?:선임|수습|인턴|전문|객원|수석)\s*)?(?:기자|특파원|논설위원|칼럼니스트|통신원|앵커|리포터|편집위원|에디터|PD)(?:[^가-힣]|$)`)
+var koreanRole = regexp.MustCompile(`((?:[가-힣]{2,4}\s?[·,/]\s?)*[가-힣]{2,4})\s*(?:(?:선임|수습|인턴|전문|객원|수석)\s*)?(?:` + koreanRoles + `)(?:[^가-힣]|$)`)
 
 // koreanRank begins roles that are no names: 담당 기자.
 var koreanRank = regexp.MustCompile(`^(?:담당|취재|사진|본지|전문|인턴|객원|수습|선임|온라인|편집|디지털|경제|사회|정치|산업|국제|문화|스포츠|뉴스|특별|시민|다른|해당|현장|일부|소속|구독)`)
@@ -406,7 +417,7 @@ func mayLabel(s string) bool {
 	first, _ := utf8.DecodeRuneInString(s[from:])
 	switch {
 	case hangul(first):
-		return slices.ContainsFunc([]string{"기자", "특파원", "위원", "칼럼", "통신원", "앵커", "리포터", "에디터", "PD", "글", "취재"}, func(w string) bool { return strings.Contains(s, w) })
+		return slices.ContainsFunc(koreanWords, func(w string) bool { return strings.Contains(s, w) })
 	case first >= 0x3040:
 		return strings.ContainsRune("作撰记記文取本见見通", first)
 	}
@@ -421,9 +432,10 @@ func mayLabel(s string) bool {
 }
 
 // labelWords are the first words of byLabel.
-var labelWords = words(`written posted published reported reporting story words text texto texte article created submitted added authored analysis opinion contributed by
-	von par por escrito publicado scritto a di door av af skrevet przez geschrieben yazan oleh penulis bởi kirjoittaja írta szerző napsal napsala piše
-	autor autora autorin autoren autores autori auteur auteure auteurs auteures autore autrice author authors forfatter skribent reporter tekst автор текст από συντάκτης بقلم كتب الكاتب מאת लेखक โดย`)
+var labelWords = words(regexp.MustCompile(`( [^|]*)?\|`).ReplaceAllString("by|"+byVerbs+"|"+otherLabels, " "))
+
+// koreanWords are what a Korean byline has one of.
+var koreanWords = strings.Split("글|취재|"+koreanRoles, "|")
 
 // labelLengths has, by the first letter, a bit for each length of a word in labelWords.
 var labelLengths = lengthsOf(labelWords)
@@ -552,8 +564,6 @@ func beginsJoined(s string) string {
 func endsJoined(s string) bool {
 	return s != "" && (strings.IndexByte(",;&", s[len(s)-1]) >= 0 || conjunctions[s[strings.LastIndexByte(s, ' ')+1:]] || strings.HasSuffix(s, " by") || strings.HasSuffix(s, " von"))
 }
-
-var conjunctions = words("and und et y e og och en ve и та")
 
 // noWriter reports whether a text names a part in an article that is not its author's, without another label after it.
 func noWriter(s string) bool {

@@ -437,7 +437,6 @@ var labelWords = words(regexp.MustCompile(`( [^|]*)?\|`).ReplaceAllString("by|"+
 // koreanWords are what a Korean byline has one of.
 var koreanWords = strings.Split("글|취재|"+koreanRoles, "|")
 
-// labelLengths has, by the first letter, a bit for each length of a word in labelWords.
 var labelLengths = lengthsOf(labelWords)
 
 // sentenceOf collects the texts of a line from the text n on. It reports whether n is where the line begins, or after a day.
@@ -690,30 +689,16 @@ var markWords = func() map[string]mark {
 	return all
 }()
 
-// markLengths has, by the first letter, a bit for each length of a word in markWords.
 var markLengths = lengthsOf(markWords)
 
-// namesOf returns what the words in an element's name say. A word ends at everything but a letter, and before a capital.
+// namesOf returns what the words in an element's name say.
 func namesOf(name string) (all mark) {
-	var buf [24]byte
 	for i := 0; i < len(name); {
-		begin, small := i, false
-		for ; i < len(name); i++ {
-			c := name[i]
-			if 'a' <= c && c <= 'z' {
-				small = true
-			} else if small || c < 'A' || c > 'Z' {
-				break
-			}
-		}
-		word := name[begin:i]
-		if word == "" {
+		begin := i
+		if i = wordEnd(name, i); i == begin {
 			i++
-		} else if len(word) <= len(buf) && markLengths[word[0]|0x20]&(1<<len(word)) != 0 {
-			for k := range len(word) {
-				buf[k] = word[k] | 0x20
-			}
-			all |= markWords[string(buf[:len(word)])]
+		} else {
+			all |= ofWord(name[begin:i], markWords, &markLengths)
 		}
 	}
 	return all

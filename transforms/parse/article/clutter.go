@@ -95,20 +95,11 @@ func clutterName(val string) bool {
 func readName(name string) (clutter, states bool) {
 	for i := 0; i < len(name); {
 		begin := i
-		small := false
-		for i < len(name) {
-			c := name[i]
-			if 'a' <= c && c <= 'z' {
-				small = true
-			} else if small || c < 'A' || c > 'Z' {
-				break
-			}
-			i++
-		}
+		i = wordEnd(name, i)
 		switch {
 		case i == begin:
 			i++
-		case clutterWord(name[begin:i]):
+		case ofWord(name[begin:i], clutterWords, &clutterLengths):
 			clutter = true
 		case begin == 0 && aboutWords[name[:i]] || stateWords[name[begin:i]]:
 			states = true
@@ -124,16 +115,29 @@ var (
 	aboutWords = words("category cat tag type format section topic term")
 )
 
-// clutterWord reports whether a word of ASCII letters is one of clutterWords.
-func clutterWord(w string) bool {
+// wordEnd returns the end of the word at i in a name. A word ends at everything but a letter of ASCII, and before a capital.
+func wordEnd(name string, i int) int {
+	for small := false; i < len(name); i++ {
+		c := name[i]
+		if 'a' <= c && c <= 'z' {
+			small = true
+		} else if small || c < 'A' || c > 'Z' {
+			break
+		}
+	}
+	return i
+}
+
+// ofWord returns the value of a word of ASCII letters in words, whose lengthsOf is lengths.
+func ofWord[V any](w string, words map[string]V, lengths *[256]uint32) (none V) {
 	var buf [24]byte
-	if len(w) > len(buf) || clutterLengths[w[0]|0x20]&(1<<len(w)) == 0 {
-		return false
+	if len(w) > len(buf) || lengths[w[0]|0x20]&(1<<len(w)) == 0 {
+		return none
 	}
 	for i := range len(w) {
 		buf[i] = w[i] | 0x20
 	}
-	return clutterWords[string(buf[:len(w)])]
+	return words[string(buf[:len(w)])]
 }
 
 // surelyClutter reports whether an element is clutter even if it has most of the text.
@@ -174,10 +178,10 @@ var clutterWords = words(`ad ads adv advert adverts advertisement advertising ad
 	rating ratings vote votes poll banner masthead toc feedback report
 	embed embedded player video videoplayer audio audioplayer factbox infobox`)
 
-// clutterLengths has, by the first letter, a bit for each length of a word in clutterWords. Most
-// names are none of them, and most are recognised by that alone.
 var clutterLengths = lengthsOf(clutterWords)
 
+// lengthsOf has, by the first letter, a bit for each length of a word. Most names have none of the words, and most are
+// recognised by that alone.
 func lengthsOf[V any](words map[string]V) (bits [256]uint32) {
 	for w := range words {
 		bits[w[0]] |= 1 << len(w)

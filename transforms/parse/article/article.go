@@ -133,7 +133,8 @@ func (p *Page) Read(c *Compiled) Article {
 	for _, name := range p.authors(a.Title, c.site) {
 		a.Authors = append(a.Authors, strings.Clone(name))
 	}
-	a.Published, a.Modified = p.published(c, a.Title), p.modified(c)
+	zone := p.calendar(c.zone)
+	a.Published, a.Modified = p.published(c, zone, a.Title), p.modified(zone)
 	a.Body = p.bodyBy(c, a.Title)
 	a.Language = language.Page(cmp.Or(p.lang, p.ld.Language), a.Body)
 	return a

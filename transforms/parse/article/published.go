@@ -25,8 +25,7 @@ var publishedMeta = []string{"og:article:published_time", "og:published_time", "
 // published is when the article came out: the publisher's selector, what the page tells machines
 // (article:published_time, time elements, JSON-LD, other meta), what it shows its readers next to
 // the headline or elsewhere, the day in the page's own address. A modification's time comes after all of them.
-func (p *Page) published(c *Compiled, title string) time.Time {
-	zone := p.calendar(c.zone)
+func (p *Page) published(c *Compiled, zone calendar, title string) time.Time {
 	if c.published != nil {
 		if first, latest := firstTime(cascadia.QueryAll(p.Root, c.published), zone, nil); !first.IsZero() {
 			return first
@@ -65,7 +64,7 @@ func (p *Page) published(c *Compiled, title string) time.Time {
 	if !latest.IsZero() {
 		return latest
 	}
-	if t := p.modified(c); !t.IsZero() {
+	if t := p.modified(zone); !t.IsZero() {
 		return t
 	}
 	for _, name := range []string{"datemodified", "lastmod", "dcterms.modified", "last-modified"} {
@@ -187,7 +186,8 @@ func (p *Page) local(t time.Time, zone calendar) time.Time {
 		if _, offset := stated.Zone(); offset != 0 && stated.Equal(t) {
 			return stated
 		}
-		if apart := stated.Sub(t); apart != 0 && apart%(15*time.Minute) == 0 && apart.Abs() <= most && stated.Location() == zone.Location && t.Second() != 0 && !strings.HasSuffix(text, "Z") {
+		if apart := stated.Sub(t); apart != 0 && apart%(15*time.Minute) == 0 && apart.Abs() <= most &&
+			stated.Location() == zone.Location && t.Second() != 0 && !strings.HasSuffix(text, "Z") {
 			return t.In(time.FixedZone("", int(apart/time.Second)))
 		}
 	}
@@ -221,8 +221,7 @@ var publishedField = regexp.MustCompile(`(?i)["'](?:[a-z_]*publish(?:ed|ing|)?(?
 // pathDay is a day with marks between its numbers, or eight digits that are no part of a number. /2024/5/3-things is no day.
 var pathDay = regexp.MustCompile(`(?:^|[^0-9])(?:((?:19|20)[0-9]{2})[/_-]([01]?[0-9])(?:[/_-]([0-3][0-9])|[_-]([1-9])|/([1-9])(?:/|$))|((?:19|20)[0-9]{2})([01][0-9])([0-3][0-9]))(?:[^0-9]|$)`)
 
-func (p *Page) modified(c *Compiled) time.Time {
-	zone := p.calendar(c.zone)
+func (p *Page) modified(zone calendar) time.Time {
 	for _, s := range []string{p.meta["article:modified_time"], p.ld.Modified, p.meta["og:updated_time"]} {
 		if t, ok := zone.parse(s); ok {
 			return t
@@ -415,7 +414,8 @@ func (p *Page) visibleTime(n *html.Node, headline string, zone calendar) time.Ti
 func tells(n *html.Node) bool {
 	const words = 7
 	s := collapse(n.Data)
-	return n.Type == html.TextNode && sentence(s) && !strings.HasSuffix(s, "m.") && len(strings.Fields(s)) >= words && (n.Parent == nil || n.Parent.DataAtom != atom.Time)
+	return n.Type == html.TextNode && sentence(s) && !strings.HasSuffix(s, "m.") && len(strings.Fields(s)) >= words &&
+		(n.Parent == nil || n.Parent.DataAtom != atom.Time)
 }
 
 // pointedAt is the exact time that readers see when they point at an element, as in a time's short form.

@@ -28,7 +28,7 @@ func (p *Page) shownTime(title string, zone calendar) time.Time {
 		t, what := p.shownIn(n, s, zone)
 		before := label
 		label = s
-		if t.IsZero() || what == modification || what == unsaid && said(before) == modification || names(headline, s) || another(n) || what == unsaid && tells(n) {
+		if t.IsZero() || what == modification || what == unsaid && (said(before) == modification || tells(n)) || names(headline, s) || another(n) {
 			return time.Time{}, false
 		}
 		return t, true

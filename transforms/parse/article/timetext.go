@@ -106,7 +106,7 @@ func (c calendar) parse(s string) (t time.Time, ok bool) {
 		if c.isMonthFirst(m, name != "") {
 			day, mon = mon, day
 		}
-		if strings.ContainsAny(m[0], ":") {
+		if strings.Contains(m[0], ":") {
 			offset = name
 		}
 		return date(buddhist(m[3], s, zone), mon, day, m[4], m[5], "", offset, half(near), zone)

@@ -314,7 +314,7 @@ func (w *writer) linkList(n *html.Node) bool {
 // the text names.
 func betweenParagraphs(n *html.Node) bool {
 	const items, least = 3, 80 // items, width of a paragraph
-	prose := func(n *html.Node) bool {
+	isProse := func(n *html.Node) bool {
 		return n != nil && n.DataAtom == atom.P && prose(n) >= least && !announcesOthers(line(n))
 	}
 	count := 0
@@ -330,7 +330,7 @@ func betweenParagraphs(n *html.Node) bool {
 	for after != nil && after.Type != html.ElementNode {
 		after = after.NextSibling
 	}
-	return count >= items && prose(before) && prose(after)
+	return count >= items && isProse(before) && isProse(after)
 }
 
 // card reports whether an article element in the text announces another article or is a box

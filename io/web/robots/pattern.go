@@ -14,7 +14,7 @@ type pattern struct {
 // ordinary character.
 func compile(value string) pattern {
 	body, anchored := strings.CutSuffix(value, "$")
-	normal := normalize(body, true)
+	normal := normalize(body, true, true)
 	length := len(normal)
 	if anchored {
 		length++
@@ -34,9 +34,9 @@ func (p pattern) all() bool {
 type target struct{ normal, path string }
 
 func newTarget(path string) target {
-	t := target{normal: normalize(path, false)}
+	t := target{normal: normalize(path, false, true)}
 	if t.path = t.normal; strings.Contains(path, "?") {
-		t.path = normalizeAs(path, false, false)
+		t.path = normalize(path, false, false)
 	}
 	return t
 }
@@ -78,9 +78,8 @@ func (p pattern) matches(target string) bool {
 // patterns, * are encoded instead, so that a rule can name them as %24 and %2A.
 // A slash and a question mark divide a path, and stay as written there; after the first
 // question mark they are data, as in the RFC's own example ?baz=https://foo.bar.
-func normalize(s string, wildcards bool) string { return normalizeAs(s, wildcards, true) }
-
-func normalizeAs(s string, wildcards, queries bool) string {
+// Unless queries is set, all of s is a path.
+func normalize(s string, wildcards, queries bool) string {
 	const hex = "0123456789ABCDEF"
 	unchanged := true
 	for i := 0; i < len(s) && unchanged; i++ {

@@ -108,20 +108,21 @@ func (h *Head) link(line string) {
 
 // related reads what a Link header or a link element says of an address.
 func (h *Head) related(rel, media, address string) {
-	if h.Canonical == "" && hasWord(rel, "canonical") {
+	if h.Canonical == "" && HasWord(rel, "canonical") {
 		h.Canonical = address
 	}
-	if h.Markdown == "" && hasWord(rel, "alternate") && strings.EqualFold(strings.TrimSpace(media), "text/markdown") {
+	if h.Markdown == "" && HasWord(rel, "alternate") && strings.EqualFold(strings.TrimSpace(media), "text/markdown") {
 		h.Markdown = address
 	}
-	if hasWord(rel, "service-desc") && address != "" && len(h.Describes) < maxDescribes && !slices.Contains(h.Describes, address) {
+	if HasWord(rel, "service-desc") && address != "" && len(h.Describes) < maxDescribes && !slices.Contains(h.Describes, address) {
 		h.Describes = append(h.Describes, address)
 	}
 }
 
 var links = regexp.MustCompile(`<([^>]*)>((?:\s*;\s*[\w*-]+\s*=\s*(?:"[^"]*"|[^\s,;"]+))*)`)
 
-func hasWord(list, word string) bool {
+// HasWord reports whether a list with spaces, such as the value of rel, has a word in any case.
+func HasWord(list, word string) bool {
 	for _, w := range strings.Fields(list) {
 		if strings.EqualFold(w, word) {
 			return true

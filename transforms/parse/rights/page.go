@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/io/web/robots"
+	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
 )
 
 // maxTags bounds the search for elements of a page.
@@ -18,7 +19,8 @@ const maxTags = 20_000
 func (l *Ledger) Answer(source string, status int, header map[string][]string, body []byte, at time.Time) {
 	l.source, l.body, l.at = source, body, at
 	if status == http402 {
-		l.add(entry{Statement: Statement{Raw: "402 Payment Required " + strings.Join(header["Crawler-Price"], ", "), Says: saysPayment, Only: document}})
+		raw := "402 Payment Required " + strings.Join(header["Crawler-Price"], ", ")
+		l.add(entry{Statement: Statement{Raw: raw, Says: saysPayment, Only: document}})
 	}
 	for _, line := range header["X-Robots-Tag"] {
 		l.directives(0, "X-Robots-Tag: "+line, l.forMe(line))
@@ -46,16 +48,7 @@ const document = "document"
 func hasRel(params, rel string) bool {
 	for p := range strings.SplitSeq(params, ";") {
 		key, value, _ := strings.Cut(p, "=")
-		if strings.EqualFold(strings.TrimSpace(key), "rel") && hasWord(strings.Trim(strings.TrimSpace(value), `"'`), rel) {
-			return true
-		}
-	}
-	return false
-}
-
-func hasWord(list, word string) bool {
-	for _, w := range strings.Fields(list) {
-		if strings.EqualFold(w, word) {
+		if strings.EqualFold(strings.TrimSpace(key), "rel") && pagehead.HasWord(strings.Trim(strings.TrimSpace(value), `"'`), rel) {
 			return true
 		}
 	}
@@ -152,7 +145,7 @@ func (l *Ledger) HTML(page string) {
 		}
 		switch key := strings.ToLower(strings.TrimSpace(attr["name"])); {
 		case string(name) == "link":
-			if hasWord(attr["rel"], "license") {
+			if pagehead.HasWord(attr["rel"], "license") {
 				l.add(entry{Statement: Statement{Line: at, Raw: raw, Says: saysLicense, Only: document}})
 			}
 		case key == "robots", l.Agent != "" && key == robots.ProductToken(l.Agent):

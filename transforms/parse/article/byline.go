@@ -15,9 +15,9 @@ import (
 var authorMeta = []string{"author", "article:author", "article:author_name", "dable:author", "byl", "parsely-author", "sailthru.author",
 	"citation_author", "dc.creator", "dcterms.creator", "dc:creator", "cxenseparse:author", "og:article:author"}
 
-// authors are the people who wrote the article, in the page's order: of JSON-LD, of the byline that readers see near the
-// headline, and of the meta elements. Two that agree count more than the third; a byline that adds names counts more than
-// JSON-LD. Accounts are no authors. The publisher is one where nobody else is named.
+// authors are the people who wrote the article, in the page's order. Three sources name them: JSON-LD, the byline near the
+// headline, and meta elements. Two sources that agree outvote the third. A byline with more names than JSON-LD counts.
+// Accounts are no authors. A publisher that is named as the author counts if nobody else is named.
 func (p *Page) authors(title, site string) []string {
 	b := bylines{sites: slices.Clone(p.sites(site))}
 	if u, err := p.address(); err == nil {
@@ -36,7 +36,8 @@ func (p *Page) authors(title, site string) []string {
 	}
 	for _, name := range authorMeta {
 		for _, s := range p.Data.Meta[name] {
-			if last, first, ok := strings.Cut(s, ","); ok && name >= "citation" && len(strings.Fields(last)) <= 2 && len(strings.Fields(first)) <= 2 {
+			last, first, ok := strings.Cut(s, ",")
+			if ok && name >= "citation" && len(strings.Fields(last)) <= 2 && len(strings.Fields(first)) <= 2 {
 				s = first + " " + last // as libraries write them
 			}
 			meta = union(meta, b.people(s, true))
@@ -161,7 +162,8 @@ var (
 // isAccount reports whether a name is an account's.
 func isAccount(s string) bool {
 	f := strings.TrimPrefix(fold(s), "the")
-	return accounts[f] || strings.HasPrefix(f, "admin") || strings.HasPrefix(f, "user") || accountEnds[fold(s[strings.LastIndexAny(s, " .-_")+1:])]
+	return accounts[f] || strings.HasPrefix(f, "admin") || strings.HasPrefix(f, "user") ||
+		accountEnds[fold(s[strings.LastIndexAny(s, " .-_")+1:])]
 }
 
 // agency is a name that readers see as an author, and that no person has.
@@ -178,7 +180,7 @@ var koreanRole = regexp.MustCompile(`((?:[가-힣]{2,4}\s?[·,/]\s?)*[가-힣]{2
 // koreanRank begins roles that are no names: 담당 기자.
 var koreanRank = regexp.MustCompile(`^(?:담당|취재|사진|본지|전문|인턴|객원|수습|선임|온라인|편집|디지털|경제|사회|정치|산업|국제|문화|스포츠|뉴스|특별|시민|다른|해당|현장|일부|소속|구독)`)
 
-// people are the names in a byline. told is set for what the page tells machines: there a single word may be a name.
+// people are the names in a byline. told is set for JSON-LD, meta elements and marked elements: there one word may be a name.
 func (b *bylines) people(s string, told bool) (names []string) {
 	if s = collapse(html.UnescapeString(s)); strings.Contains(s, "@") {
 		s = strings.TrimSpace(email.ReplaceAllString(s, ""))
@@ -322,8 +324,8 @@ type piece struct {
 	of   *html.Node
 }
 
-// near is the byline after the headline, up to the article's first paragraphs, or shortly before it. byAddress is set where
-// a link to an author's page is enough.
+// near is the byline between the headline and the article's first paragraphs, or shortly before the headline. If byAddress is
+// set, a link to an author's page is a byline.
 func (b *bylines) near(h *html.Node, byAddress bool) (names []string) {
 	const (
 		after, before, between = 120, 12, 6 // texts
@@ -368,7 +370,7 @@ func (b *bylines) near(h *html.Node, byAddress bool) (names []string) {
 	return names
 }
 
-// only is the byline of a page that has one, wherever it is: more than one are of other articles.
+// only is the page's single byline, wherever it is. Several with different names belong to other articles.
 func (b *bylines) only(body *html.Node) (names []string) {
 	const most, nodes = 40, 20_000 // bylines, of the page
 	found := 0
@@ -439,7 +441,7 @@ var koreanWords = strings.Split("글|취재|"+koreanRoles, "|")
 
 var labelLengths = lengthsOf(labelWords)
 
-// sentenceOf collects the texts of a line from the text n on. It reports whether n is where the line begins, or after a day.
+// sentenceOf collects the texts of a line from the text n on. It reports whether n begins the line, or follows a day.
 func sentenceOf(n *html.Node, pieces *[]piece, size *int) bool {
 	ends := func(n *html.Node) bool {
 		switch n.DataAtom {
@@ -487,7 +489,7 @@ func equals(a, b *html.Node) bool {
 	return alike(a, b) || isAuthor(a) && isAuthor(b) || a.DataAtom == atom.A && b.DataAtom == atom.A && alike(a.Parent, b.Parent)
 }
 
-// labels reports whether a text begins as a byline does, without a name that says so.
+// labels reports whether a text begins as a byline does. The names of its elements do not matter.
 func (b *bylines) labels(s string) bool {
 	if len(s) > maxByline || !mayLabel(s) {
 		return false
@@ -561,10 +563,11 @@ func beginsJoined(s string) string {
 
 // endsJoined reports whether a name follows a text: it ends with a conjunction, a mark or a label.
 func endsJoined(s string) bool {
-	return s != "" && (strings.IndexByte(",;&", s[len(s)-1]) >= 0 || conjunctions[s[strings.LastIndexByte(s, ' ')+1:]] || strings.HasSuffix(s, " by") || strings.HasSuffix(s, " von"))
+	return s != "" && (strings.IndexByte(",;&", s[len(s)-1]) >= 0 || conjunctions[s[strings.LastIndexByte(s, ' ')+1:]] ||
+		strings.HasSuffix(s, " by") || strings.HasSuffix(s, " von"))
 }
 
-// noWriter reports whether a text names a part in an article that is not its author's, without another label after it.
+// noWriter reports whether the last label of a text is of somebody else than the author, such as a photographer.
 func noWriter(s string) bool {
 	s = s[strings.LastIndexAny(s, "—–|")+1:]
 	for w := range strings.FieldsSeq(s) {
@@ -593,7 +596,8 @@ func gather(n *html.Node, pieces *[]piece, size *int) bool {
 			if !gather(c, pieces, size) {
 				return false
 			}
-			if inner := (*pieces)[from:]; len(inner) > 1 && c.DataAtom == atom.A && !slices.ContainsFunc(inner, func(p piece) bool { return strings.Contains(p.text, " ") }) {
+			spaced := func(p piece) bool { return strings.Contains(p.text, " ") }
+			if inner := (*pieces)[from:]; len(inner) > 1 && c.DataAtom == atom.A && !slices.ContainsFunc(inner, spaced) {
 				*pieces = append((*pieces)[:from], piece{line(c), c}) // first and last names
 			}
 		}

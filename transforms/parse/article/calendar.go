@@ -15,7 +15,8 @@ type calendar struct {
 	day        time.Time // in the page's address, zero for none
 }
 
-// calendar is the page's. A page in American English has the month first, unless its zone or its address is of another country.
+// calendar is how the page writes its days. American English has the month first, unless the page's zone or address is of
+// another country.
 func (p *Page) calendar(zone *time.Location) calendar {
 	c := calendar{Location: zone}
 	lang := strings.ReplaceAll(strings.ToLower(p.lang), "_", "-")
@@ -41,8 +42,8 @@ var (
 	american = regexp.MustCompile(`\b[ECMP][SD]T\b`)
 )
 
-// isMonthFirst reports whether the first number of a day in three numbers is the month. inAmerica is set where its time of day
-// has an American zone. The day in the page's address decides.
+// isMonthFirst reports whether the first number of a day in three numbers is the month. If both readings are possible, the day
+// in the page's address decides. inAmerica is set if the time of day has an American zone.
 func (c calendar) isMonthFirst(m []string, inAmerica bool) bool {
 	first, _ := strconv.Atoi(m[1])
 	second, _ := strconv.Atoi(m[2])
@@ -61,7 +62,8 @@ func (c calendar) isMonthFirst(m []string, inAmerica bool) bool {
 
 const bangkok = "Asia/Bangkok"
 
-// buddhist is the year of ours for one of Thailand's calendar, which begins 543 years before; s is what tells the language.
+// buddhist returns the Gregorian year of a year in Thailand's calendar, which is 543 years ahead, and other years as they are.
+// s is a text in the page's language.
 func buddhist(year, s string, zone *time.Location) string {
 	if n, err := strconv.Atoi(year); err == nil && n >= 2500 && n < 2600 && (strings.ContainsFunc(s, thai) || zone.String() == bangkok) {
 		return strconv.Itoa(n - 543)

@@ -16,17 +16,15 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // Draft is what a list page shows, to make a site's file of.
 type Draft struct {
 	address  *url.URL
 	page     *page
-	name     string
-	link     string // selector of the links to products
+	list     yamltext.Lines // how the list is read
 	Products []string
-	paging   []string // lines of YAML and comments
-	why      []string
 	Sitemaps []string // that robots.txt names
 }
 
@@ -42,6 +40,7 @@ var (
 	pageNumber = regexp.MustCompile(`^\d{1,5}$`)
 	unlikely   = regexp.MustCompile(`(?i)\b(nav|navbar|menu|footer|header|breadcrumbs?|pag(er|ination|inator)|sidebar|cookie|login|cart|related)\b`)
 	likely     = regexp.MustCompile(`(?i)product|item|goods|article|card|/p/|/dp/|detail`)
+	locale     = regexp.MustCompile(`^[a-z]{2}-[A-Z]{2}$`)
 	plainClass = regexp.MustCompile(`^[A-Za-z_-][A-Za-z_-]*$`)
 	keyLabel   = regexp.MustCompile(`(?i)\b(certificate id|sku|article (no|number)|item (no|number|code)|model|mpn|isbn|ean|gtin|upc|product (id|code|number)|reference|serial)\b`)
 	priceName  = regexp.MustCompile(`(?i)(^|[-_])(price|preis|prix|precio)($|[-_])`)
@@ -60,7 +59,7 @@ func NewDraft(address, text string) (*Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Draft{address: at, page: p, name: siteNameOf(at)}
+	d := &Draft{address: at, page: p}
 	if err := d.findLinks(); err != nil {
 		return nil, err
 	}
@@ -69,7 +68,7 @@ func NewDraft(address, text string) (*Draft, error) {
 }
 
 func siteNameOf(at *url.URL) string {
-	name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.TrimPrefix(strings.ToLower(at.Hostname()), "www."), "-"), "-")
+	name := yamltext.Name(strings.TrimPrefix(strings.ToLower(at.Hostname()), "www."), "-")
 	return name[:min(len(name), 64)]
 }
 
@@ -122,11 +121,13 @@ func (d *Draft) findLinks() error {
 		}
 		return ErrNoList
 	}
-	if d.link = d.page.selectorOf(best.nodes); d.link == "" {
+	selector := d.page.selectorOf(best.nodes)
+	if selector == "" {
 		return fmt.Errorf("%d links look like products, but no short selector finds them alone: write the file by hand (docs/add-a-site.md)", len(best.links))
 	}
 	d.Products = best.links
-	d.why = append(d.why, fmt.Sprintf("%d links to %d pages stand at the same place of a repeated element, such as %s", len(best.nodes), len(best.links), best.links[0]))
+	d.list.Say("%d links to %d pages stand at the same place of a repeated element, such as %s", len(best.nodes), len(best.links), best.links[0])
+	d.list.Put("  product_link: %s", selectYAML(Select{Selector: selector}))
 	return nil
 }
 
@@ -204,28 +205,19 @@ func (d *Draft) findPaging() {
 			selector = n.Data + `[rel="next"]`
 		}
 		if selector != "" {
-			d.paging = []string{comment("it leads to %s", to), "  next_link: " + selectYAML(Select{Selector: selector})}
+			d.list.Say("it leads to %s", to)
+			d.list.Put("  next_link: %s", selectYAML(Select{Selector: selector}))
 			return
 		}
 	}
-	d.paging = []string{comment("could not tell: no link to a next page was seen, so the file reads this page alone. A list with numbers needs {page} in url, and last_page or until_empty")}
+	d.list.Say("could not tell: no link to a next page was seen, so the file reads this page alone. A list with numbers needs {page} in url, and last_page or until_empty")
 	if numbers > 0 {
-		d.paging = append(d.paging, comment("%d links have a number as their text: the list has pages by number", numbers))
+		d.list.Say("%d links have a number as their text: the list has pages by number", numbers)
 	}
 }
 
-func comment(format string, args ...any) string {
-	return "# " + untrusted.Line(fmt.Sprintf(format, args...), 500)
-}
-
-// asYAML returns a text as YAML: a string of JSON is one of YAML.
-func asYAML(s string) string {
-	b, _ := json.Marshal(s) // a text always can be
-	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(b))
-}
-
 func selectYAML(s Select) string {
-	out := "{selector: " + asYAML(s.Selector)
+	out := "{selector: " + yamltext.Quote(s.Selector)
 	if s.Attribute != "" {
 		out += ", attribute: " + s.Attribute
 	}
@@ -285,22 +277,20 @@ func candidates(p *page) (all []candidate, lines string) {
 	return append(all, labelled...), lines
 }
 
-// labels returns fields for the labels of a page's list of properties: that with the most labels.
+// labels returns fields for the labels of a page's properties. If the page has several lists of properties, the one with the most labels counts.
 func labels(p *page) (best []candidate, lines string) {
 	for _, selector := range []string{"dl dt", "table tr", "li"} {
 		var all []candidate
 		seen := map[string]bool{}
-		parents := map[string]bool{}
 		for _, n := range cascadia.QueryAll(p.root, cascadia.MustCompile(selector)) {
 			_, context := place(n)
 			for _, l := range linesIn(n) {
-				name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(l.label, "_"), "_")
+				name := yamltext.Name(l.label, "_")
 				if unlikely.MatchString(context) || len(l.label) > 40 || !fieldName.MatchString(name) || strings.TrimSpace(finder{}.textOf(l.value...)) == "" || seen[name] {
 					continue
 				}
 				seen[name] = true
-				parents[attribute(n.Parent, "class")] = true
-				all = append(all, candidate{name, "{label: [" + asYAML(l.label) + "]}", "by its label in " + selector, keyLabel.MatchString(l.label), true})
+				all = append(all, candidate{name, "{label: [" + yamltext.Quote(l.label) + "]}", "by its label in " + selector, keyLabel.MatchString(l.label), true})
 			}
 		}
 		if len(all) > max(1, len(best)) {
@@ -322,7 +312,7 @@ func (d *Draft) Write(products map[string]string) (string, error) {
 	}
 	all, lines := candidates(p)
 	head := d.head(lines)
-	var fields, said []string
+	var fields, said yamltext.Lines
 	key, taken := "", map[string]bool{}
 	for _, c := range all {
 		if taken[c.name] {
@@ -342,19 +332,20 @@ func (d *Draft) Write(products map[string]string) (string, error) {
 		case c.optional: // other products may lack it
 			y = strings.TrimSuffix(y, "}") + ", optional: true}"
 		}
-		fields = append(fields, comment("%s; read of %d pages: %s", c.why, len(values), strings.Join(distinct, " | ")), "  "+c.name+": "+y)
+		fields.Say("%s; read of %d pages: %s", c.why, len(values), strings.Join(distinct, " | "))
+		fields.Put("  %s: %s", c.name, y)
 	}
 	if key == "" && taken["title"] {
 		key = "title"
-		said = append(said, comment("could not tell: no number was seen that is different for each product. Two products with one title would be one: look for a better key"))
+		said.Say("could not tell: no number was seen that is different for each product. Two products with one title would be one: look for a better key")
 	}
 	if key == "" {
 		return "", errors.New("the products' pages have neither a number nor a title in their HTML: are they made by scripts? Write the file by hand (docs/add-a-site.md)")
 	}
 	if len(order) < 2 {
-		said = append(said, comment("one product's page alone was read: whether the key is different for each product is not known"))
+		said.Say("one product's page alone was read: whether the key is different for each product is not known")
 	}
-	file := strings.Join(slices.Concat(head, said, []string{"key: " + key, "fields:"}, fields), "\n") + "\n"
+	file := slices.Concat(head, said, yamltext.Lines{"key: " + key, "fields:"}, fields).String()
 	if _, err := ParseSite([]byte(file)); err != nil {
 		return "", fmt.Errorf("the file that was made is not valid, which is a mistake of this program: %w", err)
 	}
@@ -362,30 +353,31 @@ func (d *Draft) Write(products map[string]string) (string, error) {
 }
 
 // head returns the file's lines above the key.
-func (d *Draft) head(lines string) []string {
-	out := []string{comment("Made from what %s showed. Check each line before you use it: catalog --site=FILE --try=URL", d.address), "name: " + d.name}
+func (d *Draft) head(lines string) (l yamltext.Lines) {
+	l.Say("Made from what %s showed. Check each line before you use it: catalog --site=FILE --try=URL", d.address)
+	l.Put("name: %s", siteNameOf(d.address))
 	for _, n := range d.page.nodes {
-		if lang := attribute(n, "lang"); n.DataAtom == atom.Html && regexp.MustCompile(`^[a-z]{2}-[A-Z]{2}$`).MatchString(lang) {
-			out = append(out, comment("the page's lang; it says how numbers and dates are read"), "locale: "+lang)
+		if lang := attribute(n, "lang"); n.DataAtom == atom.Html && locale.MatchString(lang) {
+			l.Say("the page's lang; it says how numbers and dates are read")
+			l.Put("locale: %s", lang)
 		}
 	}
 	for _, s := range d.Sitemaps[:min(len(d.Sitemaps), 3)] {
-		out = append(out, comment("robots.txt names the sitemap %s: if it has the products, list.format: sitemap needs fewer requests", s))
+		l.Say("robots.txt names the sitemap %s: if it has the products, list.format: sitemap needs fewer requests", s)
 	}
-	out = append(out, "list:", "  url: "+asYAML(d.address.String()))
-	for _, why := range d.why {
-		out = append(out, comment("%s", why))
-	}
-	out = append(append(out, "  product_link: "+selectYAML(Select{Selector: d.link})), d.paging...)
+	l.Put("list:\n  url: %s", yamltext.Quote(d.address.String()))
+	l = append(l, d.list...)
 	if lines != "" {
-		out = append(out, comment("the lines in which labels and values stand"), "detail:", "  lines: "+asYAML(lines))
+		l.Say("the lines in which labels and values stand")
+		l.Put("detail:\n  lines: %s", yamltext.Quote(lines))
 	}
-	return out
+	return l
 }
 
 // read returns the values of a field in the pages that have it.
-func (d *Draft) read(head []string, c candidate, products map[string]string) (values []string) {
-	s, err := ParseSite([]byte(strings.Join(append(slices.Clone(head), "key: own_key", "fields:", "  own_key: {selector: html}", "  "+c.name+": "+c.yaml), "\n")))
+func (d *Draft) read(head yamltext.Lines, c candidate, products map[string]string) (values []string) {
+	file := append(slices.Clone(head), "key: own_key", "fields:", "  own_key: {selector: html}", "  "+c.name+": "+c.yaml)
+	s, err := ParseSite([]byte(file.String()))
 	if err != nil {
 		return nil
 	}

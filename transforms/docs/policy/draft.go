@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // Draft is what a documentation's page shows, to make a provider's policy of.
@@ -163,18 +163,8 @@ func (d *Draft) within(addresses []string) (n int) {
 	return n
 }
 
-func quote(s string) string {
-	b, _ := json.Marshal(s) // a text always can be
-	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(b))
-}
-
 // Write returns the file, with what speaks for each line as comments.
 func (d *Draft) Write(now time.Time) (string, error) {
-	var b strings.Builder
-	say := func(format string, args ...any) {
-		b.WriteString("# " + untrusted.Line(fmt.Sprintf(format, args...), 500) + "\n")
-	}
-	put := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	var addresses []string
 	for _, u := range d.links {
 		addresses = append(addresses, u.String())
@@ -184,51 +174,52 @@ func (d *Draft) Write(now time.Time) (string, error) {
 		return "", errors.New("neither the page, nor llms.txt, nor a sitemap names a page below " + d.folder() + " on this host: give the first page of the documentation")
 	}
 	host := canonical.Host(d.at)
-	say("Made from what %s showed on %s. Check each line before you use it: docs --explain=URL --policies=DIRECTORY", d.at, now.UTC().Format(time.DateOnly))
-	put("provider_id: %s", strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(host, "-"), "-"))
+	var l yamltext.Lines
+	l.Say("Made from what %s showed on %s. Check each line before you use it: docs --explain=URL --policies=DIRECTORY", d.at, now.UTC().Format(time.DateOnly))
+	l.Put("provider_id: %s", yamltext.Name(host, "-"))
 	if d.title != "" {
-		say("by the page (og:site_name, or its title)")
-		put("name: %s", quote(d.title))
+		l.Say("by the page (og:site_name, or its title)")
+		l.Put("name: %s", yamltext.Quote(d.title))
 	}
 	if d.generator != "" {
-		say("the page was made by %s", d.generator)
+		l.Say("the page was made by %s", d.generator)
 	}
-	say("nobody has read the terms: read them, then write allowed or prohibited, and tos_checked: YYYY-MM-DD")
-	put("tos: unknown")
+	l.Say("nobody has read the terms: read them, then write allowed or prohibited, and tos_checked: YYYY-MM-DD")
+	l.Put("tos: unknown")
 	if d.terms != "" {
-		say("the page links to it")
-		put("tos_url: %s", quote(d.terms))
+		l.Say("the page links to it")
+		l.Put("tos_url: %s", yamltext.Quote(d.terms))
 	}
-	put("seed_urls:\n  - %s", quote(d.at.String()))
-	say("%d of the page's %d links to this host are below %s", inLinks, len(d.links), d.folder())
+	l.Put("seed_urls:\n  - %s", yamltext.Quote(d.at.String()))
+	l.Say("%d of the page's %d links to this host are below %s", inLinks, len(d.links), d.folder())
 	if d.folder() == "/" && !docsHost.MatchString(host) {
-		say("could not tell: the address names no folder, so all of the host is allowed. Name the folder of the documentation if it has one")
+		l.Say("could not tell: the address names no folder, so all of the host is allowed. Name the folder of the documentation if it has one")
 	}
-	put("allowed_path_patterns:\n  - %s", quote(literal.Replace(d.folder())+"**"))
-	d.writeBlocked(say, put)
-	d.writeSources(say, put)
-	say("the defaults of depth and pages")
-	put("max_depth: %d\nmax_pages: %d", DefaultMaxDepth, DefaultMaxPages)
+	l.Put("allowed_path_patterns:\n  - %s", yamltext.Quote(literal.Replace(d.folder())+"**"))
+	d.writeBlocked(&l)
+	d.writeSources(&l)
+	l.Say("the defaults of depth and pages")
+	l.Put("max_depth: %d\nmax_pages: %d", DefaultMaxDepth, DefaultMaxPages)
 	delay := min(max(int(d.Delay.Milliseconds()), DefaultRequestDelay), 5000)
 	if d.Delay > 0 {
-		say("robots.txt has a Crawl-delay of %v, which is obeyed in any case", d.Delay)
+		l.Say("robots.txt has a Crawl-delay of %v, which is obeyed in any case", d.Delay)
 	}
-	put("request_delay_ms: %d", delay)
-	if spa := d.scripts > 0 && d.text < thin; spa {
-		say("the page has %d characters of text before its %d scripts run: a browser (Chromium) has to run them", d.text, d.scripts)
-		put("spa_rendering: true")
+	l.Put("request_delay_ms: %d", delay)
+	if d.scripts > 0 && d.text < thin {
+		l.Say("the page has %d characters of text before its %d scripts run: a browser (Chromium) has to run them", d.text, d.scripts)
+		l.Put("spa_rendering: true")
 	} else {
-		say("the page has %d characters of text before scripts run", d.text)
-		put("spa_rendering: false")
+		l.Say("the page has %d characters of text before scripts run", d.text)
+		l.Put("spa_rendering: false")
 	}
-	if _, err := Parse("init.yaml", []byte(b.String()), now); err != nil {
+	if _, err := Parse("init.yaml", []byte(l.String()), now); err != nil {
 		return "", fmt.Errorf("the file that was made is not valid, which is a mistake of this program: %w", err)
 	}
-	return b.String(), nil
+	return l.String(), nil
 }
 
 // writeBlocked blocks what is about the past.
-func (d *Draft) writeBlocked(say, put func(string, ...any)) {
+func (d *Draft) writeBlocked(l *yamltext.Lines) {
 	var blocked []string
 	for _, u := range d.links {
 		rest, in := strings.CutPrefix(u.EscapedPath(), d.folder())
@@ -238,29 +229,29 @@ func (d *Draft) writeBlocked(say, put func(string, ...any)) {
 		}
 	}
 	if len(blocked) > 0 {
-		say("the page links to them; they are about the past")
-		put("blocked_path_patterns:")
+		l.Say("the page links to them; they are about the past")
+		l.Put("blocked_path_patterns:")
 		for _, pattern := range blocked {
-			put("  - %s", quote(pattern))
+			l.Put("  - %s", yamltext.Quote(pattern))
 		}
 	}
 }
 
 // writeSources says where pages come from.
-func (d *Draft) writeSources(say, put func(string, ...any)) {
+func (d *Draft) writeSources(l *yamltext.Lines) {
 	if d.LLMsAt == "" {
-		say("there is no llms.txt at %s", strings.Join(d.Lists(), " nor at "))
+		l.Say("there is no llms.txt at %s", strings.Join(d.Lists(), " nor at "))
 	} else {
-		say("%s has %d links, %d of them below %s; it is read without being named here", d.LLMsAt, len(d.LLMs), d.within(d.LLMs), d.folder())
+		l.Say("%s has %d links, %d of them below %s; it is read without being named here", d.LLMsAt, len(d.LLMs), d.within(d.LLMs), d.folder())
 	}
 	for _, at := range d.OpenAPI {
-		say("the page shows the OpenAPI description %s, which is read without being named here", at)
+		l.Say("the page shows the OpenAPI description %s, which is read without being named here", at)
 	}
 	if d.SitemapAt == "" {
-		say("no sitemap with pages below %s was found, by robots.txt or at %s", d.folder(), d.Sitemap())
-		put("sitemap_url: null")
+		l.Say("no sitemap with pages below %s was found, by robots.txt or at %s", d.folder(), d.Sitemap())
+		l.Put("sitemap_url: null")
 		return
 	}
-	say("%d of its %d addresses are below %s", d.inSitemap, d.indexed, d.folder())
-	put("sitemap_url: %s", quote(d.SitemapAt))
+	l.Say("%d of its %d addresses are below %s", d.inSitemap, d.indexed, d.folder())
+	l.Put("sitemap_url: %s", yamltext.Quote(d.SitemapAt))
 }

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // Draft is what a publisher's site shows of itself, to make its file of.
@@ -124,32 +123,29 @@ func (d Draft) Write() (text string, err error) {
 	if len(used) == 0 {
 		return "", errNoSource
 	}
-	var b strings.Builder
-	comment := func(format string, args ...any) {
-		b.WriteString("# " + untrusted.Line(fmt.Sprintf(format, args...), 1000) + "\n")
-	}
-	comment("Made from what %s showed on %s. Check each line before you use it.", d.Base, d.Now.UTC().Format(time.DateOnly))
-	fmt.Fprintf(&b, "id: %s\n", quote(idOf(host)))
+	var l yamltext.Lines
+	l.Say("Made from what %s showed on %s. Check each line before you use it.", d.Base, d.Now.UTC().Format(time.DateOnly))
+	l.Put("id: %s", yamltext.Quote(idOf(host)))
 	if d.Press != "" {
-		comment("by the front page (og:site_name, or the end of its title)")
-		fmt.Fprintf(&b, "press: %s\n", quote(d.Press))
+		l.Say("by the front page (og:site_name, or the end of its title)")
+		l.Put("press: %s", yamltext.Quote(d.Press))
 	} else {
-		comment("the front page does not say its name: it is the host")
+		l.Say("the front page does not say its name: it is the host")
 	}
-	fmt.Fprintf(&b, "baseUrl: %s\n", quote(d.Base.Scheme+"://"+d.Base.Host))
+	l.Put("baseUrl: %s", yamltext.Quote(d.Base.Scheme+"://"+d.Base.Host))
 	for _, s := range d.Sources {
-		comment("%s: %s, %s: %d addresses, %d of them on this host", s.URL, s.Kind, s.By, len(s.Entries), len(d.own(s)))
+		l.Say("%s: %s, %s: %d addresses, %d of them on this host", s.URL, s.Kind, s.By, len(s.Entries), len(d.own(s)))
 	}
-	comment("chosen: %s", why)
+	l.Say("chosen: %s", why)
 	var articles []*url.URL
 	for _, s := range used {
 		articles = append(articles, d.articles(s)...)
 		switch {
 		case s.Named:
 		case s.Feed:
-			fmt.Fprintf(&b, "feeds:\n  - %s\n", quote(s.URL))
+			l.Put("feeds:\n  - %s", yamltext.Quote(s.URL))
 		default:
-			fmt.Fprintf(&b, "sitemapHints:\n  - %s\n", quote(s.URL))
+			l.Put("sitemapHints:\n  - %s", yamltext.Quote(s.URL))
 		}
 	}
 	usual := 0
@@ -160,23 +156,17 @@ func (d Draft) Write() (text string, err error) {
 	}
 	expression, matched := Pattern(articles)
 	if expression == "" || matched*10 < usual*9 {
-		comment("articleUrl is left out: %d of %d addresses have an article's usual form, such as %s", usual, len(articles), articles[0].RequestURI())
+		l.Say("articleUrl is left out: %d of %d addresses have an article's usual form, such as %s", usual, len(articles), articles[0].RequestURI())
 	} else {
-		comment("%d of %d addresses match, such as %s", matched, len(articles), articles[0].RequestURI())
-		fmt.Fprintf(&b, "articleUrl: %s\n", quote(expression))
+		l.Say("%d of %d addresses match, such as %s", matched, len(articles), articles[0].RequestURI())
+		l.Put("articleUrl: %s", yamltext.Quote(expression))
 	}
 	if d.Lang != "" {
-		comment("language of the front page: %s", d.Lang)
+		l.Say("language of the front page: %s", d.Lang)
 	}
-	comment("%s", whyZone)
-	fmt.Fprintf(&b, "zone: %s\n", quote(zone))
-	return b.String(), nil
-}
-
-// quote returns a text as YAML: a string of JSON is one of YAML.
-func quote(s string) string {
-	out, _ := json.Marshal(s) // a text always can be
-	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(out))
+	l.Say("%s", whyZone)
+	l.Put("zone: %s", yamltext.Quote(zone))
+	return l.String(), nil
 }
 
 // homes are the countries, by their domains, of languages that are at home in one time zone.

@@ -1,4 +1,4 @@
-// Package yamltext reads YAML. An error is one line of text that starts with the
+// Package yamltext reads YAML, and writes files of YAML with comments. An error is one line of text that starts with the
 // line number; a panic of the library is returned as an error. No promise: see docs/library.md.
 package yamltext
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,9 +45,9 @@ func (c *catalogOptions) loadFile() error {
 
 // site is the site of the page that --try names.
 func (c *catalogOptions) site() (catalog.Site, error) {
-	u, err := url.Parse(c.Try)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
-		return catalog.Site{}, usage.Errorf("--try=%s: write the URL of a page, such as https://shop.example/product/1", c.Try)
+	u, err := webURL("--try=", c.Try, "a page, such as https://shop.example/product/1")
+	if err != nil {
+		return catalog.Site{}, err
 	}
 	var on []catalog.Site
 	var hosts []string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -36,7 +37,7 @@ func (n *newFile) options(s *option.Set) {
 	s.Text(&n.contact, "contact", "", "URL or mail address for the site's owner; it becomes part of the User-Agent")
 }
 
-// check refuses before sites are asked.
+// check refuses the options before a request is sent.
 func (n *newFile) check() error {
 	if n.contact != "" && !strings.Contains(n.contact, "@") && !strings.HasPrefix(n.contact, "https://") && !strings.HasPrefix(n.contact, "http://") {
 		return usage.Errorf("--contact=%s: use a URL or a mail address", n.contact)
@@ -51,6 +52,14 @@ func (n *newFile) check() error {
 		return usage.Errorf("--to=%s: there is no directory %s; create it first", n.to, filepath.Dir(n.to))
 	}
 	return nil
+}
+
+// who is what the User-Agent says about the person.
+func (n *newFile) who() string {
+	if n.contact == "" {
+		return ""
+	}
+	return " (+" + n.contact + ")"
 }
 
 func (n *newFile) write(text string, stdout io.Writer) error {
@@ -69,16 +78,25 @@ func (n *newFile) write(text string, stdout io.Writer) error {
 	return nil
 }
 
+// webURL reads an address that a user gave as an option or a word of a command; like says what it should be.
+func webURL(option, given, like string) (*url.URL, error) {
+	u, err := url.Parse(given)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
+		return nil, usage.Errorf("%s%s: write the URL of %s", option, given, like)
+	}
+	return u, nil
+}
+
 // initCommand makes a command that writes a file, made of what a site shows.
-func initCommand(what, job, long, agent string, sites func(*webtest.Web), draft func(ctx context.Context, v *visitor, at *url.URL) (string, error)) Command {
+func initCommand(what, job, long, agent string, sites func(*webtest.Web), draft drafter) Command {
 	var n newFile
 	return Command{Under: "init", Asks: true, Use: what + " URL", Short: "write a " + what + "'s file for the " + job + " job",
 		Long:    "writes a " + what + "'s file for the " + job + " job, " + long + "\nComments in the file say what speaks for each line, and what could not be told. Nothing is stored.",
 		Options: n.options,
 		Do: func(ctx context.Context, c *RunOptions, _ store.Store, w []string, stdout, _ io.Writer) error {
-			at, err := url.Parse(w[0])
-			if err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http" || at.User != nil {
-				return usage.Errorf("init %s %s: write the URL of a page, such as https://shop.example.org/products/", what, w[0])
+			at, err := webURL("init "+what+" ", w[0], "a page, such as https://shop.example.org/products/")
+			if err != nil {
+				return err
 			}
 			if err := n.check(); err != nil {
 				return err
@@ -87,18 +105,12 @@ func initCommand(what, job, long, agent string, sites func(*webtest.Web), draft 
 			if agent != "" {
 				cfg.UserAgent = agent
 			}
-			if n.contact != "" {
-				cfg.UserAgent += " (+" + n.contact + ")"
-			}
-			text := ""
-			err = visitSite(ctx, *c, cfg, sites, at, func(v *visitor) (err error) {
-				text, err = draft(ctx, v, at)
-				return err
-			})
+			cfg.UserAgent += n.who()
+			file, err := visitSite(ctx, *c, cfg, sites, at, draft)
 			if err != nil {
 				return fmt.Errorf("reading %s: %w", at, err)
 			}
-			return n.write(text, stdout)
+			return n.write(file, stdout)
 		}}
 }
 
@@ -112,15 +124,18 @@ type visitor struct {
 // initGap is the pause between two requests.
 const initGap = time.Second
 
-func visitSite(ctx context.Context, c RunOptions, cfg web.Config, sites func(*webtest.Web), at *url.URL, do func(*visitor) error) (err error) {
+// drafter makes a file of the page that was found at an address, and of what it requests besides.
+type drafter func(ctx context.Context, v *visitor, found, text string) (file string, err error)
+
+func visitSite(ctx context.Context, c RunOptions, cfg web.Config, sites func(*webtest.Web), at *url.URL, draft drafter) (file string, err error) {
 	end, err := startDemo(c, sites, &cfg)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	client, pacer, err := c.asking(cfg)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer client.Close()
 	p := robotsPolicy(c, cfg.UserAgent)
@@ -129,9 +144,14 @@ func visitSite(ctx context.Context, c RunOptions, cfg web.Config, sites func(*we
 	defer ask.Close()
 	rules, err := ask.Robots(ctx, at)
 	if err != nil {
-		return fmt.Errorf("%w; %s", err, whatNext(err))
+		return "", fmt.Errorf("%w; %s", err, whatNext(err))
 	}
-	return do(&visitor{ask, rules, at})
+	v := &visitor{ask, rules, at}
+	text, found, err := v.page(ctx, at.String())
+	if err != nil {
+		return "", err
+	}
+	return draft(ctx, v, found, text)
 }
 
 // elsewhereError refuses a redirect to another host.
@@ -141,9 +161,10 @@ func (e *elsewhereError) Error() string {
 	return "it redirects to another host: give the address there, " + e.to.String()
 }
 
-// get requests an address of the site. probe asks for something that need not be there: then the answer is nil.
-func (v *visitor) get(ctx context.Context, at string, probe bool) (*web.Response, error) {
-	r, err := v.ask.Get(ctx, polite.Request{URL: at, Accept: "text/html, application/xhtml+xml, */*;q=0.5", Timeout: 30 * time.Second, MaxBytes: 10 << 20, MaxRedirects: 5, Probe: probe, Once: true,
+// get requests an address of the site. If there is an answer, it is returned with the error.
+func (v *visitor) get(ctx context.Context, at string) (*web.Response, error) {
+	r, err := v.ask.Get(ctx, polite.Request{URL: at, Accept: "text/html, application/xhtml+xml, */*;q=0.5",
+		Timeout: 30 * time.Second, MaxBytes: 10 << 20, MaxRedirects: 5, Once: true,
 		Scope: func(u *url.URL) error {
 			if web.Site(u) != web.Site(v.base) {
 				return &elsewhereError{u}
@@ -152,10 +173,7 @@ func (v *visitor) get(ctx context.Context, at string, probe bool) (*web.Response
 		}})
 	var away *elsewhereError
 	var disallowed *polite.DisallowedError
-	var abandoned *polite.AbandonedError
 	switch {
-	case probe && ctx.Err() == nil && !errors.As(err, &abandoned) && (err != nil || r.Status/100 != 2):
-		return nil, nil //nolint:nilnil // it is not there
 	case errors.As(err, &away):
 		return nil, away
 	case errors.As(err, &disallowed):
@@ -164,18 +182,34 @@ func (v *visitor) get(ctx context.Context, at string, probe bool) (*web.Response
 		return nil, err
 	}
 	verdict := answer.Classify(answer.Response{Status: r.Status, Header: r.Header, URL: at, Final: r.FinalURL, Body: r.Body})
+	kind := strings.ReplaceAll(string(verdict.Kind), "_", " ")
 	switch {
 	case r.Status/100 != 2:
-		return nil, fmt.Errorf("%s answers with status %d (%s)", at, r.Status, strings.ReplaceAll(string(verdict.Kind), "_", " "))
-	case verdict.Kind.Wall() && !probe:
-		return nil, fmt.Errorf("%s shows something else in the page's place (%s): %s", at, strings.ReplaceAll(string(verdict.Kind), "_", " "), verdict.Evidence)
+		return r, fmt.Errorf("%s answers with status %d (%s)", at, r.Status, kind)
+	case verdict.Kind.Wall():
+		return r, fmt.Errorf("%s shows something else in the page's place (%s): %s", at, kind, verdict.Evidence)
 	}
 	return r, nil
 }
 
+// probe requests something that need not be there. It returns no body if it is not (404, 410), or if that could not be told: then it adds
+// the reason to untold. An error ends the visit.
+func (v *visitor) probe(ctx context.Context, at string, untold *[]string) (body []byte, err error) {
+	r, err := v.get(ctx, at)
+	switch {
+	case err == nil:
+		return r.Body, nil
+	case ctx.Err() != nil || errors.As(err, new(*polite.AbandonedError)):
+		return nil, err
+	case r == nil || r.Status != http.StatusNotFound && r.Status != http.StatusGone:
+		*untold = append(*untold, err.Error())
+	}
+	return nil, nil
+}
+
 // page requests a page of HTML, and returns its text and where it was found.
 func (v *visitor) page(ctx context.Context, at string) (text, found string, err error) {
-	r, err := v.get(ctx, at, false)
+	r, err := v.get(ctx, at)
 	if err != nil {
 		return "", "", err
 	}
@@ -184,11 +218,7 @@ func (v *visitor) page(ctx context.Context, at string) (text, found string, err 
 }
 
 // initSite makes a site's file for the catalog job.
-func initSite(ctx context.Context, v *visitor, at *url.URL) (string, error) {
-	text, found, err := v.page(ctx, at.String())
-	if err != nil {
-		return "", err
-	}
+func initSite(ctx context.Context, v *visitor, found, text string) (string, error) {
 	d, err := catalog.NewDraft(found, text)
 	if err != nil {
 		return "", err
@@ -206,11 +236,7 @@ func initSite(ctx context.Context, v *visitor, at *url.URL) (string, error) {
 }
 
 // initPolicy makes a provider's policy for the docs job.
-func initPolicy(ctx context.Context, v *visitor, at *url.URL) (string, error) {
-	text, found, err := v.page(ctx, at.String())
-	if err != nil {
-		return "", err
-	}
+func initPolicy(ctx context.Context, v *visitor, found, text string) (string, error) {
 	d, err := policy.NewDraft(found, text)
 	if err != nil {
 		return "", err
@@ -218,10 +244,12 @@ func initPolicy(ctx context.Context, v *visitor, at *url.URL) (string, error) {
 	d.Delay = v.rules.Delay
 	d.OpenAPI = apidesc.Shown([]byte(text))
 	for _, place := range d.Lists() {
-		if r, err := v.get(ctx, place, true); err != nil {
+		body, err := v.probe(ctx, place, &d.LLMsUntold)
+		if err != nil {
 			return "", err
-		} else if r != nil && llms.IsMarkdown(string(r.Body)) {
-			for _, l := range llms.Links(string(r.Body), 10_000) {
+		}
+		if list := string(body); llms.IsMarkdown(list) {
+			for _, l := range llms.Links(list, 10_000) {
 				d.LLMs = append(d.LLMs, l.Href)
 			}
 			d.LLMsAt = place
@@ -231,19 +259,16 @@ func initPolicy(ctx context.Context, v *visitor, at *url.URL) (string, error) {
 	named := v.rules.File.Sitemaps()
 	maps := append(slices.Clone(named[:min(len(named), 2)]), d.Sitemap())
 	for i := 0; i < len(maps) && i < 4 && d.SitemapAt == ""; i++ {
-		r, err := v.get(ctx, maps[i], true)
+		body, err := v.probe(ctx, maps[i], &d.SitemapUntold)
 		if err != nil {
 			return "", err
 		}
-		if r == nil {
-			continue
-		}
 		var urls []string
-		read, err := sitemap.Scan(r.Body, func(e sitemap.Entry) bool { urls = append(urls, e.Loc); return len(urls) < 50_000 })
+		read, err := sitemap.Scan(body, func(e sitemap.Entry) bool { urls = append(urls, e.Loc); return len(urls) < 50_000 })
 		switch {
-		case err != nil:
+		case err != nil: // it is no sitemap
 		case read.Kind == sitemap.Index && len(maps) < 5:
-			maps = append(maps[:i+1], append(d.Likely(urls), maps[i+1:]...)...)
+			maps = slices.Insert(maps, i+1, d.Likely(urls)...)
 		default:
 			d.AddSitemap(maps[i], urls)
 		}

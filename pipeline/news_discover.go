@@ -37,7 +37,7 @@ func newsCommands() []Command {
 				if err := n.check(); err != nil { // before sites are asked
 					return err
 				}
-				file, err := discoverNews(ctx, *c, settings, n.contact, w[0])
+				file, err := discoverNews(ctx, *c, settings, n.who(), w[0])
 				if err != nil {
 					return err
 				}
@@ -51,20 +51,18 @@ func newsCommands() []Command {
 }
 
 // discoverNews returns a publisher's file, made of what the site at an address shows.
-// contact becomes part of the User-Agent. Nothing is stored.
-func discoverNews(ctx context.Context, c RunOptions, settings, contact, raw string) (file string, err error) {
-	base, err := url.Parse(raw)
-	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" || base.User != nil {
-		return "", usage.Errorf("init publisher %s: write the URL of a publisher's site, such as https://news.example.org", raw)
+// who is added to the User-Agent. Nothing is stored.
+func discoverNews(ctx context.Context, c RunOptions, settings, who, raw string) (file string, err error) {
+	base, err := webURL("init publisher ", raw, "a publisher's site, such as https://news.example.org")
+	if err != nil {
+		return "", err
 	}
 	n := newsOptions{Settings: settings}
 	if err := n.load(c.Web == "demo"); err != nil {
 		return "", err
 	}
 	cfg := news.Config{Settings: n.loaded}.Web(c.WebConfig())
-	if contact != "" {
-		cfg.UserAgent += " (+" + contact + ")"
-	}
+	cfg.UserAgent += who
 	end, err := startDemo(c, newsDemo, &cfg)
 	if err != nil {
 		return "", err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/transforms/parse/article"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
@@ -33,6 +34,9 @@ type Draft struct {
 	LLMsAt    string
 	LLMs      []string // links of llms.txt
 	SitemapAt string
+	// LLMsUntold and SitemapUntold say why requests could not tell if something is there.
+	LLMsUntold, SitemapUntold []string
+
 	inSitemap int
 	indexed   int
 }
@@ -83,7 +87,7 @@ func (d *Draft) read(n *html.Node, hidden bool) {
 		if err != nil || to.Scheme != "https" && to.Scheme != "http" {
 			break
 		}
-		if d.terms == "" && termsLink.MatchString(to.Path+" "+textOf(n)) {
+		if d.terms == "" && termsLink.MatchString(to.Path+" "+article.Text(n)) {
 			d.terms = to.String()
 		}
 		to.Fragment, to.RawQuery = "", ""
@@ -95,17 +99,6 @@ func (d *Draft) read(n *html.Node, hidden bool) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		d.read(c, hidden)
 	}
-}
-
-func textOf(n *html.Node) string {
-	if n.Type == html.TextNode {
-		return n.Data
-	}
-	var b strings.Builder
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		b.WriteString(textOf(c))
-	}
-	return b.String()
 }
 
 // folder is the path below which the documentation is, with a slash at its end.
@@ -171,7 +164,8 @@ func (d *Draft) Write(now time.Time) (string, error) {
 	}
 	inLinks := d.within(addresses)
 	if inLinks+d.inSitemap+d.within(d.LLMs) == 0 && d.scripts == 0 {
-		return "", errors.New("neither the page, nor llms.txt, nor a sitemap names a page below " + d.folder() + " on this host: give the first page of the documentation")
+		why := "neither the page, nor llms.txt, nor a sitemap names a page below " + d.folder() + " on this host: give the first page of the documentation"
+		return "", errors.New(strings.Join(slices.Concat([]string{why}, d.LLMsUntold, d.SitemapUntold), "; "))
 	}
 	host := canonical.Host(d.at)
 	var l yamltext.Lines
@@ -239,19 +233,26 @@ func (d *Draft) writeBlocked(l *yamltext.Lines) {
 
 // writeSources says where pages come from.
 func (d *Draft) writeSources(l *yamltext.Lines) {
-	if d.LLMsAt == "" {
+	switch {
+	case d.LLMsAt == "" && d.LLMsUntold != nil:
+		l.Say("could not tell if there is an llms.txt: %s", strings.Join(d.LLMsUntold, "; "))
+	case d.LLMsAt == "":
 		l.Say("there is no llms.txt at %s", strings.Join(d.Lists(), " nor at "))
-	} else {
+	default:
 		l.Say("%s has %d links, %d of them below %s; it is read without being named here", d.LLMsAt, len(d.LLMs), d.within(d.LLMs), d.folder())
 	}
 	for _, at := range d.OpenAPI {
 		l.Say("the page shows the OpenAPI description %s, which is read without being named here", at)
 	}
-	if d.SitemapAt == "" {
+	at := "null"
+	switch {
+	case d.SitemapAt == "" && d.SitemapUntold != nil:
+		l.Say("could not tell if a sitemap has pages below %s: %s", d.folder(), strings.Join(d.SitemapUntold, "; "))
+	case d.SitemapAt == "":
 		l.Say("no sitemap with pages below %s was found, by robots.txt or at %s", d.folder(), d.Sitemap())
-		l.Put("sitemap_url: null")
-		return
+	default:
+		l.Say("%d of its %d addresses are below %s", d.inSitemap, d.indexed, d.folder())
+		at = yamltext.Quote(d.SitemapAt)
 	}
-	l.Say("%d of its %d addresses are below %s", d.inSitemap, d.indexed, d.folder())
-	l.Put("sitemap_url: %s", yamltext.Quote(d.SitemapAt))
+	l.Put("sitemap_url: %s", at)
 }

@@ -138,14 +138,21 @@ func auditRuns(ctx context.Context, s store.Store, f *faults) error {
 		if err != nil && r.RunID == "" {
 			return err
 		}
-		if err != nil || r.State.Over() {
-			continue // what is no JSON is told already
+		if err != nil || r.State.Over() || r.Async {
+			continue // what is no JSON is told already, and a run with --async has no process
 		}
 		_, alive, err := lease.ActiveHolder(ctx, s, r.Job)
 		if err != nil {
 			return err
 		}
-		if !alive {
+		if alive {
+			continue
+		}
+		switch r, err = ledger.Load(ctx, s, r.RunID); { // it may have ended since
+		case errors.Is(err, store.ErrNotExist):
+		case err != nil:
+			return err
+		case !r.State.Over() && !r.Async:
 			f.found("runs whose process is gone", r.RunID, r.Job+": its next run marks them as interrupted, and resumes")
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/storetest"
 )
 
 // store check finds nothing in what a run left, and each thing that is broken, and changes nothing.
@@ -54,4 +55,27 @@ func TestStoreCheck(t *testing.T) {
 	}
 	assert.FileExists(t, temp)
 	assert.Equal(t, 6, strings.Count(got.stdout, "\n"))
+}
+
+// A run that continues without its launcher is not dead, nor is one that ends after the listing of the runs.
+func TestStoreCheckOfRuns(t *testing.T) {
+	s := storetest.NewMemory()
+	const dead, detached, ending = "20260101-000000-000-aaaaaaaa", "20260101-000001-000-aaaaaaaa", "20260101-000002-000-aaaaaaaa"
+	for id, job := range map[string]string{dead: "news", detached: "docs", ending: "seed"} {
+		require.NoError(t, ledger.Start(t.Context(), s, ledger.Run{RunID: id, Job: job}))
+	}
+	require.NoError(t, ledger.Detach(t.Context(), s, detached, "job", false, ledger.Purpose{}))
+	ended := false
+	s.Hook = func(op, key string, before bool) {
+		if before && op == "list" && strings.HasSuffix(key, "/seed/") { // the leases of the job
+			ended = true
+			_, err := ledger.Finish(t.Context(), s, ending, ledger.Done, nil, time.Now())
+			assert.NoError(t, err)
+		}
+	}
+	f := &faults{}
+	require.NoError(t, auditRuns(t.Context(), s, f))
+	assert.True(t, ended)
+	require.Len(t, f.all, 1)
+	assert.Equal(t, []string{dead}, f.all[0].Examples)
 }

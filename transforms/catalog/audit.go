@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/store"
@@ -18,12 +19,9 @@ func Audit(ctx context.Context, s store.Store, d *db.DB, found func(what, key, m
 	if err != nil || !there {
 		return err
 	}
-	kept := map[string]bool{}
-	for o, err := range s.List(ctx, ImagePrefix) {
-		if err != nil {
-			return err
-		}
-		kept[o.Key] = true
+	kept, err := store.Keys(ctx, s, ImagePrefix)
+	if err != nil {
+		return err
 	}
 	for key, err := range db.Select(ctx, d, func(r *sql.Rows) (string, error) {
 		var hash, kind string
@@ -33,7 +31,14 @@ func Audit(ctx context.Context, s store.Store, d *db.DB, found func(what, key, m
 		if err != nil {
 			return fmt.Errorf("reading the images: %w", err)
 		}
-		if !kept[key] {
+		if _, there := slices.BinarySearch(kept, key); there {
+			continue
+		}
+		there, err := store.Has(ctx, s, key) // a run may have stored it since the listing
+		if err != nil {
+			return fmt.Errorf("looking at %s: %w", key, err)
+		}
+		if !there {
 			found("rows of images without bytes", key, "restore them from a backup; or set hash = '' in catalog_images, and catalog --images requests them again")
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -19,12 +17,13 @@ const (
 
 // Audit calls found for what is inconsistent under root. It reads the commits and the sizes of their files, not their content.
 func Audit(ctx context.Context, s store.Store, root string, found func(what, key string)) error {
-	folders, err := list(ctx, s, root)
+	x, err := List(ctx, s, root)
 	if err != nil {
 		return err
 	}
-	for _, dir := range slices.Sorted(maps.Keys(folders)) {
-		f, err := read(ctx, s, folders[dir], func(string) bool { return false })
+	x = x.WithoutNames()
+	for _, dir := range x.Folders() {
+		f, err := read(ctx, s, x.folders[dir], x.keep)
 		if errors.Is(err, errEntry) {
 			found(EntryDamaged, dir)
 			continue
@@ -32,11 +31,9 @@ func Audit(ctx context.Context, s store.Store, root string, found func(what, key
 		if err != nil {
 			return err
 		}
-		named := map[string]bool{}
 		commits, _ := f.valid()
 		for _, c := range commits {
 			for _, file := range c.Files {
-				named[file.Key] = true
 				o, err := s.Head(ctx, file.Key)
 				if err != nil && !errors.Is(err, store.ErrNotExist) {
 					return fmt.Errorf("looking at %s: %w", file.Key, err)
@@ -46,10 +43,8 @@ func Audit(ctx context.Context, s store.Store, root string, found func(what, key
 				}
 			}
 		}
-		for _, key := range f.others {
-			if !named[key] {
-				found(FileLeft, key)
-			}
+		for _, key := range left(commits, f.others) {
+			found(FileLeft, key)
 		}
 	}
 	return nil

@@ -319,26 +319,21 @@ func Open(ctx context.Context, s store.Store, dir, runID string, each func(Commi
 	for _, c := range commits {
 		each(c)
 	}
-	return l, sweep(ctx, s, commits, append(void, f.others...))
+	if err := store.Remove(ctx, s, left(commits, append(void, f.others...))...); err != nil {
+		return l, fmt.Errorf("sweeping packed results without a commit: %w", err)
+	}
+	return l, nil
 }
 
-// sweep removes those of keys that no commit names.
-func sweep(ctx context.Context, s store.Store, commits []Commit, keys []string) error {
+// left returns those of keys that no commit names.
+func left(commits []Commit, keys []string) []string {
 	named := map[string]bool{}
 	for _, c := range commits {
 		for _, f := range c.Files {
 			named[f.Key] = true
 		}
 	}
-	for _, key := range keys {
-		if named[key] {
-			continue
-		}
-		if err := store.Remove(ctx, s, key); err != nil {
-			return fmt.Errorf("sweeping packed results without a commit: %w", err)
-		}
-	}
-	return nil
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return named[key] })
 }
 
 // Folder is the folder of the log.

@@ -39,7 +39,8 @@ func (n *newFile) options(s *option.Set) {
 
 // check refuses the options before a request is sent.
 func (n *newFile) check() error {
-	if n.contact != "" && !strings.Contains(n.contact, "@") && !strings.HasPrefix(n.contact, "https://") && !strings.HasPrefix(n.contact, "http://") {
+	if n.contact != "" && !strings.Contains(n.contact, "@") &&
+		!strings.HasPrefix(n.contact, "https://") && !strings.HasPrefix(n.contact, "http://") {
 		return usage.Errorf("--contact=%s: use a URL or a mail address", n.contact)
 	}
 	if n.to == "" {
@@ -91,7 +92,8 @@ func webURL(option, given, like string) (*url.URL, error) {
 func initCommand(what, job, long, agent string, sites func(*webtest.Web), draft drafter) Command {
 	var n newFile
 	return Command{Under: "init", Asks: true, Use: what + " URL", Short: "write a " + what + "'s file for the " + job + " job",
-		Long:    "writes a " + what + "'s file for the " + job + " job, " + long + "\nComments in the file say what speaks for each line, and what could not be told. Nothing is stored.",
+		Long: "writes a " + what + "'s file for the " + job + " job, " + long +
+			"\nComments in the file say what speaks for each line, and what could not be told. Nothing is stored.",
 		Options: n.options,
 		Do: func(ctx context.Context, c *RunOptions, _ store.Store, w []string, stdout, _ io.Writer) error {
 			at, err := webURL("init "+what+" ", w[0], "a page, such as https://shop.example.org/products/")
@@ -127,6 +129,7 @@ const initGap = time.Second
 // drafter makes a file of the page that was found at an address, and of what it requests besides.
 type drafter func(ctx context.Context, v *visitor, found, text string) (file string, err error)
 
+// visitSite requests robots.txt and the page at an address, and returns the file that draft makes.
 func visitSite(ctx context.Context, c RunOptions, cfg web.Config, sites func(*webtest.Web), at *url.URL, draft drafter) (file string, err error) {
 	end, err := startDemo(c, sites, &cfg)
 	if err != nil {
@@ -177,7 +180,8 @@ func (v *visitor) get(ctx context.Context, at string) (*web.Response, error) {
 	case errors.As(err, &away):
 		return nil, away
 	case errors.As(err, &disallowed):
-		return nil, fmt.Errorf("robots.txt, line %d, disallows %s: %s; ask the site's owner, or leave it out", disallowed.Line, at, disallowed.Rule)
+		return nil, fmt.Errorf("robots.txt, line %d, disallows %s: %s; ask the site's owner, or leave it out",
+			disallowed.Line, at, disallowed.Rule)
 	case err != nil:
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,7 +83,8 @@ func (d *Draft) findLinks() error {
 	for _, n := range d.page.nodes {
 		href := attribute(n, "href")
 		to, err := base.Parse(href)
-		if n.DataAtom != atom.A || href == "" || err != nil || !sameHost(to, d.address) || to.Path == d.address.Path || strings.Trim(to.Path, "/") == "" {
+		if n.DataAtom != atom.A || href == "" || err != nil || !sameHost(to, d.address) ||
+			to.Path == d.address.Path || strings.Trim(to.Path, "/") == "" {
 			continue
 		}
 		to.Fragment = ""
@@ -146,11 +146,13 @@ func (p *page) selectorOf(nodes []*html.Node) string {
 	selector := ""
 	for range 6 {
 		step := at[0].Data
-		if id := attribute(at[0], "id"); id != "" && plainClass.MatchString(id) && !slices.ContainsFunc(at, func(n *html.Node) bool { return n != at[0] }) {
+		several := slices.ContainsFunc(at, func(n *html.Node) bool { return n != at[0] })
+		if id := attribute(at[0], "id"); !several && plainClass.MatchString(id) {
 			step = "#" + id
 		} else {
 			common := slices.DeleteFunc(strings.Fields(attribute(at[0], "class")), func(class string) bool {
-				return !plainClass.MatchString(class) || slices.ContainsFunc(at, func(n *html.Node) bool { return !slices.Contains(strings.Fields(attribute(n, "class")), class) })
+				lacks := func(n *html.Node) bool { return !slices.Contains(strings.Fields(attribute(n, "class")), class) }
+				return !plainClass.MatchString(class) || slices.ContainsFunc(at, lacks)
 			})
 			for _, class := range common[:min(len(common), 2)] {
 				step += "." + class
@@ -195,13 +197,14 @@ func (d *Draft) findPaging() {
 		if n.Parent != nil {
 			own += " " + attribute(n.Parent, "class")
 		}
-		next := attribute(n, "rel") == "next" || n.DataAtom == atom.A && (nextWord.MatchString(text) || nextWord.MatchString(attribute(n, "aria-label")) ||
+		rel := attribute(n, "rel") == "next"
+		next := rel || n.DataAtom == atom.A && (nextWord.MatchString(text) || nextWord.MatchString(attribute(n, "aria-label")) ||
 			slices.ContainsFunc(strings.Fields(own), nextClass.MatchString))
 		if !next || slices.Contains(d.Products, to.String()) {
 			continue
 		}
 		selector := d.page.selectorOf([]*html.Node{n})
-		if attribute(n, "rel") == "next" && d.page.finds(n.Data+`[rel="next"]`, []*html.Node{n}) {
+		if rel && d.page.finds(n.Data+`[rel="next"]`, []*html.Node{n}) {
 			selector = n.Data + `[rel="next"]`
 		}
 		if selector != "" {
@@ -233,51 +236,56 @@ type candidate struct {
 
 // candidates looks for fields in a product's page; lines is the selector of the lines with labels that they need.
 func candidates(p *page) (all []candidate, lines string) {
-	for _, c := range []candidate{{"sku", "{from: structured, path: sku}", "", true, false}, {"gtin", "{from: structured, path: gtin}", "", true, false},
-		{"title", "{from: structured, path: name}", "", false, false}, {"price", "{from: structured, path: 'offers[0].money', type: money}", "", false, false},
-		{"availability", "{from: structured, path: 'offers[0].availability', volatile: true}", "", false, false},
-		{"brand", "{from: structured, path: brand}", "", false, false}, {"image", "{from: structured, path: 'images[0]', type: image}", "", false, false}} {
-		c.why = "by what the page says for machines (JSON-LD, microdata, Open Graph)"
-		all = append(all, c)
+	for _, f := range [][2]string{{"sku", "sku"}, {"gtin", "gtin"}, {"title", "name"}, {"price", "'offers[0].money', type: money"},
+		{"availability", "'offers[0].availability', volatile: true"}, {"brand", "brand"}, {"image", "'images[0]', type: image"}} {
+		all = append(all, candidate{name: f[0], yaml: "{from: structured, path: " + f[1] + "}", key: f[0] == "sku" || f[0] == "gtin",
+			why: "by what the page says for machines (JSON-LD, microdata, Open Graph)"})
 	}
-	seen := map[string]bool{}
+	itemprops := map[string]string{"sku": "sku", "productID": "sku", "mpn": "mpn", "gtin13": "gtin", "isbn": "isbn", "name": "title", "price": "price"}
 	for _, n := range p.nodes {
-		name := attribute(n, "itemprop")
-		if named := map[string]string{"sku": "sku", "productID": "sku", "mpn": "mpn", "gtin13": "gtin", "isbn": "isbn", "name": "title", "price": "price"}[name]; named != "" && !seen[name] {
-			seen[name] = true
-			s := Select{Selector: "[itemprop=" + name + "]"}
-			if attribute(n, "content") != "" {
-				s.Attribute = "content"
-			}
-			all = append(all, candidate{named, selectYAML(s), "by the attribute itemprop", named != "title" && named != "price", false})
+		prop := attribute(n, "itemprop")
+		name := itemprops[prop]
+		if name == "" {
+			continue
 		}
+		delete(itemprops, prop) // its first element counts
+		s := Select{Selector: "[itemprop=" + prop + "]"}
+		if attribute(n, "content") != "" {
+			s.Attribute = "content"
+		}
+		all = append(all, candidate{name: name, yaml: selectYAML(s), why: "by the attribute itemprop", key: name != "title" && name != "price"})
 	}
 	for _, tag := range []atom.Atom{atom.H1, atom.H2} {
 		for _, n := range p.nodes {
-			_, context := place(n)
-			if n.DataAtom == tag && !unlikely.MatchString(context) && strings.TrimSpace(finder{}.textOf(n)) != "" {
-				if s := p.selectorOf([]*html.Node{n}); s != "" {
-					all = append(all, candidate{"title", selectYAML(Select{Selector: s}), "by the page's heading", false, false})
-				}
-				break
+			if n.DataAtom != tag {
+				continue
 			}
+			if _, context := place(n); unlikely.MatchString(context) || strings.TrimSpace(finder{}.textOf(n)) == "" {
+				continue
+			}
+			if s := p.selectorOf([]*html.Node{n}); s != "" {
+				all = append(all, candidate{name: "title", yaml: selectYAML(Select{Selector: s}), why: "by the page's heading"})
+			}
+			break
 		}
 	}
 	for _, n := range p.nodes {
-		if slices.ContainsFunc(strings.Fields(attribute(n, "class")+" "+attribute(n, "id")), priceName.MatchString) {
-			if s := p.selectorOf([]*html.Node{n}); s != "" {
-				y := strings.TrimSuffix(selectYAML(Select{Selector: s}), "}")
-				all = append(all, candidate{"price", y + ", type: money}", "by a class or id", false, false},
-					candidate{"price", y + `, regexp: '[\d.,]+', type: number}`, "by a class or id; no currency was seen", false, false})
-				break
-			}
+		if !slices.ContainsFunc(strings.Fields(attribute(n, "class")+" "+attribute(n, "id")), priceName.MatchString) {
+			continue
+		}
+		if s := p.selectorOf([]*html.Node{n}); s != "" {
+			y := strings.TrimSuffix(selectYAML(Select{Selector: s}), "}")
+			all = append(all, candidate{name: "price", yaml: y + ", type: money}", why: "by a class or id"},
+				candidate{name: "price", yaml: y + `, regexp: '[\d.,]+', type: number}`, why: "by a class or id; no currency was seen"})
+			break
 		}
 	}
 	labelled, lines := labels(p)
 	return append(all, labelled...), lines
 }
 
-// labels returns fields for the labels of a page's properties. If the page has several lists of properties, the one with the most labels counts.
+// labels returns fields for the labels of a page's properties. If the page has several kinds of lists of properties, the one with the
+// most labels counts. lines is its selector.
 func labels(p *page) (best []candidate, lines string) {
 	for _, selector := range []string{"dl dt", "table tr", "li"} {
 		var all []candidate
@@ -286,11 +294,13 @@ func labels(p *page) (best []candidate, lines string) {
 			_, context := place(n)
 			for _, l := range linesIn(n) {
 				name := yamltext.Name(l.label, "_")
-				if unlikely.MatchString(context) || len(l.label) > 40 || !fieldName.MatchString(name) || strings.TrimSpace(finder{}.textOf(l.value...)) == "" || seen[name] {
+				if seen[name] || len(l.label) > 40 || !fieldName.MatchString(name) || unlikely.MatchString(context) ||
+					strings.TrimSpace(finder{}.textOf(l.value...)) == "" {
 					continue
 				}
 				seen[name] = true
-				all = append(all, candidate{name, "{label: [" + yamltext.Quote(l.label) + "]}", "by its label in " + selector, keyLabel.MatchString(l.label), true})
+				all = append(all, candidate{name: name, yaml: "{label: [" + yamltext.Quote(l.label) + "]}", why: "by its label in " + selector,
+					key: keyLabel.MatchString(l.label), optional: true})
 			}
 		}
 		if len(all) > max(1, len(best)) {
@@ -306,11 +316,15 @@ func (d *Draft) Write(products map[string]string) (string, error) {
 	if len(order) == 0 {
 		return "", errors.New("no product's page was read")
 	}
-	p, err := parsePage(products[order[0]])
-	if err != nil {
-		return "", err
+	var pages []productPage
+	for _, at := range order {
+		p, base, err := open(at, products[at], formatHTML)
+		if err != nil {
+			return "", err
+		}
+		pages = append(pages, productPage{p, base})
 	}
-	all, lines := candidates(p)
+	all, lines := candidates(pages[0].page)
 	head := d.head(lines)
 	var fields, said yamltext.Lines
 	key, taken := "", map[string]bool{}
@@ -318,7 +332,7 @@ func (d *Draft) Write(products map[string]string) (string, error) {
 		if taken[c.name] {
 			continue
 		}
-		values := d.read(head, c, products)
+		values := valuesOf(head, c, pages)
 		distinct := slices.Compact(slices.Sorted(slices.Values(values)))
 		if len(values) == 0 || len(values) < len(order) && !c.optional {
 			continue
@@ -374,8 +388,14 @@ func (d *Draft) head(lines string) (l yamltext.Lines) {
 	return l
 }
 
-// read returns the values of a field in the pages that have it.
-func (d *Draft) read(head yamltext.Lines, c candidate, products map[string]string) (values []string) {
+// productPage is a page of a product, and what its addresses are relative to.
+type productPage struct {
+	*page
+	base *url.URL
+}
+
+// valuesOf returns the values of a field in the pages that have it.
+func valuesOf(head yamltext.Lines, c candidate, pages []productPage) (values []string) {
 	file := append(slices.Clone(head), "key: own_key", "fields:", "  own_key: {selector: html}", "  "+c.name+": "+c.yaml)
 	s, err := ParseSite([]byte(file.String()))
 	if err != nil {
@@ -385,19 +405,19 @@ func (d *Draft) read(head yamltext.Lines, c candidate, products map[string]strin
 	if err != nil {
 		return nil
 	}
-	for _, at := range slices.Sorted(maps.Keys(products)) {
-		for _, f := range r.fields {
-			p, base, err := open(at, products[at], cmp.Or(s.Detail.Format, formatHTML))
-			if err != nil || f.name != c.name {
-				continue
-			}
-			if f.From == fromStructured {
-				p = p.described()
-			}
-			if v, err := f.read(p, base); err == nil && v != nil {
-				b, _ := json.Marshal(v) // it is stored as JSON
-				values = append(values, untrusted.Line(string(b), 60))
-			}
+	i := slices.IndexFunc(r.fields, func(f fieldReader) bool { return f.name == c.name })
+	if i < 0 { // YAML reads the name as something else, such as null
+		return nil
+	}
+	f := r.fields[i]
+	for _, p := range pages {
+		in := p.page
+		if f.From == fromStructured {
+			in = p.described()
+		}
+		if v, err := f.read(in, p.base); err == nil && v != nil {
+			b, _ := json.Marshal(v) // it is stored as JSON
+			values = append(values, untrusted.Line(string(b), 60))
 		}
 	}
 	return values

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/schedule"
 )
@@ -67,7 +68,10 @@ func TestFrontAnswers(t *testing.T) {
 	strips := section(t, page, "strips")
 	assert.Contains(t, strips, "nightly seed No result yet. Next in 5 h 30 min No run yet hourly news No result yet. Next in 30 min No run yet Runs without a schedule docs")
 	assert.Contains(t, strips, "seed ✓ 2026-02-20 10:00 UTC: done after 1m0s ✓ 2026-03-03 10:00 UTC: done after 1m0s ✗ 2026-03-03 11:00 UTC: failed after 1m0s: the seed store refused")
-	w.scheduler.Remember("nightly", w.now(), schedule.Tick{At: time.Date(2026, 3, 3, 18, 0, 0, 0, time.UTC), Outcome: "missed", Missed: 2})
+	tick := schedule.Tick{At: time.Date(2026, 3, 3, 18, 0, 0, 0, time.UTC), Outcome: "missed", Missed: 2}
+	require.NoError(t, store.WriteJSON(t.Context(), w.store, schedule.TickKey("nightly", tick.At), tick))
+	_, err := w.scheduler.Tick(t.Context(), w.now())
+	require.NoError(t, err)
 	w.board.Change()
 	assert.Contains(t, section(t, w.do("GET", "/", "").body, "strips"),
 		"nightly seed No result; late by 18 h . Next in 5 h 30 min ○ 2026-03-04 03:00 KST: missed, no server was running (2 times)")

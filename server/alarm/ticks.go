@@ -22,7 +22,7 @@ func (a *Alarm) newTicks(now time.Time) (plans []schedule.View, ticks map[string
 	for _, p := range plans {
 		after, known := a.State.Ticks[p.Name]
 		if !known {
-			after = p.Last.At.Add(-1)
+			p.Ticks = p.Ticks[max(0, len(p.Ticks)-1):]
 		}
 		ticks[p.Name] = slices.DeleteFunc(p.Ticks, func(t schedule.Tick) bool { return !t.At.After(after) })
 	}

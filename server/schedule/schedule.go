@@ -93,7 +93,6 @@ type View struct {
 	Next     time.Time
 	Times    []time.Time // the next ones
 	Ticks    []Tick      // the newest ones, oldest first
-	Last     Tick
 	Backfill *BackfillView
 
 	// Set by History.
@@ -115,7 +114,7 @@ func (s *Scheduler) Views(now time.Time) []View {
 	defer s.mu.Unlock()
 	var out []View
 	for _, p := range s.Plans {
-		v := View{Plan: p, Ticks: slices.Clone(s.recent[p.Name]), Last: s.last(p.Name)}
+		v := View{Plan: p, Ticks: slices.Clone(s.recent[p.Name])}
 		if p.Kept.Backfill != nil {
 			v.Backfill = p.Kept.Backfill.view(s.dates[p.Kept.Backfill.ID])
 		}
@@ -160,24 +159,19 @@ func (s *Scheduler) Known() bool {
 }
 
 func (s *Scheduler) tickSchedule(ctx context.Context, sc Plan, now time.Time) (bool, error) {
-	seen, ok := s.seen[sc.Name]
-	if !ok {
-		newest, err := s.Newest(ctx, sc.Name, MaxMarks)
-		if err != nil {
-			return false, err
-		}
-		if seen = now; len(newest) > 0 {
-			seen = newest[len(newest)-1].At
-		}
-		s.Remember(sc.Name, seen, newest...)
-		s.open[sc.Name] = true
-	}
 	refreshed, err := s.closeOpen(ctx, sc.Schedule, now)
 	if err != nil {
 		return refreshed, err
 	}
+	seen, ok := s.seen[sc.Name]
+	if recent := s.recent[sc.Name]; !ok { // only this goroutine writes it
+		if seen = now; len(recent) > 0 {
+			seen = recent[len(recent)-1].At
+		}
+		s.seen[sc.Name] = seen
+	}
 	if sc.Kept.Paused {
-		s.Remember(sc.Name, now)
+		s.seen[sc.Name] = now
 		return refreshed, nil
 	}
 	if sc.Kept.From.After(seen) {
@@ -204,7 +198,7 @@ func (s *Scheduler) tickSchedule(ctx context.Context, sc Plan, now time.Time) (b
 		}
 	}
 	if due.IsZero() {
-		s.Remember(sc.Name, seen)
+		s.seen[sc.Name] = seen
 		return refreshed || len(missed) > 0, nil
 	}
 	if ok, err := s.unchanged(ctx, sc); err != nil || !ok { // paused or edited a moment ago
@@ -221,7 +215,7 @@ func (s *Scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) e
 	if err != nil {
 		return err // the tick is tried again, until it is too late
 	}
-	if s.Remember(sc.Name, due); !won {
+	if s.seen[sc.Name] = due; !won {
 		return nil
 	}
 	if _, err := s.closeTick(ctx, sc, t, now); err != nil {
@@ -231,12 +225,15 @@ func (s *Scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) e
 }
 
 // closeOpen reads what became of claimed ticks, and closes those whose claim has
-// timed out. It reads nothing while no tick is open.
+// timed out. It reads nothing while no tick is open, and at its first call all that are shown.
 func (s *Scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (changed bool, err error) {
-	if !s.open[sc.Name] {
+	n := maxOpenTicks
+	if _, ok := s.seen[sc.Name]; !ok {
+		n = MaxMarks
+	} else if !s.open[sc.Name] {
 		return false, nil
 	}
-	all, err := s.Newest(ctx, sc.Name, maxOpenTicks)
+	all, err := s.Newest(ctx, sc.Name, n)
 	if err != nil {
 		return false, err
 	}
@@ -309,16 +306,6 @@ func (s *Scheduler) begin(ctx context.Context, sc Schedule, t Tick, now time.Tim
 	return err
 }
 
-// Remember notes up to when a schedule's ticks were handled, and some of them.
-func (s *Scheduler) Remember(name string, seen time.Time, ticks ...Tick) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen[name] = seen
-	for _, t := range ticks {
-		s.note(name, t)
-	}
-}
-
 // note remembers a tick, and reports whether that changed something. The caller holds mu.
 func (s *Scheduler) note(name string, t Tick) (changed bool) {
 	all := s.recent[name]
@@ -333,14 +320,6 @@ func (s *Scheduler) note(name string, t Tick) (changed bool) {
 	}
 	s.recent[name] = all[max(0, len(all)-MaxMarks):]
 	return true
-}
-
-// last is a schedule's last tick. The caller holds mu.
-func (s *Scheduler) last(name string) (t Tick) {
-	if all := s.recent[name]; len(all) > 0 {
-		t = all[len(all)-1]
-	}
-	return t
 }
 
 func tickPrefix(name string) string { return "schedules/" + name + "/" }

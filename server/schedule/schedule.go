@@ -6,6 +6,7 @@ package schedule
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -346,19 +347,41 @@ func (s *Scheduler) claim(ctx context.Context, name string, t Tick) (won bool, e
 	return true, nil
 }
 
-// Newest are the latest n ticks in the store, oldest first.
+// Newest are the latest n ticks in the store, oldest first. A tick that was removed after the listing is left out, and so is one that is
+// no JSON, with a line in the log. If the newest one is no JSON, that is an error, because it says up to when
+// ticks were handled.
 func (s *Scheduler) Newest(ctx context.Context, name string, n int) ([]Tick, error) {
 	keys, err := s.keys(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Tick, min(n, len(keys)))
+	keys = keys[max(0, len(keys)-n):]
+	all := make([]Tick, len(keys))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
-	for i, key := range keys[len(keys)-len(all):] {
-		g.Go(func() error { return store.ReadJSON(ctx, s.Store, key, known.MaxObject, &all[i]) })
+	for i, key := range keys {
+		g.Go(func() error {
+			b, err := store.ReadAll(ctx, s.Store, key, known.MaxObject)
+			if errors.Is(err, store.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err // the next call may read it
+			}
+			err = json.Unmarshal(b, &all[i])
+			switch {
+			case err == nil:
+				return nil
+			case i == len(keys)-1:
+				return fmt.Errorf("reading %s: %w; remove it if it cannot be repaired", key, err)
+			}
+			s.Log.Error("schedule_tick_unreadable", "schedule", name, "key", key, "error", err)
+			all[i] = Tick{}
+			return nil
+		})
 	}
-	return all, g.Wait()
+	err = g.Wait()
+	return slices.DeleteFunc(all, func(t Tick) bool { return t.At.IsZero() }), err
 }
 
 func (s *Scheduler) keys(ctx context.Context, name string) ([]string, error) {

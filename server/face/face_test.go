@@ -79,6 +79,26 @@ func TestStrip(t *testing.T) {
 		"unknown ? 3.0 false " + day + "started"}, got)
 }
 
+// The age of a result is not known if the run is older than all that are shown.
+func TestFresh(t *testing.T) {
+	at := time.Date(2026, 3, 4, 3, 0, 0, 0, time.UTC)
+	tick := schedule.Tick{At: at, Outcome: "started", RunID: "a"}
+	run := runs.Entry{Run: ledger.Run{RunID: "a", State: ledger.Done, Schedule: "s", StartedAt: at, FinishedAt: at.Add(time.Hour)}}
+	for want, c := range map[string]struct {
+		ticks []schedule.Tick
+		all   []*runs.Entry
+	}{
+		"No result yet":           {nil, nil},
+		"No result":               {[]schedule.Tick{{At: at, Outcome: "missed"}}, nil},
+		"Newest result not known": {[]schedule.Tick{tick}, nil},
+		"Newest result 2 h ago":   {[]schedule.Tick{tick}, []*runs.Entry{&run}},
+	} {
+		views := []schedule.View{{Plan: schedule.Plan{Schedule: schedule.Schedule{Name: "s"}}, Ticks: c.ticks}}
+		schedule.History(views, c.all)
+		assert.Equal(t, want, shownOf(views, at.Add(3*time.Hour))[0].Fresh())
+	}
+}
+
 // A look that takes too long ends, and no more than a few are under way.
 func TestExploreIsBounded(t *testing.T) {
 	began := make(chan struct{})

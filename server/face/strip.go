@@ -113,10 +113,12 @@ func (s shownSchedule) LateText() string {
 
 // Fresh says how old the newest result is.
 func (s shownSchedule) Fresh() string {
-	if s.Result == nil {
-		if len(s.Marks) > 0 {
-			return "No result"
-		}
+	switch {
+	case s.Result == nil && !s.Gone.IsZero():
+		return "Newest result not known"
+	case s.Result == nil && len(s.Marks) > 0:
+		return "No result"
+	case s.Result == nil:
 		return "No result yet"
 	}
 	return "Newest result " + ago(s.now.Sub(s.Result.Run.FinishedAt)) + " ago"

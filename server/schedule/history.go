@@ -66,6 +66,8 @@ func (v *View) read(byID map[string]*runs.Entry, own []*runs.Entry) {
 		switch m.State = cmp.Or(map[string]string{"active": Skipped, "missed": Missed, "failed": NotBegun}[t.Outcome], started); {
 		case m.State == started && e != nil && !e.Broken:
 			m, listed[t.RunID] = m.of(e), true
+		case m.State == started:
+			v.Gone = t.At
 		case m.State == NotBegun:
 			m.RunID = "" // there is no such run
 		}
@@ -100,13 +102,16 @@ func (v View) LateBy(now time.Time) time.Duration {
 		return 0
 	}
 	after, takes := v.Kept.From, time.Duration(0)
-	if v.Result != nil {
-		takes = v.Result.Run.FinishedAt.Sub(v.Result.Run.StartedAt)
-		if at := v.Result.Run.StartedAt; at.After(after) {
-			after = at
-		}
-	} else if len(v.Ticks) > 0 && v.Ticks[0].At.After(after) {
-		after = v.Ticks[0].At.Add(-time.Second)
+	newest := v.Gone // its run may have been done
+	switch {
+	case v.Result != nil:
+		newest = v.Result.Run.StartedAt
+		takes = v.Result.Run.FinishedAt.Sub(newest)
+	case newest.IsZero() && len(v.Ticks) > 0:
+		newest = v.Ticks[0].At.Add(-time.Second)
+	}
+	if newest.After(after) {
+		after = newest
 	}
 	if after.IsZero() {
 		return 0

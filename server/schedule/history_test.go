@@ -84,3 +84,24 @@ func TestLateBy(t *testing.T) {
 		assert.Equal(t, c.want, v.LateBy(c.now), about)
 	}
 }
+
+// A schedule whose runs are older than all that the server shows is not late since its first tick: a gone run may have been done.
+func TestLateByOfGoneRuns(t *testing.T) {
+	v := daily(t)
+	for day := 1; day <= 9; day++ {
+		v.Ticks = append(v.Ticks, Tick{At: night(day), Outcome: "started", RunID: fmt.Sprint("r", day)})
+	}
+	for _, c := range []struct {
+		all  []*runs.Entry
+		gone time.Time
+		want time.Duration
+	}{
+		{nil, night(9), 0},
+		{[]*runs.Entry{entry("r9", night(9), ledger.Failed, 5, nil)}, night(8), 12 * time.Hour},
+		{[]*runs.Entry{entry("r9", night(9), ledger.Done, 5, nil)}, night(8), 0},
+	} {
+		views := []View{v}
+		History(views, c.all)
+		assert.Equal(t, []any{c.gone, c.want}, []any{views[0].Gone, views[0].LateBy(night(9).Add(12 * time.Hour))})
+	}
+}

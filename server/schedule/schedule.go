@@ -98,7 +98,8 @@ type View struct {
 
 	// Set by History.
 	Marks  []Mark      // oldest first
-	Result *runs.Entry // the newest run of the schedule that is done; nil if there is none
+	Result *runs.Entry // the newest of its runs that is done; nil: none of those that History knows
+	Gone   time.Time   // the newest tick whose run History does not know; zero: there is none
 }
 
 // Local formats a time in the schedule's time zone.

@@ -18,6 +18,7 @@ const hostile = "<script>alert(1)</script>\u202Eevil\x1b[31m"
 
 // toyKind finds what its job's one run found, with text from strangers everywhere.
 func toyKind(at time.Time) explore.Kind {
+	pages := 0 // of an endless list
 	item := func(key string) explore.Item {
 		return explore.Item{Key: explore.Query{"name": key}, Title: hostile, URL: "javascript://toys.example/%0Aalert(1)", At: at, Failures: "toys & co",
 			Series: &explore.Series{Name: "price", Unit: hostile, Points: []explore.Point{{At: at, Value: 2}, {At: at.AddDate(0, 0, 3), Value: 1.5}, {At: at.AddDate(0, 0, 4), Value: 1.5}}},
@@ -27,8 +28,11 @@ func toyKind(at time.Time) explore.Kind {
 		Fields: []explore.Field{{Name: "name", Label: "Name", Required: true}, {Name: "day", Label: "Day", Day: true}},
 		Keys:   []explore.Field{{Name: "name", Label: "Name", Required: true}},
 		Count: func(_ context.Context, _ explore.Source, q explore.Query) (explore.Counts, error) {
-			if q["name"] == "soon" {
+			switch q["name"] {
+			case "soon":
 				return explore.Counts{}, explore.ErrNothingYet
+			case "uncounted":
+				return explore.Counts{}, errors.New("counting in bucket b")
 			}
 			p := &explore.Picture{Title: "Toys by name and day", Row: "name", Column: "day", Columns: []string{"2026-03-01", hostile}, Over: q["name"] == "over",
 				Measures: []explore.Measure{{Name: "toys", Title: "Toys"}, {Name: "new", Title: "New"}}}
@@ -38,13 +42,18 @@ func toyKind(at time.Time) explore.Kind {
 		},
 		Search: func(_ context.Context, _ explore.Source, q explore.Query) (explore.List, error) {
 			switch {
+			case strings.Contains(q["name"], "endless") && (q[explore.After] != "" || q["name"] == "endless"):
+				if pages++; pages > 1000 {
+					return explore.List{}, errors.New("over 1000 pages")
+				}
+				return explore.List{Next: "2"}, nil
 			case q[explore.After] != "" && q["name"] == "lost":
 				return explore.List{}, errors.New("reading secret/key: bucket b")
 			case q[explore.After] != "":
 				return explore.List{Items: []explore.Item{item("last")}}, nil
 			}
 			switch q["name"] {
-			case "lost":
+			case "lost", "first then endless":
 				return explore.List{Items: []explore.Item{item("first")}, Next: "2"}, nil
 			case "none":
 				return explore.List{Note: "There is no " + hostile}, nil
@@ -161,6 +170,12 @@ func TestCounts(t *testing.T) {
 	require.NotContains(t, page("/explore/toys?name=x&after=2"), "picture-title", "a later page has no picture")
 	require.NotContains(t, page("/explore/toys?name=soon"), "picture-title")
 	require.Contains(t, page("/explore/toys/item?name=x"), `<figcaption>price 1.5 &lt;script&gt;`)
+
+	uncounted := page("/explore/toys?name=uncounted")
+	require.Contains(t, uncounted, "a/b%2Fc?d=é&amp;e", "the list stays")
+	require.Contains(t, uncounted, "It could not be counted")
+	require.NotContains(t, heat, "It could not be counted")
+	require.Equal(t, 500, w.do("GET", "/api/v1/explore/toys/counts?name=uncounted", "").code)
 
 	for path, schema := range map[string]string{"name=x": "", "name=soon": ""} {
 		var v any = w.do("GET", "/api/v1/explore/toys/counts?"+path, "").json(t)

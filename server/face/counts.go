@@ -45,7 +45,10 @@ func (f *Face) counts(ctx context.Context, k kind, q explore.Query) (*explore.Co
 	if errors.Is(err, explore.ErrNothingYet) {
 		return nil, nil
 	}
-	if err == nil && c.Note == "" {
+	if err != nil {
+		return nil, err
+	}
+	if c.Note == "" {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if len(e.counts) >= maxCounts {
@@ -53,7 +56,7 @@ func (f *Face) counts(ctx context.Context, k kind, q explore.Query) (*explore.Co
 		}
 		e.counts[key] = c
 	}
-	return &c.Counts, err
+	return &c.Counts, nil
 }
 
 // keptCounts are counts and when they were read.

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/pipeline/option"
@@ -310,8 +311,14 @@ func (f exploreRows) searchPage(c *call, i int) (any, error) {
 		return v, err
 	}
 	list, err := f.search(c.Context(), v.Kind.kind, q)
-	if v.List = &list; err == nil {
-		v.Counts, err = f.counts(c.Context(), v.Kind.kind, q)
+	if err != nil {
+		return v, err
+	}
+	v.List = &list
+	v.Counts, err = f.counts(c.Context(), v.Kind.kind, q)
+	if v.Uncounted = err != nil && c.Context().Err() == nil; v.Uncounted {
+		f.Log.Warn("list_not_counted", "kind", v.Kind.Name, "error", ledger.Redact(err.Error()))
+		return v, nil
 	}
 	return v, err
 }
@@ -347,8 +354,9 @@ type explorePage struct {
 	Kind  *kindForm  // of the list; nil: none was chosen
 	List  *foundList // nil: nothing was asked for
 	// Counts are of the list; nil: there are none.
-	Counts *explore.Counts
-	now    time.Time
+	Counts    *explore.Counts
+	Uncounted bool // counting failed or took too long
+	now       time.Time
 }
 
 // First reports whether everything of the kind is listed from its beginning.

@@ -192,3 +192,17 @@ func TestCounts(t *testing.T) {
 		require.Equal(t, code, w.do("GET", "/explore/toys/file"+path, "").code, path)
 	}
 }
+
+// A file whose search finds hardly anything ends, and says so, before the server ends the connection.
+func TestEndlessDownload(t *testing.T) {
+	at := time.Date(2026, 3, 2, 10, 0, 1, 0, time.UTC)
+	all := testJobs()
+	all[0].Finds = []explore.Kind{toyKind(at)}
+	w := newWorld(t, "done", func(set *Settings) { set.Jobs = all[:1] })
+	w.now = func() time.Time { at = at.Add(time.Second); return at }
+	a := w.do("GET", "/explore/toys/file?format=csv&name=endless", "")
+	require.Equal(t, http.StatusServiceUnavailable, a.code, a.body)
+	require.Contains(t, a.body, "the search takes over 2m0s; choose more narrowly")
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() { w.do("GET", "/explore/toys/file?format=csv&name=first+then+endless", "") })
+	require.Contains(t, w.log.String(), "the search takes over 2m0s")
+}

@@ -21,8 +21,10 @@ const (
 	// countsAge is how long counts are shown: those of a large database take a second.
 	countsAge = time.Minute
 	maxCounts = 200 // that are kept
-	// maxDownload is how many items a file has at most: what a minute or two write.
-	maxDownload = 100_000
+	// maxDownload is how many items a file has at most, and maxDownloading how long they are searched for: the server ends a longer
+	// answer, but not a search that finds nothing.
+	maxDownload    = 100_000
+	maxDownloading = 2 * time.Minute
 )
 
 // counts are what a search finds, counted. nil: nothing is counted, or nothing was found yet.
@@ -200,7 +202,12 @@ func (p *picture) Age(l explore.Line) string {
 // allOf yields all items of a search, page by page.
 func (f *Face) allOf(ctx context.Context, k kind, q explore.Query) iter.Seq2[explore.Record, error] {
 	return func(yield func(explore.Record, error) bool) {
+		ends := f.Now().Add(maxDownloading)
 		for n := 0; n < maxDownload; {
+			if f.Now().After(ends) {
+				yield(nil, known.Answer(http.StatusServiceUnavailable, fmt.Sprintf("the search takes over %v; choose more narrowly", maxDownloading)))
+				return
+			}
 			list, err := f.search(ctx, k, q)
 			if err != nil {
 				yield(nil, err)

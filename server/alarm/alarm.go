@@ -370,7 +370,7 @@ func (a *Alarm) group(all []finding, r ledger.Report, now time.Time) (queue func
 			if told := a.together[word]; len(told) > 0 {
 				var texts []string
 				for _, b := range told {
-					texts = append(texts, strings.Replace(b.about(b.plain()), " ("+b.Job+")", "", 1))
+					texts = append(texts, strings.Replace(b.Sentence(), " ("+b.Job+")", "", 1))
 				}
 				a.enqueueLocked(Notice{Type: "report", All: told, RunID: r.RunID, page: told[0].Page(),
 					Text: fmt.Sprintf("[%s] %d of %s: %s", word, len(told), r.Job, some(texts, "; ", "; and "))}, now)

@@ -60,7 +60,7 @@ func (a *Alarm) announce(event, word string, b Breach, now time.Time) {
 	}
 	text := b.Sentence()
 	if word == "OVER" {
-		text = b.about(b.plain())
+		text = b.about()
 	}
 	a.enqueueLocked(Notice{Type: strings.ReplaceAll(event, "_", "."), Data: &b, RunID: b.RunID, page: b.Page(), Text: "[" + word + "] " + text}, now)
 }

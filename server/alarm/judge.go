@@ -86,10 +86,10 @@ var (
 
 // Sentence says what is wrong, without a full stop at its end.
 func (b Breach) Sentence() string {
-	text := b.plain()
 	if b.Rule != "run_failed" {
-		return b.about(text)
+		return b.about()
 	}
+	text := b.plain()
 	for prefix, verb := range map[string]string{runs.NotBegun: " did not begin: ", interrupted: " was interrupted: "} {
 		if why, ok := strings.CutPrefix(text, prefix+": "); ok {
 			return b.Who() + verb + why
@@ -107,8 +107,9 @@ func (b Breach) plain() string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, cmp.Or(b.Provider, "\n")+": "), ".")
 }
 
-// about is a sentence of what the alert is about and a text that may begin with it.
-func (b Breach) about(text string) string {
+// about is a sentence of what the alert is about and its text, which may begin with "it".
+func (b Breach) about() string {
+	text := b.plain()
 	if rest, ok := strings.CutPrefix(text, "it "); ok {
 		return b.Who() + " " + rest
 	}

@@ -189,14 +189,7 @@ func (p *picture) Age(l explore.Line) string {
 	if l.Newest == nil {
 		return "–"
 	}
-	switch age := max(0, p.now.Sub(*l.Newest)); {
-	case age < time.Hour:
-		return fmt.Sprintf("%d min ago", int(age.Minutes()))
-	case age < 48*time.Hour:
-		return fmt.Sprintf("%d h ago", int(age.Hours()))
-	default:
-		return fmt.Sprintf("%d days ago", int(age.Hours()/24))
-	}
+	return ago(p.now.Sub(*l.Newest)) + " ago"
 }
 
 // allOf yields all items of a search, page by page.

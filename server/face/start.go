@@ -110,12 +110,9 @@ func (f runRows) formOf(ctx context.Context, j known.Job, in url.Values) jobForm
 			form.Busy = e.Run.RunID
 		}
 	}
-	var offered map[string][]string
-	if f.Offer != nil {
-		var err error
-		if offered, err = f.Offer(ctx, j.Name); err != nil {
-			form.Never = known.Safe(err.Error())
-		}
+	offered, err := f.Offer(ctx, j.Name)
+	if err != nil {
+		form.Never = known.Safe(err.Error())
 	}
 	for _, o := range j.Fields() {
 		form.Inputs = append(form.Inputs, formField{Option: o, ID: j.Name + "-" + o.Field(), Given: given(in, o), Offered: offered[o.Name]})

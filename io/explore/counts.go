@@ -148,10 +148,18 @@ func (g Group) in(q Query, without int, by []By) bool {
 	return true
 }
 
-// GroupsOf counts the rows of a table that where chooses, in one reading of it, by columns and by the number column. newest is the
-// time of a row; args are those of where, column and newest. It returns the groups that a query chooses, by their values, and the facets. A search for a text counts nothing,
-// because it would read all rows.
-func GroupsOf(ctx context.Context, d *db.DB, from, where, column, newest string, args []any, q Query, by ...By) (chosen []Group, facets []Facet, err error) {
+// Counted are the rows that GroupsOf counts. All but From may be empty. Its texts are SQL.
+type Counted struct {
+	From   string // the table
+	Where  string // which rows
+	Column string // number of a row's column in a picture
+	Newest string // time of a row
+	Args   []any  // of Where, Column and Newest
+}
+
+// GroupsOf counts rows in one reading of their table, by the columns of by and by rows.Column. It returns the groups that a query
+// chooses, ordered by their values, and the facets. A search for a text counts nothing, because it would read all rows.
+func GroupsOf(ctx context.Context, d *db.DB, rows Counted, q Query, by ...By) (chosen []Group, facets []Facet, err error) {
 	if q["text"] != "" {
 		return nil, nil, nil
 	}
@@ -174,7 +182,7 @@ func GroupsOf(ctx context.Context, d *db.DB, from, where, column, newest string,
 		g.Newest = db.Time(at)
 		return g, err
 	}, fmt.Sprintf(`SELECT %s, %s AS picture_column, COUNT(*), MAX(%s) FROM %s WHERE %s GROUP BY %s, picture_column ORDER BY %s, picture_column`,
-		list, column, newest, from, where, list, list), args...) {
+		list, cmp.Or(rows.Column, "0"), cmp.Or(rows.Newest, "0"), rows.From, cmp.Or(rows.Where, "1 = 1"), list, list), rows.Args...) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("counting: %w", err)
 		}

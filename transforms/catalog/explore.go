@@ -154,7 +154,7 @@ func addPrices(ctx context.Context, d *db.DB, items []explore.Item) error {
 // countProducts counts products by site and state.
 func countProducts(ctx context.Context, src explore.Source, q explore.Query) (c explore.Counts, err error) {
 	c.At = src.DB.Now()
-	groups, facets, err := explore.GroupsOf(ctx, src.DB, "catalog_products", "1 = 1", "0", "last_seen", nil, q, bySite...)
+	groups, facets, err := explore.GroupsOf(ctx, src.DB, explore.Counted{From: "catalog_products", Newest: "last_seen"}, q, bySite...)
 	if c.Facets = facets; err != nil || facets == nil {
 		return c, err
 	}

@@ -31,7 +31,7 @@ var byProvider = []explore.By{{Field: "provider", Column: "p.provider"}, {Field:
 // countPages counts the pages that sessions requested, and what changed, by provider.
 func countPages(ctx context.Context, src explore.Source, q explore.Query) (c explore.Counts, err error) {
 	c.At = src.DB.Now()
-	_, facets, err := explore.GroupsOf(ctx, src.DB, "docs_pages p", "1 = 1", "0", "p.discovered_at", nil, q, byProvider...)
+	_, facets, err := explore.GroupsOf(ctx, src.DB, explore.Counted{From: "docs_pages p"}, q, byProvider...)
 	if c.Facets = facets; err != nil || facets == nil || q["status"] != "" {
 		return c, err
 	}

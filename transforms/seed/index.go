@@ -29,7 +29,7 @@ const (
 	// maxIndexing is the longest time that the index is read for, and indexWait how long a page waits for it.
 	maxIndexing = 30 * time.Minute
 	indexWait   = 400 * time.Millisecond
-	// An index is read again when a page needs one, it is older than indexAge, and indexRest times the time that it took have passed.
+	// When a page needs an index, the one in memory serves for indexAge, or for indexRest times as long as reading it took if that is longer.
 	indexAge  = 30 * time.Second
 	indexRest = 20
 )
@@ -342,14 +342,16 @@ func (c choice) page(all []indexed, after string) (list explore.List, err error)
 
 // item is what the index has of the domain.
 func (d *indexed) item() explore.Item {
-	r := explore.Record{}
-	for _, c := range []explore.Cell{{Name: "registrable_domain", Value: d.name}, {Name: "country", Value: d.in.Country}, {Name: "category", Value: d.in.Category},
-		{Name: "date", Value: d.in.Date}, {Name: "collected_at", Value: d.at.UTC()}, {Name: "robots_status", Value: d.robots},
-		{Name: "sitemap_status", Value: d.sitemap}, {Name: "sitemap_kind", Value: d.kind}, {Name: "sitemap_url_count"}} {
-		if c.Name == "sitemap_url_count" && d.urls != nil {
-			c.Value = *d.urls
-		}
-		r = append(r, c)
+	var urls any
+	if d.urls != nil {
+		urls = *d.urls
 	}
-	return explore.Item{Key: explore.Query{"domain": d.name, "country": d.in.Country, "category": d.in.Category, "date": d.in.Date}, Title: shownName(d.name), Record: r, URL: "https://" + d.name + "/", At: d.at}
+	return explore.Item{
+		Key:   explore.Query{"domain": d.name, "country": d.in.Country, "category": d.in.Category, "date": d.in.Date},
+		Title: shownName(d.name), URL: "https://" + d.name + "/", At: d.at,
+		Record: explore.Record{{Name: "registrable_domain", Value: d.name}, {Name: "country", Value: d.in.Country},
+			{Name: "category", Value: d.in.Category}, {Name: "date", Value: d.in.Date}, {Name: "collected_at", Value: d.at.UTC()},
+			{Name: "robots_status", Value: d.robots}, {Name: "sitemap_status", Value: d.sitemap}, {Name: "sitemap_kind", Value: d.kind},
+			{Name: "sitemap_url_count", Value: urls}},
+	}
 }

@@ -135,7 +135,8 @@ func (c *ledgerCollector) Collect(ch chan<- prometheus.Metric) {
 		gauge(startDesc, float64(e.Run.StartedAt.UnixMilli())/1000, name)
 		gauge(retriesDesc, float64(e.Report.HTTP.Retries), name)
 		if t := e.Report.Timings; t.Domains > 0 {
-			ch <- prometheus.MustNewConstSummary(itemDesc, uint64(t.Domains), t.Mean*float64(t.Domains), map[float64]float64{0.5: t.P50, 0.95: t.P95, 1: t.Max}, name)
+			ch <- prometheus.MustNewConstSummary(itemDesc, uint64(t.Domains), t.Mean*float64(t.Domains),
+				map[float64]float64{0.5: t.P50, 0.95: t.P95, 1: t.Max}, name)
 		}
 		for _, stage := range e.Job.Stages {
 			if n := e.Report.Through(stage); n > 0 {

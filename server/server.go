@@ -180,7 +180,7 @@ func (s *Server) check(ctx context.Context, job string, flags []string, now bool
 	return s.refusal(job, s.starts.Refuse(within, job, flags, now))
 }
 
-// refusal is the answer to whom the program refuses a run with err. Other errors are logged: the run will have them too.
+// refusal turns an error with which the program refuses a run into an answer. Other errors are logged: the run will meet them too.
 func (s *Server) refusal(job string, err error) error {
 	var usage interface{ Usage() }
 	if errors.As(err, &usage) {
@@ -205,12 +205,13 @@ func (s *Server) offer(ctx context.Context, job string) (map[string][]string, er
 
 // startNow starts a run with a new id and returns the id.
 func (s *Server) startNow(ctx context.Context, run ledger.Run, flags []string, by string) (string, error) {
-	active, err := s.runner.Active(ctx, run.Job) // where one is, that is the answer, whatever the input
+	active, err := s.runner.Active(ctx, run.Job) // if one is active, the answer names it and not a fault of the input
 	if err := s.check(ctx, run.Job, flags, err == nil && active == ""); err != nil {
 		return "", err
 	}
 	run.RunID, run.StartedAt = ledger.NewRunID(s.now()), s.now()
-	if err := s.guard.Note(ctx, "run_start", run.Job, strings.Join(append([]string{"by " + by + ", run " + run.RunID}, flags...), " ")); err != nil {
+	detail := append([]string{"by " + by + ", run " + run.RunID}, flags...)
+	if err := s.guard.Note(ctx, "run_start", run.Job, strings.Join(detail, " ")); err != nil {
 		return run.RunID, err
 	}
 	return run.RunID, s.start(ctx, run, flags, by)

@@ -75,7 +75,7 @@ type Line struct {
 // MeasureField is the field of a search, and of the page of a picture, that names a measure.
 const MeasureField = "measure"
 
-// Of returns the picture's measure of that name, the first for a name of none.
+// Of returns the picture's measure of that name, or its first measure if no measure has the name.
 func (p *Picture) Of(name string) Measure {
 	for _, m := range p.Measures {
 		if m.Name == name {
@@ -85,7 +85,7 @@ func (p *Picture) Of(name string) Measure {
 	return p.Measures[0]
 }
 
-// Add adds to the figure of a row, which it appends if it is not the last one, in a column. It returns the row.
+// Add adds n to the figure of a row in a column, and returns the row. If the last row has another name, Add appends a row.
 func (p *Picture) Add(row string, column int, measure string, n int64) *Line {
 	if len(p.Rows) == 0 || p.Rows[len(p.Rows)-1].Name != row {
 		l := Line{Name: row, Figures: map[string][]int64{}}

@@ -333,7 +333,7 @@ func (a *Alarm) findings(j known.Job, e *runs.Entry) []finding {
 	return judge(j, a.Limits[j.Name], r)
 }
 
-// Told are what is wrong with a run that a person started, besides its error: sentences for the person, because there is no alert.
+// Told returns sentences about what is wrong with a run that a person started, besides its error. Such a run raises no alert.
 func (a *Alarm) Told(e *runs.Entry) (out []string) {
 	j, ok := a.Jobs.Named(e.Run.Job)
 	if !ok || e.Run.StartedBy != ledger.Person {
@@ -443,7 +443,7 @@ func (a *Alarm) apply(f finding, ends bool, now time.Time) (changed bool) {
 // numbers are what differs between two errors of one cause: ids, ports, times, counts.
 var numbers = regexp.MustCompile(`\b[0-9a-f]*[0-9][0-9a-f]*\b`)
 
-// SameError is an error without what differs between two of one cause.
+// SameError returns an error's text with # for its numbers: it equals that of another error of the same cause.
 func SameError(text string) string { return numbers.ReplaceAllString(text, "#") }
 
 // end ends an alert, with a message. The caller holds mu.

@@ -22,7 +22,7 @@ type firingRow struct {
 	Silenced bool `json:"silenced"`
 }
 
-// ruleRow is an alert in force, in the API. Those of no job are of all.
+// ruleRow is a rule in force, in the API. A rule without a job holds for all jobs.
 type ruleRow struct {
 	Job string `json:"job,omitempty"`
 	alert.InForce

@@ -161,7 +161,8 @@ type figure struct {
 // Figures are those of a row.
 func (p *picture) Figures(l explore.Line) (all []figure) {
 	for i, n := range l.Figures[p.Measure.Name] {
-		all = append(all, figure{n, shade(n, p.most), p.form.with(p.Row, l.Name, p.Column, p.Columns[i], explore.MeasureField, p.form.Query[explore.MeasureField])})
+		list := p.form.with(p.Row, l.Name, p.Column, p.Columns[i], explore.MeasureField, p.form.Query[explore.MeasureField])
+		all = append(all, figure{n, shade(n, p.most), list})
 	}
 	return all
 }
@@ -180,8 +181,10 @@ func (p *picture) URL(l explore.Line) string { return p.form.with(p.Row, l.Name)
 // Draw draws a row as columns.
 func (p *picture) Draw(l explore.Line) template.HTML {
 	values := l.Figures[p.Measure.Name]
-	return columnPlot(fmt.Sprintf("%s: %s %s from %s to %s, at most %s in one %s", shown(l.Name), ledger.FormatCount(p.Sum(l)), strings.ToLower(p.Measure.Title), shown(p.Columns[0]),
-		shown(p.Columns[len(p.Columns)-1]), ledger.FormatCount(slices.Max(append(values, 0))), p.Column), values, p.most)
+	label := fmt.Sprintf("%s: %s %s from %s to %s, at most %s in one %s", shown(l.Name), ledger.FormatCount(p.Sum(l)),
+		strings.ToLower(p.Measure.Title), shown(p.Columns[0]), shown(p.Columns[len(p.Columns)-1]),
+		ledger.FormatCount(slices.Max(append(values, 0))), p.Column)
+	return columnPlot(label, values, p.most)
 }
 
 // Age is how old the newest item of a row is.

@@ -55,7 +55,8 @@ func (f runRows) front(c *call) (any, error) {
 func (f runRows) frontPage(now time.Time) frontPage {
 	all := f.Board.Runs()
 	yesterday := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -1)
-	v := frontPage{Latest: all[:min(len(all), shownLater)], FailedURL: runs.Filter{DayRange: runs.DayRange{From: yesterday.Format(time.DateOnly)}}.URL("")}
+	v := frontPage{Latest: all[:min(len(all), shownLater)],
+		FailedURL: runs.Filter{DayRange: runs.DayRange{From: yesterday.Format(time.DateOnly)}}.URL("")}
 	views := f.Scheduler.Views(now)
 	schedule.History(views, all)
 	v.Schedules = shownOf(views, now)

@@ -11,8 +11,8 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// Plots are small SVG pictures in a page: no script draws them, and their colours are classes of style.css. The label has in words what
-// they show; where they stand in for a table, the page has that, too.
+// Plots are small SVG pictures without axes; runs.LineChart and runs.ColumnChart draw those with axes. No script draws them, and their
+// colours are classes of style.css. A label says in words what a plot shows. A plot in place of a table has the table next to it.
 
 // The size of a small plot, and of one that is alone.
 const (
@@ -21,7 +21,8 @@ const (
 )
 
 func plot(label, class string, width, height float64, inside string) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg class="plot %s" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s">%s</svg>`, //nolint:gosec // numbers, classes of ours and an escaped label
+	//nolint:gosec // numbers, classes of ours and an escaped label
+	return template.HTML(fmt.Sprintf(`<svg class="plot %s" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s">%s</svg>`,
 		class, width, height, width, height, template.HTMLEscapeString(label), inside))
 }
 
@@ -43,7 +44,8 @@ func columnPlot(label string, values []int64, most int64) template.HTML {
 		h := max(1.5, plotHeight*float64(v)/float64(max(most, 1)))
 		fmt.Fprintf(&b, `<rect class="calm" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, each*(float64(i)+.1), plotHeight-h, each*.8, h)
 	}
-	return plot(label, "small", plotWidth, plotHeight, b.String()+fmt.Sprintf(`<line class="grid" x1="0" y1="%g" x2="%g" y2="%g"/>`, plotHeight, plotWidth, plotHeight))
+	fmt.Fprintf(&b, `<line class="grid" x1="0" y1="%g" x2="%g" y2="%g"/>`, plotHeight, plotWidth, plotHeight)
+	return plot(label, "small", plotWidth, plotHeight, b.String())
 }
 
 // priced writes a value of a series.
@@ -71,7 +73,8 @@ func seriesText(s *explore.Series) string {
 	if changes > 1 {
 		times = ledger.FormatCount(int64(changes)) + " times"
 	}
-	return fmt.Sprintf("%s %s, between %s and %s from %s to %s, changed %s", shown(s.Name), lastPrice(s), priced(s, least), priced(s, most), first, last, times)
+	return fmt.Sprintf("%s %s, between %s and %s from %s to %s, changed %s", shown(s.Name), lastPrice(s), priced(s, least), priced(s, most),
+		first, last, times)
 }
 
 // linePlot draws a series as steps: each value holds until the next one.

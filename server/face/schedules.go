@@ -36,8 +36,8 @@ type scheduleRow struct {
 }
 
 func scheduleRowOf(v schedule.View, now time.Time) scheduleRow {
-	r := scheduleRow{Name: v.Name, Job: v.Job, Cron: v.Cron, TimeZone: cmp.Or(v.TimeZone, "UTC"), Options: v.Options, Source: v.Source(), Paused: v.Kept.Paused,
-		Error: v.Wrong, Next: []time.Time{}, Recent: append([]schedule.Mark{}, v.Marks...), Late: v.LateBy(now).Seconds(), Backfill: v.Backfill}
+	r := scheduleRow{Name: v.Name, Job: v.Job, Cron: v.Cron, TimeZone: cmp.Or(v.TimeZone, "UTC"), Options: v.Options, Source: v.Source(),
+		Paused: v.Kept.Paused, Error: v.Wrong, Next: []time.Time{}, Recent: append([]schedule.Mark{}, v.Marks...), Late: v.LateBy(now).Seconds(), Backfill: v.Backfill}
 	if r.Options == nil {
 		r.Options = map[string]any{}
 	}

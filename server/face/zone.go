@@ -11,7 +11,8 @@ import (
 	"github.com/newsfork/seed-engine/server/known"
 )
 
-// Pages are rendered with times in UTC, once for all. Whoever chose another zone, which is in a cookie, gets them rewritten.
+// Pages are rendered once for all readers, with times in UTC. If a reader's cookie names another zone, the times of the finished page
+// are rewritten: a page in each zone would have to be rendered again.
 
 const zoneCookie = "seed_zone"
 

@@ -20,18 +20,18 @@ type Mark struct {
 	Error   string    `json:"error,omitempty"`
 }
 
-// The states of marks that are none of a run.
+// The states of marks that a run does not have.
 const (
 	NotBegun = "not_begun" // the run was refused, or its process ended at once
 	Skipped  = "skipped"   // another run of the job was active
 	Missed   = "missed"    // no server was running
-	started  = "started"   // its run is none of the newest
+	started  = "started"   // its run is not among those that History knows
 )
 
 // MaxMarks is how many marks a schedule has.
 const MaxMarks = 30
 
-// of is the mark of a run.
+// of returns the mark with what became of its run.
 func (m Mark) of(e *runs.Entry) Mark {
 	m.State, m.RunID, m.Seconds, m.Error = e.State(), e.Run.RunID, e.Report.Duration, e.Error()
 	if e.Unfinished() && strings.HasPrefix(m.Error, runs.NotBegun) {
@@ -43,7 +43,7 @@ func (m Mark) of(e *runs.Entry) Mark {
 // MarkOf is the mark of a run that no tick started.
 func MarkOf(e *runs.Entry) Mark { return Mark{At: e.Run.StartedAt}.of(e) }
 
-// History gives schedules their marks, and their newest results. all are the newest runs.
+// History fills in the marks and the newest results of schedules. all are the newest runs.
 func History(views []View, all []*runs.Entry) {
 	byID, bySchedule := map[string]*runs.Entry{}, map[string][]*runs.Entry{}
 	for _, e := range all {
@@ -85,7 +85,7 @@ func (v *View) read(byID map[string]*runs.Entry, own []*runs.Entry) {
 	v.Marks = v.Marks[max(0, len(v.Marks)-MaxMarks):]
 }
 
-// Took is how long the newest run took that is over, in seconds; 0 if there is none.
+// Took is the duration of the newest run that is over, in seconds; 0 if there is none.
 func (v View) Took() float64 {
 	for _, m := range slices.Backward(v.Marks) {
 		if ledger.State(m.State).Over() && m.Seconds > 0 {
@@ -95,8 +95,9 @@ func (v View) Took() float64 {
 	return 0
 }
 
-// LateBy is how long ago the schedule's newest result should have come: after the tick that follows the newest one, and the time
-// that it took. It is 0 while that is not over, and for a paused schedule.
+// LateBy is how late the next result is. It is due at the first tick after the newest result's start, plus the duration of that run. A
+// result that is a minute or a fifth of the duration late, whichever is longer, counts as on time: LateBy is 0. It is also 0 for a
+// schedule that is paused or cannot run.
 func (v View) LateBy(now time.Time) time.Duration {
 	if v.Kept.Paused || v.Wrong != "" {
 		return 0

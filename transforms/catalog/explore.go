@@ -34,13 +34,16 @@ func Finds() explore.Kind {
 	site := explore.Field{Name: "site", Label: "Site", Hint: "its name in the configuration"}
 	one := site
 	one.Required = true
-	return explore.Kind{Name: "products", Title: "Products", One: "product", SQL: true, About: "Products of sites by a part of their key, their URL or their fields, each with its history.",
-		Fields: []explore.Field{{Name: "text", Label: "Text in the key, the URL or a field"}, site, {Name: "state", Label: "State", Choices: productStates, About: "By the latest crawl."}},
-		Keys:   []explore.Field{one, {Name: "product", Label: "Product", Required: true}},
-		Shown:  []string{"site", "product_key", "state", "changed_at", "last_seen"},
+	return explore.Kind{Name: "products", Title: "Products", One: "product", SQL: true,
+		About: "Products of sites by a part of their key, their URL or their fields, each with its history.",
+		Fields: []explore.Field{{Name: "text", Label: "Text in the key, the URL or a field"}, site,
+			{Name: "state", Label: "State", Choices: productStates, About: "By the latest crawl."}},
+		Keys:  []explore.Field{one, {Name: "product", Label: "Product", Required: true}},
+		Shown: []string{"site", "product_key", "state", "changed_at", "last_seen"},
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
 			look := db.Look{Equal: explore.ChosenBy(q, bySite...), Text: q["text"], Columns: []string{"product_key", "url", "detail"}}
-			list, err := explore.Rows(ctx, src.DB, "catalog_products", q, look, []db.Match{{Column: "site"}, {Column: "product_key"}}, func(l db.Look) iter.Seq2[ProductRow, error] { return Products(ctx, src.DB, out.Filter{Look: l}) },
+			list, err := explore.Rows(ctx, src.DB, "catalog_products", q, look, []db.Match{{Column: "site"}, {Column: "product_key"}},
+				func(l db.Look) iter.Seq2[ProductRow, error] { return Products(ctx, src.DB, out.Filter{Look: l}) },
 				func(p ProductRow) []string { return []string{p.Site, p.ProductKey} }, productItem)
 			if err != nil {
 				return list, err
@@ -80,7 +83,8 @@ func showProduct(ctx context.Context, src explore.Source, q explore.Query) (item
 }
 
 func productItem(p ProductRow) explore.Item {
-	item := explore.Item{Key: explore.Query{"site": p.Site, "product": p.ProductKey}, Title: p.ProductKey, Record: out.Record(p), URL: p.URL, At: p.LastSeen, Failures: p.URL}
+	item := explore.Item{Key: explore.Query{"site": p.Site, "product": p.ProductKey}, Title: p.ProductKey, Record: out.Record(p),
+		URL: p.URL, At: p.LastSeen, Failures: p.URL}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal([]byte(p.Fields), &fields) != nil {
 		return item // it has no name then
@@ -94,7 +98,8 @@ func productItem(p ProductRow) explore.Item {
 	names := slices.Sorted(maps.Keys(fields))
 	for _, name := range append([]string{"price"}, names...) {
 		if v, ok := priceOf(name, fields[name]); ok {
-			item.Series = &explore.Series{Name: name, Unit: v.Currency, Points: []explore.Point{{At: p.FirstSeen, Value: v.Amount}, {At: p.LastSeen, Value: v.Amount}}}
+			item.Series = &explore.Series{Name: name, Unit: v.Currency,
+				Points: []explore.Point{{At: p.FirstSeen, Value: v.Amount}, {At: p.LastSeen, Value: v.Amount}}}
 			break
 		}
 	}

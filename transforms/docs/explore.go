@@ -35,8 +35,9 @@ func countPages(ctx context.Context, src explore.Source, q explore.Query) (c exp
 	if c.Facets = facets; err != nil || facets == nil || q["status"] != "" {
 		return c, err
 	}
-	p := &explore.Picture{Title: "Pages and changes a session by provider", Row: "provider", Column: "session", Over: true, Measures: []explore.Measure{
-		{Name: "changes", Title: "Changes"}, {Name: "pages", Title: "Pages requested"}, {Name: "new", Title: "New"}, {Name: "updated", Title: "Updated"}, {Name: "deleted", Title: "Deleted"}}}
+	p := &explore.Picture{Title: "Pages and changes a session by provider", Row: "provider", Column: "session", Over: true,
+		Measures: []explore.Measure{{Name: "changes", Title: "Changes"}, {Name: "pages", Title: "Pages requested"}, {Name: "new", Title: "New"},
+			{Name: "updated", Title: "Updated"}, {Name: "deleted", Title: "Deleted"}}}
 	var sessions []string
 	for s, err := range db.Select(ctx, src.DB, func(r *sql.Rows) (s [2]string, err error) {
 		var at int64

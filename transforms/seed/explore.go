@@ -28,7 +28,9 @@ func Finds() explore.Kind {
 	for _, m := range measures {
 		ways = append(ways, m.Name)
 	}
-	return explore.Kind{Name: "domains", Title: "Domains", One: "domain", About: "The domains by country, category and date, each as it was last visited; or what is stored of one domain, in each partition: its metadata, its robots.txt and its sitemap.",
+	return explore.Kind{Name: "domains", Title: "Domains", One: "domain",
+		About: "The domains by country, category and date, each as it was last visited; or what is stored of one domain, in each partition: " +
+			"its metadata, its robots.txt and its sitemap.",
 		Fields: []explore.Field{
 			{Name: "domain", Label: "Domain", Hint: "such as moh.gov.sg, or the URL of one of its pages; empty for all", About: "The domain, its domain id, or a URL of it. Without it, a list of all, with fewer columns."},
 			{Name: "country", Label: "Country", Hint: "two lower-case letters"},

@@ -23,12 +23,13 @@ var byPublisher = []explore.By{{Field: "publisher", Column: "source"}, {Field: "
 func countArticles(ctx context.Context, src explore.Source, q explore.Query) (c explore.Counts, err error) {
 	c.At = src.DB.Now()
 	at := "CASE WHEN published_at > $1 AND published_at <= $2 THEN published_at ELSE collected_at END"
-	groups, facets, err := explore.GroupsOf(ctx, src.DB, explore.Counted{From: "news_articles", Where: "expires_at > $2", Column: src.DB.Day(at),
-		Newest: at, Args: []any{int64(1), db.Micros(c.At)}}, q, byPublisher...)
+	groups, facets, err := explore.GroupsOf(ctx, src.DB, explore.Counted{From: "news_articles", Where: "expires_at > $2",
+		Column: src.DB.Day(at), Newest: at, Args: []any{int64(1), db.Micros(c.At)}}, q, byPublisher...)
 	if c.Facets = facets; err != nil || facets == nil {
 		return c, err
 	}
-	p := &explore.Picture{Title: "Articles a day by publisher", Row: "publisher", Column: "day", Over: true, Measures: []explore.Measure{{Name: "articles", Title: "Articles"}}}
+	p := &explore.Picture{Title: "Articles a day by publisher", Row: "publisher", Column: "day", Over: true,
+		Measures: []explore.Measure{{Name: "articles", Title: "Articles"}}}
 	const day = 24 * 60 * 60
 	first := c.At.Unix()/day - maxDays + 1
 	for d := range int64(maxDays) {

@@ -15,6 +15,9 @@ import (
 var authorMeta = []string{"author", "article:author", "article:author_name", "dable:author", "byl", "parsely-author", "sailthru.author",
 	"citation_author", "dc.creator", "dcterms.creator", "dc:creator", "cxenseparse:author", "og:article:author"}
 
+// libraries are those in which a name is written as Last, First.
+var libraries = []string{"citation_author", "dc.creator", "dcterms.creator", "dc:creator"}
+
 // authors are the people who wrote the article, in the page's order. Three sources name them: JSON-LD, the byline near the
 // headline, and meta elements. Two sources that agree outvote the third. A byline with more names than JSON-LD counts.
 // Accounts are no authors. A publisher that is named as the author counts if nobody else is named.
@@ -37,7 +40,7 @@ func (p *Page) authors(title, site string) []string {
 	for _, name := range authorMeta {
 		for _, s := range p.Data.Meta[name] {
 			last, first, ok := strings.Cut(s, ",")
-			if ok && name >= "citation" && len(strings.Fields(last)) <= 2 && len(strings.Fields(first)) <= 2 {
+			if ok && slices.Contains(libraries, name) && len(strings.Fields(last)) <= 2 && len(strings.Fields(first)) <= 2 {
 				s = first + " " + last // as libraries write them
 			}
 			meta = union(meta, b.people(s, true))

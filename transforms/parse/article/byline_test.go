@@ -86,6 +86,7 @@ func TestBylines(t *testing.T) {
 		{"a meta element", `<meta name="author" content="Ada North">`, "", "", ada},
 		{"meta elements, the first with the site", `<meta name="author" content="https://harbour.example"><meta name="author" content="Ada North">`, "", "", ada},
 		{"Dublin Core", `<meta name="DC.creator" content="North, Ada"><meta name="DC.creator" content="South, Bob">`, "", "", two},
+		{"two in one element", `<meta name="parsely-author" content="Ada North, Bob South">`, "", "", two},
 		{"a paper of science", `<meta name="citation_author" content="North, Ada"><meta name="citation_author" content="South, Bob">`, "", "", two},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,9 +22,10 @@ func toyKind(at time.Time) explore.Kind {
 	item := func(key string) explore.Item {
 		return explore.Item{Key: explore.Query{"name": key}, Title: hostile, URL: "javascript://toys.example/%0Aalert(1)", At: at, Failures: "toys & co",
 			Series: &explore.Series{Name: "price", Unit: hostile, Points: []explore.Point{{At: at, Value: 2}, {At: at.AddDate(0, 0, 3), Value: 1.5}, {At: at.AddDate(0, 0, 4), Value: 1.5}}},
-			Record: explore.Record{{Name: "name", Doc: "its name", Value: key}, {Name: "home_url", Doc: "its page", Value: "javascript://toys.example/%0Aalert(2)"}, {Name: "shop_url", Doc: "where", Value: "https://toys.example/?a=b&c"}, {Name: "tags", Doc: "words", Value: []string{hostile}}}}
+			Record: explore.Record{{Name: "name", Doc: "its name", Value: key}, {Name: "home_url", Doc: "its page", Value: "javascript://toys.example/%0Aalert(2)"}, {Name: "shop_url", Doc: "where", Value: "https://toys.example/?a=b&c"}, {Name: "tags", Doc: "words", Value: []string{hostile}},
+				{Name: "seen_at", Value: at}}}
 	}
-	return explore.Kind{Name: "toys", Title: "Toys", One: "toy", About: "Toys by name.", Shown: []string{"name", "tags"},
+	return explore.Kind{Name: "toys", Title: "Toys", One: "toy", About: "Toys by name.", Shown: []string{"name", "tags", "seen_at"},
 		Fields: []explore.Field{{Name: "name", Label: "Name", Required: true}, {Name: "day", Label: "Day", Day: true}},
 		Keys:   []explore.Field{{Name: "name", Label: "Name", Required: true}},
 		Count: func(_ context.Context, _ explore.Source, q explore.Query) (explore.Counts, error) {
@@ -110,6 +111,7 @@ func TestExplore(t *testing.T) {
 	require.Equal(t, http.StatusOK, page.code)
 	require.Contains(t, page.body, `href="/explore/toys/item?name=a%2Fb%252Fc%3Fd%3D%C3%A9%26e"`)
 	require.Contains(t, page.body, `href="/explore/toys?after=2%2F3&amp;name=x"`)
+	require.Contains(t, page.body, `<td><time datetime="2026-03-02T10:00:01Z">2026-03-02 10:00:01</time></td>`, "a time in a list")
 	shown := w.do("GET", "/explore/toys/item?name=a%2Fb%252Fc%3Fd%3D%C3%A9%26e", "", "Accept", "text/html")
 	require.Equal(t, http.StatusOK, shown.code)
 	require.Contains(t, shown.body, ">/x</td>")
@@ -184,7 +186,7 @@ func TestCounts(t *testing.T) {
 	require.Equal(t, 400, w.do("GET", "/api/v1/explore/toys/counts?name=x&after=2", "").code)
 
 	csv := w.do("GET", "/explore/toys/file?name=x&format=csv", "")
-	require.Equal(t, "name,home_url,shop_url,tags", strings.SplitN(csv.body, "\n", 2)[0])
+	require.Equal(t, "name,home_url,shop_url,tags,seen_at", strings.SplitN(csv.body, "\n", 2)[0])
 	require.Equal(t, 3, strings.Count(csv.body, "\n"), "both pages, and the names")
 	require.Equal(t, `attachment; filename="toys.csv"`, csv.header.Get("Content-Disposition"))
 	require.Equal(t, 2, strings.Count(w.do("GET", "/explore/toys/file?name=x&format=jsonl", "").body, `"name":"`))

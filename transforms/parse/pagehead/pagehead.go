@@ -5,7 +5,6 @@ package pagehead
 
 import (
 	"cmp"
-	"mime"
 	"regexp"
 	"slices"
 	"strconv"
@@ -98,12 +97,76 @@ var hasValue = map[string]bool{"unavailable_after": true, "max-snippet": true, "
 
 // link reads a Link header for its canonical address and its Markdown.
 func (h *Head) link(line string) {
-	for _, m := range links.FindAllStringSubmatch(line, -1) {
-		_, params, err := mime.ParseMediaType("x/x" + m[2])
-		if err == nil {
-			h.related(params["rel"], params["type"], strings.TrimSpace(m[1]))
+	for _, l := range Links(line) {
+		h.related(l.Params["rel"], l.Params["type"], l.Target)
+	}
+}
+
+// Link is a link of a Link header.
+type Link struct {
+	Raw, Target string            // as written; the target without spaces around it
+	Params      map[string]string // by names in lower case; of several with one name the first
+}
+
+// Links reads a Link header (RFC 8288 appendix B.2). What stands outside of links is ignored.
+func Links(line string) (all []Link) {
+	for {
+		begin := strings.IndexByte(line, '<')
+		end := strings.IndexByte(line, '>')
+		if begin < 0 || end < begin {
+			return all
+		}
+		l := Link{Target: strings.TrimSpace(line[begin+1 : end]), Params: map[string]string{}}
+		rest := line[end+1:]
+		for more := true; more; {
+			rest, more = l.param(rest)
+		}
+		l.Raw = strings.TrimSpace(line[begin : len(line)-len(rest)])
+		if comma := strings.IndexByte(rest, ','); comma >= 0 {
+			rest = rest[comma:]
+		} else {
+			rest = ""
+		}
+		all, line = append(all, l), rest
+	}
+}
+
+// param reads the parameter at the beginning of a text; more is false if there is none.
+func (l *Link) param(text string) (rest string, more bool) {
+	text, more = strings.CutPrefix(strings.TrimLeft(text, " \t"), ";")
+	if !more {
+		return text, false
+	}
+	end := cmp.Or(strings.IndexAny(text, "=;,")+1, len(text)+1) - 1
+	name, value := strings.ToLower(strings.TrimSpace(text[:end])), ""
+	if text = text[end:]; strings.HasPrefix(text, "=") {
+		text = strings.TrimLeft(text[1:], " \t")
+		if strings.HasPrefix(text, `"`) {
+			value, text = quoted(text[1:])
+		} else {
+			end := cmp.Or(strings.IndexAny(text, ";,")+1, len(text)+1) - 1
+			value, text = strings.TrimSpace(text[:end]), text[end:]
 		}
 	}
+	if _, twice := l.Params[name]; !twice {
+		l.Params[name] = value
+	}
+	return text, true
+}
+
+// quoted reads a quoted string after its first quote.
+func quoted(text string) (value, rest string) {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '"':
+			return b.String(), text[i+1:]
+		case text[i] == '\\' && i+1 < len(text):
+			i++
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String(), ""
 }
 
 // related reads what a Link header or a link element says of an address.
@@ -118,8 +181,6 @@ func (h *Head) related(rel, media, address string) {
 		h.Describes = append(h.Describes, address)
 	}
 }
-
-var links = regexp.MustCompile(`<([^>]*)>((?:\s*;\s*[\w*-]+\s*=\s*(?:"[^"]*"|[^\s,;"]+))*)`)
 
 // HasWord reports whether a list with spaces, such as the value of rel, has a word in any case.
 func HasWord(list, word string) bool {

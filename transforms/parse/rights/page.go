@@ -34,26 +34,15 @@ func (l *Ledger) Answer(source string, status int, header map[string][]string, b
 		l.add(entry{Statement: Statement{Raw: "Content-Usage: " + line, Says: saysUsage, Only: document}})
 	}
 	for _, line := range header["Link"] {
-		for link := range strings.SplitSeq(line, ",") {
-			if at, params, ok := strings.Cut(link, ">"); ok && strings.Contains(at, "<") && hasRel(params, "license") {
-				l.add(entry{Statement: Statement{Raw: "Link: " + strings.TrimSpace(link), Says: saysLicense, Only: document}})
+		for _, link := range pagehead.Links(line) {
+			if pagehead.HasWord(link.Params["rel"], "license") {
+				l.add(entry{Statement: Statement{Raw: "Link: " + link.Raw, Says: saysLicense, Only: document}})
 			}
 		}
 	}
 }
 
 const document = "document"
-
-// hasRel reports whether the parameters of a Link header have a relation.
-func hasRel(params, rel string) bool {
-	for p := range strings.SplitSeq(params, ";") {
-		key, value, _ := strings.Cut(p, "=")
-		if strings.EqualFold(strings.TrimSpace(key), "rel") && pagehead.HasWord(strings.Trim(strings.TrimSpace(value), `"'`), rel) {
-			return true
-		}
-	}
-	return false
-}
 
 // forMe returns the directives of an X-Robots-Tag, "" if it begins with the name of another crawler.
 func (l *Ledger) forMe(line string) string {

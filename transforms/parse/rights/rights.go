@@ -251,11 +251,17 @@ func (l *Ledger) signals(text string, file *robots.File) {
 	}
 }
 
+// groupToken returns the product token of a user-agent line as RFC 9309 knows it. A line without one names nobody: its value stands for it.
 func groupToken(value string) string {
-	if strings.HasPrefix(value, "*") {
+	rest, any := strings.CutPrefix(value, "*")
+	switch token := robots.ProductToken(value); {
+	case any && robots.ProductToken(rest) == "":
 		return "*"
+	case token == "":
+		return cmp.Or(strings.Join(strings.Fields(value), "_"), "nobody")
+	default:
+		return token
 	}
-	return robots.ProductToken(value)
 }
 
 // read reads the value of a Content-Signal, which may begin with a path.

@@ -59,7 +59,7 @@ def read(text, agent):
                 current, rules_open = [], True
             if not signals_open:
                 scope, signals_open = [], True
-            scope.append("*" if value.startswith("*") else token(value))
+            scope.append(name or "_".join(value.split()) or "nobody")
             if name:
                 current.append(name)
                 groups.setdefault(name, [])

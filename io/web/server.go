@@ -108,10 +108,16 @@ func (c *Client) lookUp(ctx context.Context, name string) ([]netip.Addr, error) 
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	full := name
-	if _, err := netip.ParseAddr(name); err != nil && c.cfg.ConnectTo != "" && c.cfg.Resolver != "" {
-		full = strings.TrimSuffix(name, ".") + "." // as it is dialled
+	// Without the resolver's search list: where the public name has no answer for a moment, a name in this machine's own domain
+	// that does not exist would be taken for one. With AllowPrivate a host may be a short name of that list.
+	if _, err := netip.ParseAddr(name); err != nil && (!c.cfg.AllowPrivate || c.cfg.ConnectTo != "" && c.cfg.Resolver != "") {
+		full = strings.TrimSuffix(name, ".") + "."
 	}
 	list, err := c.lookup(ctx, "ip", full)
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		dns.Name = name
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func names(of map[string]string) func(context.Context, string, string) ([]netip.
 		if a, err := netip.ParseAddr(host); err == nil {
 			return []netip.Addr{a}, nil
 		}
-		for _, a := range strings.Fields(of[host]) {
+		for _, a := range strings.Fields(of[strings.TrimSuffix(host, ".")]) {
 			list = append(list, netip.MustParseAddr(a))
 		}
 		if len(list) == 0 {
@@ -214,7 +214,7 @@ func TestSilentAddress(t *testing.T) {
 }
 
 // A host that many visits lead to is looked up once a minute, also one that does not exist.
-// A failure that may pass is not kept.
+// A failure that may pass is not kept. Public names are asked for as they are, without a search list.
 func TestRecentLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newTestClient(t, web.Config{}, 0, func(int, *http.Request) answer { return answer{status: 200} })
@@ -223,9 +223,9 @@ func TestRecentLookups(t *testing.T) {
 		web.SetLookup(a.Web, func(_ context.Context, _, host string) ([]netip.Addr, error) {
 			asked[host]++
 			switch host {
-			case "none.test":
+			case "none.test.":
 				return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
-			case "busy.test":
+			case "busy.test.":
 				return nil, &net.DNSError{Err: "server misbehaving", Name: host, IsTemporary: true}
 			}
 			return []netip.Addr{netip.MustParseAddr("93.184.215.14")}, nil
@@ -239,12 +239,12 @@ func TestRecentLookups(t *testing.T) {
 		}
 		visit()
 		visit()
-		if want := map[string]int{"a.test": 1, "none.test": 1, "busy.test": 2}; !maps.Equal(asked, want) {
+		if want := map[string]int{"a.test.": 1, "none.test.": 1, "busy.test.": 2}; !maps.Equal(asked, want) {
 			t.Errorf("asked for %v, want %v", asked, want)
 		}
 		time.Sleep(2 * time.Minute)
 		visit()
-		if want := map[string]int{"a.test": 2, "none.test": 2, "busy.test": 3}; !maps.Equal(asked, want) {
+		if want := map[string]int{"a.test.": 2, "none.test.": 2, "busy.test.": 3}; !maps.Equal(asked, want) {
 			t.Errorf("two minutes later asked for %v, want %v", asked, want)
 		}
 	})

@@ -208,7 +208,7 @@ func lackNames(t *testing.T, c *crawl, jobs []string) shortage {
 	names, err := c.w.DNS()
 	require.NoError(t, err)
 	conf := filepath.Join(t.TempDir(), "resolv.conf")
-	require.NoError(t, os.WriteFile(conf, []byte("nameserver 8.8.8.8\n"), 0o644))
+	require.NoError(t, os.WriteFile(conf, []byte("nameserver 8.8.8.8\nsearch rig.example\n"), 0o644))
 	inside, failed := make(chan func()), make(chan error)
 	go func() {
 		runtime.LockOSThread() // for ever: the thread is in another network

@@ -2,6 +2,7 @@ package prism
 
 import (
 	"bytes"
+	"fmt"
 	stdlog "log"
 	"log/slog"
 	"net"
@@ -11,11 +12,27 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/passert"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/pipeline/e2etest/sockets"
 )
+
+func init() {
+	register.Function2x1(wantSix)
+	register.Iter1[int]()
+}
+
+func wantSix(_ []byte, next func(*int) bool) error {
+	sum := 0
+	for n := 0; next(&n); {
+		sum += n
+	}
+	if sum != 6 {
+		return fmt.Errorf("the sum is %d", sum)
+	}
+	return nil
+}
 
 // A job runs on the prism that was started, and no other machine can reach a
 // socket of the process.
@@ -46,17 +63,17 @@ func TestStart(t *testing.T) {
 
 	*jobopts.Endpoint, *jobopts.EnvironmentType = endpoint, "loopback"
 	t.Cleanup(func() { *jobopts.Endpoint, *jobopts.EnvironmentType = "", "" })
-	for range 3 { // each with connections of its own
+	run := func(numbers ...any) error {
 		p, s := beam.NewPipelineWithRoot()
-		passert.Equals(s, beam.Create(s, 1, 2, 3), 3, 2, 1)
-		_, err = beam.Run(t.Context(), "prism", p)
-		require.NoError(t, err)
+		beam.ParDo0(s, wantSix, beam.Impulse(s), beam.SideInput{Input: beam.Create(s, numbers...)})
+		_, err := beam.Run(t.Context(), "prism", p)
+		return err
+	}
+	for range 3 { // each with connections of its own
+		require.NoError(t, run(1, 2, 3))
 		listening()
 	}
-	p, s := beam.NewPipelineWithRoot()
-	passert.Equals(s, beam.Create(s, 1, 2, 3), 3, 2)
-	_, err = beam.Run(t.Context(), "prism", p)
-	require.Error(t, err, "a passert that fails makes the job fail")
+	require.ErrorContains(t, run(1, 2), "the sum is 3", "a DoFn that fails makes the job fail")
 }
 
 // slog's first handler writes by package log, which must not write to that handler.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/passert"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,7 +43,7 @@ func (j *job) stage(t *testing.T, build func(beam.Scope, Config)) {
 func TestSitesStage(t *testing.T) {
 	j := newJob(t, "", webtest.Options{}, "matter", "gadgets")
 	j.cfg.Lanes = 7
-	var want []any
+	var want []string
 	for _, s := range j.cfg.Sites {
 		b, err := json.Marshal(s)
 		require.NoError(t, err)
@@ -52,7 +51,7 @@ func TestSitesStage(t *testing.T) {
 	}
 	require.Len(t, want, 2)
 	j.stage(t, func(s beam.Scope, cfg Config) {
-		passert.Equals(s, beam.ParDo(s, siteText, Sites(s, cfg)), want...)
+		lanetest.Equals(s, beam.ParDo(s, siteText, Sites(s, cfg)), want...)
 	})
 	assert.Empty(t, j.web.Requests())
 }
@@ -70,7 +69,7 @@ func TestVisitStage(t *testing.T) {
 	s.cfg.Sites = nil // they come as elements
 	s.stage(t, func(b beam.Scope, cfg Config) {
 		tallies := Visit(b, cfg, beam.ParDo(b, inLaneOne, beam.Create(b, site)))
-		passert.Equals(b, lanetest.Counts(b, tallies), "sites 1", "list_pages_fetched 1", "product_urls_found 4", "detail_pages_fetched 3", "products_saved 3", "products_new 3",
+		lanetest.Equals(b, lanetest.Counts(b, tallies), "sites 1", "list_pages_fetched 1", "product_urls_found 4", "detail_pages_fetched 3", "products_saved 3", "products_new 3",
 			"failed_product_detail_fetcher 1", "failed_tasks 1", "dead_letters 1")
 	})
 	assert.Len(t, s.products("shop"), 3)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/passert"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
 	"github.com/stretchr/testify/require"
 
@@ -23,11 +22,12 @@ import (
 func init() {
 	register.Function2x2(hostText)
 	register.Function2x1(outcomeText)
+	register.Function1x1(tallyText)
 	register.Function1x3(hostOfText)
 	register.Function1x3(outcomeOfText)
 }
 
-// What stages emit, as text that passert compares.
+// What stages emit, as text that lanetest.Equals compares.
 
 func hostText(lane int, h Host) (string, error) {
 	b, err := json.Marshal(h)
@@ -37,6 +37,8 @@ func hostText(lane int, h Host) (string, error) {
 func outcomeText(session string, v Outcome) string {
 	return fmt.Sprintf("%s %s %s %s", session, v.Provider, v.State, v.Reason)
 }
+
+func tallyText(ledger.Tally) string { return "tally" }
 
 // hostOfText and outcomeOfText make inputs of JSON; the session is "s1".
 func hostOfText(text string) (int, Host, error) {
@@ -75,14 +77,14 @@ func TestListStage(t *testing.T) {
 	j.cfg.Lanes, j.cfg.Policies = 2, j.cfg.Policies[:4]
 	p := j.cfg.Policies
 	p[1].Terms = policy.Prohibited
-	var want []any
+	var want []string
 	for i, of := range []policy.Policy{p[0], p[2], p[3]} {
 		want = append(want, fmt.Sprintf("%d %s", i%2, inJSON(t, Host{of.Host(), "r1", []string{of.ProviderID}})[0]))
 	}
 	j.stage(t, func(s beam.Scope, cfg Config) {
 		hosts, tallies := List(s, cfg)
-		passert.Equals(s, beam.ParDo(s, hostText, hosts), want...)
-		passert.Equals(s, lanetest.Counts(s, tallies), "providers 3")
+		lanetest.Equals(s, beam.ParDo(s, hostText, hosts), want...)
+		lanetest.Equals(s, lanetest.Counts(s, tallies), "providers 3")
 	})
 	require.Empty(t, j.sim.Requests())
 }
@@ -96,8 +98,8 @@ func TestVisitStage(t *testing.T) {
 	hosts := inJSON(t, Host{p[0].Host(), "s1", []string{p[0].ProviderID}}, Host{p[2].Host(), "s1", []string{p[2].ProviderID}})
 	j.stage(t, func(s beam.Scope, cfg Config) {
 		visited, tallies := Visit(s, cfg, beam.ParDo(s, hostOfText, beam.CreateList(s, hosts)))
-		passert.Equals(s, beam.ParDo(s, outcomeText, visited), "s1 "+p[0].ProviderID+" done ", "s1 "+p[2].ProviderID+" done ", "s1   ")
-		passert.Equals(s, lanetest.Counts(s, tallies), "pages_fetched 22", "pages_new 22", "chunks 88",
+		lanetest.Equals(s, beam.ParDo(s, outcomeText, visited), "s1 "+p[0].ProviderID+" done ", "s1 "+p[2].ProviderID+" done ", "s1   ")
+		lanetest.Equals(s, lanetest.Counts(s, tallies), "pages_fetched 22", "pages_new 22", "chunks 88",
 			"pages_updated 0", "pages_unchanged 0", "pages_deleted 0", "pages_skipped 0", "pages_failed 0", "pages_blocked 0")
 	})
 	for _, r := range j.sim.Requests() {
@@ -109,12 +111,12 @@ func TestVisitStage(t *testing.T) {
 func TestConcludeStage(t *testing.T) {
 	for name, c := range map[string]struct {
 		last   Outcome
-		counts []any
+		counts []string
 		ended  bool
 	}{
 		"all are done":       {Outcome{"", string(Done), ""}, nil, true},
-		"one is abandoned":   {Outcome{"", string(Held), "Retry-After: 3600"}, []any{"providers_not_done 1"}, true},
-		"one is unreachable": {Outcome{"", string(Unreachable), "its robots.txt: dns"}, []any{"providers_not_done 1"}, true},
+		"one is abandoned":   {Outcome{"", string(Held), "Retry-After: 3600"}, []string{"providers_not_done 1"}, true},
+		"one is unreachable": {Outcome{"", string(Unreachable), "its robots.txt: dns"}, []string{"providers_not_done 1"}, true},
 		"one is open":        {Outcome{"", string(Open), ""}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,8 +129,8 @@ func TestConcludeStage(t *testing.T) {
 			visited := inJSON(t, Outcome{}, Outcome{j.cfg.Policies[0].ProviderID, string(Done), ""}, c.last)
 			j.stage(t, func(s beam.Scope, cfg Config) {
 				tallies := Conclude(s, cfg, beam.ParDo(s, outcomeOfText, beam.CreateList(s, visited)))
-				passert.Equals(s, lanetest.Counts(s, tallies), c.counts...)
-				passert.Count(s, tallies, "tallies", 1)
+				lanetest.Equals(s, lanetest.Counts(s, tallies), c.counts...)
+				lanetest.Equals(s, beam.ParDo(s, tallyText, tallies), "tally")
 			})
 			var left int
 			require.NoError(t, d.QueryRowContext(t.Context(), `SELECT count(*) FROM docs_sessions WHERE `+d.Never("finished_at")).Scan(&left))

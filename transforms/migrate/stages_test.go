@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/passert"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,7 +28,7 @@ func TestListStage(t *testing.T) {
 		strings.Replace(legacy, "country=sg", "country=kr", 1):        "c",
 		strings.Replace(legacy, "2026-01-28_0001", "2026-02-30_1", 1): "d"})
 	stage(t, at, func(s beam.Scope, cfg migrate.Config) {
-		passert.Equals(s, migrate.List(s, cfg), legacy, second)
+		lanetest.Equals(s, migrate.List(s, cfg), legacy, second)
 	})
 }
 
@@ -39,7 +38,7 @@ func TestCopyStage(t *testing.T) {
 	s, at := bucket(t, map[string]string{legacy: "a", second: "b", third: "c", thirdPlaced: "other"})
 	stage(t, at, func(s beam.Scope, cfg migrate.Config) {
 		cfg.DeleteVerified = true
-		passert.Equals(s, lanetest.Counts(s, migrate.Copy(s, cfg, beam.Create(s, legacy, third))),
+		lanetest.Equals(s, lanetest.Counts(s, migrate.Copy(s, cfg, beam.Create(s, legacy, third))),
 			"files_listed 1", "files_copied 1", "files_verified 1", "files_deleted 1",
 			"files_listed 1", "files_bad 1", "dead_letters 1")
 	})

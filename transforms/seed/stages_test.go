@@ -10,7 +10,6 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/passert"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -34,7 +33,7 @@ func init() {
 	register.Emitter1[string]()
 }
 
-// What stages emit, as text that passert compares.
+// What stages emit, as text that lanetest.Equals compares.
 func fileText(f seed.File) string { return fmt.Sprintf("%s %d", f.Key, f.Size) }
 
 func readText(key string, r seed.FileSummary) string { return fmt.Sprintf("%s %d", key, r.Domains) }
@@ -92,7 +91,7 @@ func (j *job) stage(build func(beam.Scope, seed.Config)) {
 
 // Anybody who reaches a prism can run commands, also the one of these tests.
 func TestPrismListensOnLoopback(t *testing.T) {
-	ptest.BuildAndRun(t, func(s beam.Scope) { passert.Equals(s, beam.Create(s, 1), 1) })
+	ptest.BuildAndRun(t, func(s beam.Scope) { lanetest.Equals(s, beam.Create(s, "a"), "a") })
 	listening, err := sockets.Of(os.Getpid())
 	must(t, err)
 	if len(listening) == 0 {
@@ -114,8 +113,8 @@ func TestListStage(t *testing.T) {
 	j.put(day+"raw_0002.json"+hive.Success, "")
 	j.stage(func(s beam.Scope, cfg seed.Config) {
 		files, tallies := seed.List(s, cfg)
-		passert.Equals(s, beam.ParDo(s, fileText, files), fmt.Sprintf("%sraw_0001.json %d", day, len(raw)))
-		passert.Equals(s, lanetest.Counts(s, tallies), "files_listed 2", "files_ignored 2", "files_skipped 1")
+		lanetest.Equals(s, beam.ParDo(s, fileText, files), fmt.Sprintf("%sraw_0001.json %d", day, len(raw)))
+		lanetest.Equals(s, lanetest.Counts(s, tallies), "files_listed 2", "files_ignored 2", "files_skipped 1")
 	})
 }
 
@@ -128,12 +127,12 @@ func TestExtractStage(t *testing.T) {
 	of := func(id, host string, index int) string {
 		return fmt.Sprintf("%d %s %s:%s %d", lane.Of(host, 3), whole, id, host, index)
 	}
-	want := []any{of("com:sg", "a.com", 0), of("com:sg", "b.com", 1)} // of the broken file nothing had left its batch
+	want := []string{of("com:sg", "a.com", 0), of("com:sg", "b.com", 1)} // of the broken file nothing had left its batch
 	j.stage(func(s beam.Scope, cfg seed.Config) {
 		read, records, tallies := seed.Extract(s, cfg, beam.CreateList(s, []seed.File{{Key: whole}, {Key: broken}}))
-		passert.Equals(s, beam.ParDo(s, readText, read), whole+" 2")
-		passert.Equals(s, beam.ParDo(s, batchText, records), want...)
-		passert.Equals(s, lanetest.Counts(s, tallies), "files_read 1", "records 4", "records_bad 1", "files_bad 1", "dead_letters 1", "dead_letters 1")
+		lanetest.Equals(s, beam.ParDo(s, readText, read), whole+" 2")
+		lanetest.Equals(s, beam.ParDo(s, batchText, records), want...)
+		lanetest.Equals(s, lanetest.Counts(s, tallies), "files_read 1", "records 4", "records_bad 1", "files_bad 1", "dead_letters 1", "dead_letters 1")
 	})
 }
 
@@ -143,9 +142,9 @@ func TestVisitStage(t *testing.T) {
 	j.stage(func(s beam.Scope, cfg seed.Config) {
 		batches := beam.ParDo(s, batchOfText, beam.Create(s, one+" kind-urlset-1.com", two+" kind-urlset-1.com", broken+" kind-urlset-2.com", broken))
 		outcomes, network, tallies := seed.Visit(s, cfg, batches)
-		passert.Equals(s, beam.ParDo(s, outcomeText, outcomes), one+" 1 0", two+" 1 0")
-		passert.Equals(s, beam.ParDo(s, networkText, network), "1 visits, 0 failed")
-		passert.Equals(s, lanetest.Counts(s, tallies), "domains_unique 1", "domains_collected 1", "hosts_visited 1", "metadata_written 1",
+		lanetest.Equals(s, beam.ParDo(s, outcomeText, outcomes), one+" 1 0", two+" 1 0")
+		lanetest.Equals(s, beam.ParDo(s, networkText, network), "1 visits, 0 failed")
+		lanetest.Equals(s, lanetest.Counts(s, tallies), "domains_unique 1", "domains_collected 1", "hosts_visited 1", "metadata_written 1",
 			"robots_found 1", "sitemaps_found 1")
 	})
 	for _, r := range j.web.Requests() {
@@ -169,7 +168,7 @@ func TestCompleteStage(t *testing.T) {
 		read := beam.ParDo(s, readOfText, beam.Create(s, whole+" "+tags[0]+" xx", part+" "+tags[1]+" xx", replaced+" another x"))
 		outcomes := beam.ParDo(s, outcomeOfText, beam.Create(s, whole+" x", whole+" x", part+" x", replaced+" x", unread+" x"))
 		tallies := seed.Complete(s, cfg, read, outcomes, beam.CreateList(s, []seed.Network{{Visits: 3}}))
-		passert.Equals(s, lanetest.Counts(s, tallies), "files_completed 1", "files_open 1", "files_open 1", "files_open 1")
+		lanetest.Equals(s, lanetest.Counts(s, tallies), "files_completed 1", "files_open 1", "files_open 1", "files_open 1")
 	})
 	var marked []string
 	for o, err := range j.store.List(t.Context(), day) {

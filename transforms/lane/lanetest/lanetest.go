@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -23,6 +24,8 @@ import (
 func init() {
 	register.Function2x0(countsText)
 	register.Emitter1[string]()
+	register.DoFn2x1[[]byte, func(*string) bool, error](&wanted{})
+	register.Iter1[string]()
 }
 
 // Main is the TestMain of a package that runs graphs: without the runners' own
@@ -56,7 +59,27 @@ type silent struct{}
 // Log implements Beam's.
 func (silent) Log(context.Context, beamlog.Severity, int, string) {}
 
-// Counts are the counts of tallies, each as "name n", for passert. Store calls,
+// Equals lets the pipeline fail unless a PCollection of strings holds these, in any order. Beam's
+// passert, which compares all types, takes longer to compile than all our jobs.
+func Equals(s beam.Scope, got beam.PCollection, want ...string) {
+	beam.ParDo0(s, &wanted{want}, beam.Impulse(s), beam.SideInput{Input: got})
+}
+
+type wanted struct{ Want []string }
+
+// ProcessElement implements Equals.
+func (w *wanted) ProcessElement(_ []byte, next func(*string) bool) error {
+	var got []string
+	for s := ""; next(&s); {
+		got = append(got, s)
+	}
+	if want := slices.Sorted(slices.Values(w.Want)); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+		return fmt.Errorf("the collection holds %q, want %q", got, want)
+	}
+	return nil
+}
+
+// Counts are the counts of tallies, each as "name n", for Equals. Store calls,
 // requests and times are left out.
 func Counts(s beam.Scope, tallies beam.PCollection) beam.PCollection {
 	return beam.ParDo(s, countsText, tallies)

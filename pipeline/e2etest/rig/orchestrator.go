@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,19 +24,15 @@ type Orchestrator struct {
 	URL string
 }
 
-// StartOrchestrator builds the server and starts it with the web's flags and
+// StartOrchestrator starts the server with the web's flags and
 // these, and with these variables in its environment.
 func (w Web) StartOrchestrator(t *testing.T, environ []string, store string, more ...string) Orchestrator {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "server")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/newsfork/seed-engine/cmd/pipeline").CombinedOutput(); err != nil {
-		t.Fatalf("building the server: %v\n%s", err, out)
-	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
-	cmd := exec.Command(program, append([]string{"serve", "--listen=" + address, "--store=" + store, "--connect-to=" + w.Addr(), "--host-delay=5ms",
+	cmd := exec.Command(Program, append([]string{"serve", "--listen=" + address, "--store=" + store, "--connect-to=" + w.Addr(), "--host-delay=5ms",
 		"--log-level=warn", "--log-format=json"}, more...)...)
 	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA), environ...)
 	o := Orchestrator{Start(t, cmd), t, "http://" + address}

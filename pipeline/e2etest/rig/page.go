@@ -66,9 +66,9 @@ func (p Page) Jars() (string, error) {
 	var out []byte
 	for range 2 { // a download may fail once
 		cmd := exec.Command("bash", "-euc", p["jars"])
-		cmd.Dir, cmd.Env = scratch, append(os.Environ(), "SOURCE="+source)
+		cmd.Dir, cmd.Env = Scratch, append(os.Environ(), "SOURCE="+source)
 		if out, err = cmd.CombinedOutput(); err == nil {
-			return scratch, nil
+			return Scratch, nil
 		}
 	}
 	return "", errors.Join(fmt.Errorf("downloading what the cluster needs: %w", err), errors.New(Tail(string(out))))

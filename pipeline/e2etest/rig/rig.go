@@ -30,15 +30,15 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/sockets"
 )
 
-// Program is the binary under test. Main builds it.
-var Program string
+// Program is the binary under test, in the folder Programs. Main builds it.
+var Program, Programs string
 
-// scratch is a folder that Main removes at the end.
-var scratch string
+// Scratch is a folder that Main removes at the end.
+var Scratch string
 
-// Main builds the program, with these variables in the compiler's environment,
-// runs the tests and returns the exit code.
-func Main(m *testing.M, env ...string) int {
+// Main builds the program and these others of cmd, unless the folder E2E_PROGRAMS has
+// them, runs the tests and returns the exit code.
+func Main(m *testing.M, more ...string) int {
 	Hangup()
 	dir, err := os.MkdirTemp("", "runner-e2e-")
 	if err != nil {
@@ -46,17 +46,20 @@ func Main(m *testing.M, env ...string) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	scratch = dir
-	if Program = os.Getenv("SEED_E2E_PROGRAM"); Program != "" { // built before
-		return m.Run()
+	Scratch = dir
+	Programs = os.Getenv("E2E_PROGRAMS")
+	if Programs == "" {
+		Programs = dir
+		build := []string{"build", "-o", dir + "/"}
+		for _, name := range append(more, "pipeline") {
+			build = append(build, "github.com/newsfork/seed-engine/cmd/"+name)
+		}
+		if out, err := exec.Command("go", build...).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building the programs: %v\n%s", err, out)
+			return 1
+		}
 	}
-	Program = filepath.Join(dir, "pipeline")
-	build := exec.Command("go", "build", "-o", Program, "github.com/newsfork/seed-engine/cmd/pipeline")
-	build.Env = append(os.Environ(), env...)
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
-		return 1
-	}
+	Program = filepath.Join(Programs, "pipeline")
 	return m.Run()
 }
 

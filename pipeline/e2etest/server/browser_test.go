@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/freeport"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
 const axeCore = "axe-core@4.10.3"
@@ -82,11 +83,8 @@ func searchPage(t *testing.T, r *running) string {
 	t.Helper()
 	ports, err := freeport.Find(1)
 	require.NoError(t, err)
-	search := filepath.Join(t.TempDir(), "search")
-	for _, args := range [][]string{{"go", "build", "-o", search, "../../../cmd/search"}, {search, "embed", "--store=" + filepath.Join(r.dir, "out")}} {
-		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-		require.NoError(t, err, string(out))
-	}
+	search := filepath.Join(rig.Programs, "search")
+	passes(t, search, "embed", "--store="+filepath.Join(r.dir, "out"))
 	serve := exec.Command(search, "serve", "--store="+filepath.Join(r.dir, "out"), "--listen=127.0.0.1:"+ports[0])
 	require.NoError(t, serve.Start())
 	t.Cleanup(func() {

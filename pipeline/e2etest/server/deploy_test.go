@@ -42,7 +42,7 @@ func TestUnit(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(deployed, "seed-engine.service"))
 	require.NoError(t, err)
 	unit := filepath.Join(t.TempDir(), "seed-engine.service")
-	require.NoError(t, os.WriteFile(unit, []byte(strings.ReplaceAll(string(b), "/opt/seed-engine/pipeline", program)), 0o644))
+	require.NoError(t, os.WriteFile(unit, []byte(strings.ReplaceAll(string(b), "/opt/seed-engine/pipeline", program())), 0o644))
 	out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.NotContains(t, string(out), "seed-engine.service", "it has something to say")

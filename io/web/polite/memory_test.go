@@ -149,6 +149,36 @@ func TestFailureIsNotKept(t *testing.T) {
 	require.Equal(t, []string{"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"}, w.requests())
 }
 
+// If robots.txt fails later, the rules that a process read before hold for another day, in the same process
+// and in the next one: slowly or not, no page that they disallow is requested.
+func TestEarlierRulesHold(t *testing.T) {
+	const disallowed = "robots.txt line 2: Disallow: /private"
+	for name, next := range map[string]bool{"same process": false, "next process": true} {
+		for job, after := range map[string]string{"docs": "200", "catalog": "robots.txt cannot be fetched: https://a.example/robots.txt answers with status 503"} {
+			t.Run(job+", "+name, func(t *testing.T) {
+				w := newWorld(t, map[string][]http.HandlerFunc{
+					"a.example/robots.txt": list(respond(200, "User-agent: *\nDisallow: /private\n"), respond(503, "")), "a.example/private": list(respond(200, "x"))})
+				c, memory := withMemory(w.client(policies()[job]))
+				restart := func() {
+					if next {
+						c = w.client(policies()[job])
+						c.Memory = memory
+					}
+				}
+				require.Equal(t, disallowed, get(t, c, "https://a.example/private"))
+				w.clock.Advance(25 * time.Hour)
+				restart()
+				require.Equal(t, disallowed, get(t, c, "https://a.example/private"))
+				require.Equal(t, "404", get(t, c, "https://a.example/x"))
+				if w.clock.Advance(25 * time.Hour); next { // two days are enough
+					restart()
+					require.Equal(t, after, get(t, c, "https://a.example/private"))
+				}
+			})
+		}
+	}
+}
+
 // A request waits for the hour's budget through Policy.WaitForBudget. A used-up
 // day's budget fails before anything is sent.
 func TestBudget(t *testing.T) {

@@ -186,11 +186,15 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 		}
 		verdict = judge(status, a.Kind)
 	}
-	if before := c.rules[origin]; before != nil && verdict == Deny && abandoned == nil {
-		again := *before
-		again.FetchedAt = a.FetchedAt
-		c.rules[origin] = &again
-		return &again, nil
+	if verdict != Allow && abandoned == nil {
+		again, err := c.earlier(ctx, origin, a.FetchedAt)
+		if err != nil {
+			return nil, err
+		}
+		if again != nil {
+			again.FetchedAt, again.Slow = a.FetchedAt, verdict == AllowSlowly
+			return again, c.obey(ctx, origin, again)
+		}
 	}
 	if verdict == Deny && abandoned == nil {
 		err := &RobotsError{URL: at.String(), Status: a.Status, Err: failure}
@@ -216,6 +220,21 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 		}
 	}
 	return r, c.obey(ctx, origin, r)
+}
+
+// earlier returns the rules that an origin had before its robots.txt failed: they hold for
+// another RobotsAge. It returns nil if there are none.
+func (c *Client) earlier(ctx context.Context, origin string, now time.Time) (*Rules, error) {
+	if r := c.rules[origin]; r != nil {
+		again := *r
+		return &again, nil
+	}
+	kept, err := c.memory().Robots(ctx, origin, now.Add(-RobotsAge))
+	if err != nil || kept == nil {
+		return nil, err
+	}
+	kept.URL = origin + "/robots.txt"
+	return c.read(*kept, false), nil
 }
 
 func (c *Client) read(a RobotsAnswer, slow bool) *Rules {

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/fault"
-	"github.com/newsfork/seed-engine/io/traces"
 )
 
 // exchange fetches the URL and follows its redirects.
@@ -211,14 +210,7 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 				return nil, errTurnLost
 			}
 		}
-		span := traces.Request(ctx, r.method(), u)
 		resp, err := c.send(ctx, u, via, at, header, r, left)
-		if err == nil {
-			span.Answer(resp.Status, int64(len(resp.Body)))
-			span.End("")
-		} else {
-			span.End(string(classify(err)))
-		}
 		if lack := shortage(err); lack != nil && ctx.Err() == nil {
 			if err := c.outlast(ctx, lack, short); err != nil {
 				return nil, err

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/option"
@@ -88,11 +87,6 @@ func (p *program) launch(ctx context.Context) error {
 	if err := p.o.Reach(ctx); err != nil {
 		return err
 	}
-	endTraces, err := traces.Start(ctx, version())
-	if err != nil {
-		return usage.Errorf("%w", err)
-	}
-	defer endTraces()
 	return launch.Run(ctx, p.o.Options, p.stdout, p.stderr)
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/scratch"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -251,10 +250,8 @@ func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report,
 	if err != nil {
 		return nil, ledger.Tally{}, err
 	}
-	span := traces.Run(ctx, id, r.job, o.Runner)
 	report, total, err := r.inLedger(ctx, run, build)
 	r.logEnd(id, report, err)
-	span.End(whyEnded(report, err))
 	// The log is for people who look later: without its last lines the run's result is the same.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), logWithin)
 	defer cancel()
@@ -275,9 +272,6 @@ func (r *run) logEnd(id string, report *ledger.Report, err error) {
 	if r.o.LogFormat == "json" {
 		log = lane.RunLogger(cfg)
 	}
-	if trace := traces.ID(id); trace != "" {
-		log = log.With("trace_id", trace)
-	}
 	switch {
 	case report != nil && report.Error == "":
 		log.Info("run_ended", "state", report.State)
@@ -286,17 +280,6 @@ func (r *run) logEnd(id string, report *ledger.Report, err error) {
 	case err != nil:
 		log.Error("run_ended", "error", ledger.ErrorText(err))
 	}
-}
-
-// whyEnded returns why a run failed, "" if it did not.
-func whyEnded(report *ledger.Report, err error) string {
-	switch {
-	case report != nil:
-		return report.Error
-	case err != nil:
-		return ledger.ErrorText(err)
-	}
-	return ""
 }
 
 // ownCalls returns the store calls of this process outside its workers that no report

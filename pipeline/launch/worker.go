@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +20,6 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 
 	"github.com/newsfork/seed-engine/io/scratch"
-	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -42,12 +40,8 @@ func Worker(args []string, stderr io.Writer) {
 	case slices.ContainsFunc(args, func(a string) bool { return a == "--worker" || a == "--worker=true" }):
 		if err = flag.CommandLine.Parse(args); err == nil {
 			lane.LogToRunner()
-			var endTraces func()
-			if endTraces, err = traces.Start(context.Background(), ""); err == nil {
-				go endWith(endTraces)
-				beam.Init() // works until the runner ends it
-				err = errors.New("the runner's connection ended")
-			}
+			beam.Init() // works until the runner ends it
+			err = errors.New("the runner's connection ended")
 		}
 	case bootArg(args, "id") != "" && bootArg(args, "provision_endpoint") != "":
 		err = boot(bootArg(args, "id"), bootArg(args, "provision_endpoint"), args)
@@ -56,15 +50,6 @@ func Worker(args []string, stderr io.Writer) {
 	}
 	_, _ = fmt.Fprintf(stderr, "worker: %v\n", err) // there is no log yet
 	os.Exit(1)
-}
-
-// endWith ends the process when its runner tells it to, after it has called last.
-func endWith(last func()) {
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM)
-	<-told
-	last()
-	os.Exit(128 + int(syscall.SIGTERM))
 }
 
 // bootArg returns the value of one of the container contract's flags, "" without it.

@@ -179,7 +179,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 			return t.Counts
 		}
 		visit := func(ctx context.Context, s Site) error {
-			defer fn.Worker.At(ctx, s.Name)()
+			defer fn.Worker.At(s.Name)()
 			v, err := newVisit(fn.Config, fn.Worker, fn.db, s, stats[s.Name])
 			if err == nil {
 				v.count = l.Count

@@ -200,7 +200,7 @@ func (fn *visitFn) failed(h Host, err error) hostOutcome {
 
 // visit crawls a host's providers, and counts after each page.
 func (fn *visitFn) visit(ctx context.Context, h Host, count func(ledger.Tally)) hostOutcome {
-	defer fn.Worker.At(ctx, h.Name)()
+	defer fn.Worker.At(h.Name)()
 	out := hostOutcome{host: h}
 	for _, id := range h.Providers {
 		i := slices.IndexFunc(fn.Config.Policies, func(p policy.Policy) bool { return p.ProviderID == id })

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/traces"
 )
 
 // Bundle is the lanes that one process works at for one bundle of Beam's. The last hosts
@@ -128,7 +127,6 @@ func (b *Bundle) RunLane(ctx context.Context, n, of, hosts int, emit func(ledger
 	} else {
 		l := b.open(ctx, n, hosts, emit, release)
 		l.Again = again
-		within, l.span = traces.Lane(within, b.w.cfg.RunID, b.w.cfg.Job, n, hosts)
 		if err := work(within, l); err != nil {
 			return err
 		}
@@ -182,7 +180,6 @@ func (b *Bundle) closed(l *Lane) {
 		l.cancel()
 	}
 	l.release()
-	l.endSpan()
 	b.lanes = slices.DeleteFunc(b.lanes, func(o *Lane) bool { return o == l })
 	if len(b.lanes) == 0 {
 		b.w.lanes(-1)

@@ -6,8 +6,6 @@ import (
 	"iter"
 	"runtime/debug"
 	"time"
-
-	"github.com/newsfork/seed-engine/io/traces"
 )
 
 // PanicError is the error of a visit that panicked. It fails one host, never the lane.
@@ -46,14 +44,10 @@ func begin[T, R any](ctx context.Context, l *Lane, n int, limit func() int, item
 		b.work, b.merges = make(chan func() func()), make(chan func(), n)
 	}
 	one := func(item T) (r R) {
-		ctx, span := traces.Visit(ctx)
 		defer func() {
-			panicked := ""
 			if v := recover(); v != nil {
-				err := &PanicError{Value: v, Stack: debug.Stack()}
-				panicked, r = err.Error(), failed(item, err)
+				r = failed(item, &PanicError{Value: v, Stack: debug.Stack()})
 			}
-			span.End(panicked)
 		}()
 		return visit(ctx, item)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/traces"
 )
 
 // Lane is a lane at work, in one ProcessElement call. The counts of its visits are
@@ -42,7 +41,6 @@ type Lane struct {
 	begun   bool               // no more visits will begin
 	cancel  context.CancelFunc // cuts its visits off; nil before the first
 	atEnd   func()             // given to Begin
-	span    traces.Span
 
 	mu       sync.Mutex
 	sum      ledger.Tally
@@ -111,18 +109,6 @@ func (l *Lane) end() {
 	l.progress.Finished = true
 	l.mu.Unlock()
 	l.write(l.ctx)
-}
-
-// endSpan ends the lane's part of the run's trace.
-func (l *Lane) endSpan() {
-	l.mu.Lock()
-	finished := l.progress.Finished
-	l.mu.Unlock()
-	if finished {
-		l.span.End("")
-	} else {
-		l.span.End("cut off")
-	}
 }
 
 // hostDone counts one more host.

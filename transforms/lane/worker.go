@@ -20,7 +20,6 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
@@ -431,9 +430,8 @@ type Visited struct {
 	Until time.Time // the end of a pause that it asked for; zero: none
 }
 
-// At names the site or provider of a visit, for the run's trace and the live line, until over is called.
-func (w *Worker) At(ctx context.Context, name string) (over func()) {
-	traces.Of(ctx).Source(name)
+// At names the site or provider of a visit, for the live line, until over is called.
+func (w *Worker) At(name string) (over func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.visited == nil {

@@ -197,7 +197,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 		e := fn.engine()
 		e.Count, e.Quota = l.Count, fn.Worker.Quota(n, fn.Config.lanes())
 		visit := func(ctx context.Context, id string) ledger.Tally {
-			defer fn.Worker.At(ctx, id)()
+			defer fn.Worker.At(id)()
 			i := slices.IndexFunc(all, func(p provider.Provider) bool { return p.ID() == id })
 			r, err := e.Run(ctx, all[i])
 			return fn.ended(ctx, r, err)

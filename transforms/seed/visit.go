@@ -166,7 +166,7 @@ func (l *laneRun) end() {
 }
 
 func (l *laneRun) visit(ctx context.Context, h host) result {
-	defer l.fn.Worker.At(ctx, h.name)()
+	defer l.fn.Worker.At(h.name)()
 	r := result{host: h, requests: l.table.requests(h)}
 	cfg, w := l.fn.Config, l.fn.Worker
 	todo := 0

@@ -555,11 +555,9 @@ func TestAlertsOfProviders(t *testing.T) {
 		"[OVER] mk (news) is open again", "[OVER] bbc (news): nothing is wrong any more")
 	held := row("stripe", "held", "until tomorrow")
 	held["error_rate"], held["requests"] = 100, 100 // no second alert
-	terms := row("git", "done", "max_pages")
-	terms["terms_changed"] = "its terms changed"
-	then("docs", []any{held, row("go", "done", "unreachable"), terms, row("aws", "open", "")}, nil,
+	then("docs", []any{held, row("go", "done", "unreachable"), row("git", "done", "max_pages", "its chunks are empty"), row("aws", "open", "")}, nil,
 		"[ALERT] stripe (docs) was held: until tomorrow", "[ALERT] go (docs): unreachable",
-		"[ALERT] git (docs): its terms changed")
+		"[ALERT] git (docs): its chunks are empty")
 	then("catalog", nil, []string{"site shop: field price no longer matches"}, "[ALERT] shop (catalog): field price no longer matches")
 	then("catalog", nil, []string{"site shop: field price no longer matches", "site odd: a: b", "site odd: its list shrank"}, "[ALERT] odd (catalog): a: b; its list shrank")
 	then("catalog", nil, nil, "[OVER] odd (catalog): nothing is wrong any more", "[OVER] shop (catalog): nothing is wrong any more")

@@ -197,7 +197,6 @@ func judgeReport(r ledger.Report, find func(rule, provider string, broken bool, 
 	rows := ledger.Rows[alert.Row](r)
 	for _, p := range rows {
 		find("provider", p.Provider, p.Stopped(), siteText(p.Stopped(), p.State, p.Reason))
-		find(alert.Terms, p.Provider, p.TermsChanged != "", cmp.Or(p.TermsChanged, "somebody has read its terms of service"))
 		complaints := slices.Concat(p.Alerts, p.Warnings)
 		find("quality", p.Provider, len(complaints) > 0, cmp.Or(strings.Join(complaints, "; "), noComplaint))
 	}

@@ -106,14 +106,6 @@ type lastCrawl struct {
 	State      string `json:"state"`
 	Reason     string `json:"reason"`
 	TotalPages int64  `json:"total_pages"`
-	Terms      *struct {
-		URL       string     `json:"url"`
-		Reason    string     `json:"reason"`
-		CheckedAt time.Time  `json:"checked_at"`
-		ReadAt    *time.Time `json:"read_at"`
-		ChangedAt *time.Time `json:"changed_at"`
-	} `json:"terms"`
-	TermsChanged string `json:"terms_changed"`
 }
 
 func (p *docsProviders) rows() ([]action, []view) {

@@ -115,9 +115,6 @@ func (c *crawl) load(ctx context.Context) error {
 
 // seed queues the seeds and, at depth 1, the pages of the sitemap.
 func (c *crawl) seed(ctx context.Context) error {
-	if err := c.checkTerms(ctx); err != nil {
-		return err
-	}
 	var seeds []link
 	for _, raw := range c.policy.SeedURLs {
 		if l, why := c.link(nil, raw, true); why == "" {

@@ -25,7 +25,7 @@ import (
 // list in the store, for the system that stores the embeddings. A provider that was removed is not crawled until Enable.
 func Removal() removal.What {
 	tables := removal.Rows("provider", "docs_pages", "docs_links", "docs_chunks", "docs_blocks", "docs_changes", "docs_blocked_urls", "docs_runs",
-		"docs_sources", "docs_page_sources", "docs_terms", "docs_api_files", "docs_repository_files")
+		"docs_sources", "docs_page_sources", "docs_repository_files")
 	return removal.What{Job: Job, Kind: "provider", Migrate: Migrate, Names: `SELECT id FROM docs_providers`,
 		Tables: append(tables, removal.Table{Name: "docs_robots", Column: "origin", Of: origins}),
 		Others: []string{"docs_sessions", "docs_providers", "docs_budget"}, Hosts: "docs_hosts",
@@ -86,10 +86,9 @@ func hashPages(ctx context.Context, d *db.DB, provider string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// origins are those from which pages or terms of the provider were requested.
+// origins are those from which pages of the provider were requested.
 func origins(ctx context.Context, src removal.Source) ([]string, error) {
-	addresses, err := db.Texts(ctx, src.DB, `SELECT address FROM docs_pages WHERE provider = $1
-		UNION SELECT address FROM docs_terms WHERE provider = $1`, src.Name)
+	addresses, err := db.Texts(ctx, src.DB, `SELECT DISTINCT address FROM docs_pages WHERE provider = $1`, src.Name)
 	if err != nil {
 		return nil, err
 	}

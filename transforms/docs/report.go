@@ -48,11 +48,8 @@ type ProviderReport struct {
 	Requests        int64     `json:"requests"`
 	// Sources says where the pages of the session came from and what that took, the best
 	// source first.
-	Sources []SourceReport `json:"sources"`
-	// Terms is what is known of the page of its terms, null without tos_url.
-	Terms        *TermsReport `json:"terms"`
-	TermsChanged string       `json:"terms_changed,omitempty"` // that nobody has read them since they changed
-	Warnings     []string     `json:"warnings"`                // texts about the quality of its chunks
+	Sources  []SourceReport `json:"sources"`
+	Warnings []string       `json:"warnings"` // texts about the quality of its chunks
 }
 
 // SourceReport is one source of a provider's pages, or a list of them.
@@ -152,12 +149,6 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 		return fail(err)
 	}
 	row.FinishedAt = db.Time(at)
-	if p.TermsURL != "" {
-		if row.Terms, err = Terms(ctx, d, p.ProviderID); err != nil {
-			return fail(err)
-		}
-		row.TermsChanged = row.Terms.Changed(p)
-	}
 	if old := p.TermsOld(row.FinishedAt); old != "" {
 		row.Warnings = append(row.Warnings, p.Label()+": "+old)
 	}
@@ -259,9 +250,6 @@ func (r ProviderReport) alerts(s Stats, limits alert.Thresholds) (out []Alert) {
 			out = append(out, alertOf(r.Name, f))
 		}
 	}
-	if r.TermsChanged != "" {
-		out = append(out, Alert{Name: alert.Terms, Provider: r.Provider, Text: r.Name + ": " + r.TermsChanged})
-	}
 	return out
 }
 
@@ -314,11 +302,6 @@ func (r Report) WriteText(w io.Writer) error {
 		}
 		if len(used) > 1 {
 			text += "  - Sources: " + strings.Join(used, "; ") + "\n"
-		}
-		if p.TermsChanged != "" {
-			text += "  - Terms: " + p.TermsChanged + "\n"
-		} else if p.Terms != nil && p.Terms.Reason != "" {
-			text += "  - Terms: " + p.Terms.URL + " could not be read: " + p.Terms.Reason + "\n"
 		}
 		for _, warning := range p.Warnings {
 			text += "  - Warning: " + warning + "\n"

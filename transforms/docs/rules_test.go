@@ -881,7 +881,7 @@ func TestPurge(t *testing.T) {
 		require.NoError(t, err)
 		p, err := purge(t, w.db, s, "p", w.time.Now())
 		require.NoError(t, err)
-		require.Equal(t, map[string]int64{"docs_pages": 4, "docs_sources": 0, "docs_page_sources": 0, "docs_terms": 0, "docs_api_files": 0, "docs_repository_files": 0, "docs_links": 3, "docs_chunks": 2, "docs_blocks": 2, "docs_changes": 2, "docs_blocked_urls": 1, "docs_runs": 1, "docs_robots": 1}, p.Rows)
+		require.Equal(t, map[string]int64{"docs_pages": 4, "docs_sources": 0, "docs_page_sources": 0, "docs_repository_files": 0, "docs_links": 3, "docs_chunks": 2, "docs_blocks": 2, "docs_changes": 2, "docs_blocked_urls": 1, "docs_runs": 1, "docs_robots": 1}, p.Rows)
 		require.Empty(t, w.strings(`SELECT origin FROM docs_robots`))
 		require.Equal(t, []string{host}, w.strings(`SELECT host FROM docs_hosts`), "when it may be asked again still holds")
 		require.Equal(t, []int64{2, 1, 2}, []int64{p.Objects, p.DeadLetters, p.Chunks})

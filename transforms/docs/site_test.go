@@ -117,19 +117,18 @@ func TestRefusedMidway(t *testing.T) {
 	})
 }
 
-// TestDeathsAtLists reads the pages although processes died at the sitemap, the llms.txt and the terms of their
+// TestDeathsAtLists reads the pages although processes died at the sitemap and the llms.txt of their
 // site. Each has a dead letter, and is read again when its deaths are forgotten.
 func TestDeathsAtLists(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := offering(t, d)
 		const at = "https://" + host
-		w.policy.SitemapURL, w.policy.TermsURL = at+"/sitemap.xml", at+"/terms"
+		w.policy.SitemapURL = at + "/sitemap.xml"
 		w.set("/sitemap.xml", typed("application/xml", `<urlset><url><loc>`+at+`/docs/b</loc></url></urlset>`))
 		w.set("/llms.txt", typed("text/plain", "# Demo\n- [C](/docs/c)\n"))
-		w.set("/terms", doc("terms"))
 		w.set("/docs/c", doc("c"))
-		lists := []string{at + "/llms.txt", at + "/sitemap.xml", at + "/terms"}
+		lists := []string{at + "/llms.txt", at + "/sitemap.xml"}
 		s, err := store.Open(t.Context(), w.dir)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, s.Close()) }()
@@ -148,7 +147,7 @@ func TestDeathsAtLists(t *testing.T) {
 			require.NoError(t, err)
 			letters, died = append(letters, l), append(died, l.Kind+" "+l.Input.URL)
 		}
-		require.ElementsMatch(t, []string{ledger.Died + " " + lists[0], ledger.Died + " " + lists[1], ledger.Died + " " + lists[2]}, died)
+		require.ElementsMatch(t, []string{ledger.Died + " " + lists[0], ledger.Died + " " + lists[1]}, died)
 		require.NoError(t, ledger.ForgetDeaths(t.Context(), s, letters))
 		w.newSession()
 		w.run()

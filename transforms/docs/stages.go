@@ -109,9 +109,8 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 		return err
 	}
 	log.Info("session_started", "session", session, "resumed", resumed, "providers", crawled, "hosts", len(hosts))
-	of := cfg.groups(hosts)
 	for i, h := range hosts {
-		emit(of[i]%cfg.lanes(), h)
+		emit(i%cfg.lanes(), h)
 	}
 	fn.Worker.Emit(emitTally, ledger.Tally{Counts: map[string]int64{"providers": crawled}})
 	return nil

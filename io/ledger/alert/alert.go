@@ -119,7 +119,6 @@ var Always = []InForce{
 	{"run_failed", "a run failed, was interrupted or did not begin"},
 	{"provider", "a provider, publisher or site was skipped, stopped, held, blocked or out of reach"},
 	{"quality", "a report says what is wrong with a provider, publisher or site"},
-	{Terms, "the terms of service of a provider changed"},
 	{"schedule", "a scheduled run did not start"},
 	{"late", "a scheduled run was skipped because another run of its job was still active"},
 	{"removal", "a request to remove a provider has less than 24 hours left"},
@@ -149,10 +148,6 @@ func Names() []string {
 // Freshness is the rule about the time since a job's last run that was done. It is off
 // unless a limit is set.
 const Freshness = "freshness"
-
-// Terms names the alert about terms of service that nobody has read since they changed.
-// It has no limit.
-const Terms = "terms"
 
 // PageRules are the rules by which a run of a job that crawls pages judges itself: all
 // except failure_rate and freshness.

@@ -48,7 +48,6 @@ type Row struct {
 	RetryRate     float64  `json:"retry_rate"`
 	EmptyRate     float64  `json:"empty_rate"`
 	AvgResponseMS float64  `json:"avg_response_ms"`
-	TermsChanged  string   `json:"terms_changed"` // what is to be done about it
 }
 
 // The states of a row in which a provider was crawled to its end, and in which

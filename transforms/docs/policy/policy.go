@@ -134,8 +134,8 @@ type Policy struct {
 	// The day on which the terms were read, YYYY-MM-DD. Required unless tos is unknown.
 	// The report warns after 90 days.
 	TermsDate string `yaml:"tos_checked" jsonschema:"format=date"`
-	// The page of the terms of service, on any host. Each session requests it once. If its
-	// text has changed, the report warns until tos_checked is a later day.
+	// The page of the terms of service, on any host, for the person who reads them again.
+	// It is not requested.
 	TermsURL string `yaml:"tos_url" pattern:"^https?://"`
 	// A group of providers, for people.
 	Category string `yaml:"category"`

@@ -206,7 +206,7 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // increase in the first value of a series.
 
 // works are the parts of a server's periodic work.
-var works = []string{"board", "sessions", "schedules", "alerts", "reports", "backfills", "retention", "removals"}
+var works = []string{"board", "sessions", "schedules", "alerts", "reports", "retention", "removals"}
 
 // has makes a channel's counters.
 func (m *metrics) has(channel string) {

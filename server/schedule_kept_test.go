@@ -2,11 +2,8 @@ package server
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/server/schedule"
@@ -181,127 +177,6 @@ func TestRunNow(t *testing.T) {
 	assert.Equal(t, id, got.json(t)["run_id"])
 }
 
-// started is a scheduler's start that notes the runs and stores them as over.
-type started struct {
-	w     *world
-	flags []string
-	state ledger.State
-	err   error
-	lease *lease.Lease // of a run that is not over
-}
-
-func (s *started) start(_ context.Context, run ledger.Run, flags []string, _ string) error {
-	if s.err != nil {
-		return s.err
-	}
-	if err := s.w.runner.CheckNotStarted(s.w.t.Context(), run.RunID); err != nil {
-		return err
-	}
-	s.flags = append(s.flags, fmt.Sprint(flags))
-	if s.state != "" {
-		s.w.put(run.RunID, run.Job, s.state, run.StartedAt, time.Minute, sampleTally())
-		return nil
-	}
-	holder := lease.CurrentHolder()
-	holder.RunID, holder.Job = run.RunID, run.Job
-	var err error
-	s.lease, err = lease.Acquire(s.w.t.Context(), lease.InStore(s.w.store), run.Job, holder, time.Hour)
-	require.NoError(s.w.t, err)
-	require.NoError(s.w.t, ledger.Start(s.w.t.Context(), s.w.store, run))
-	return nil
-}
-
-// TestBackfill starts one run for each date, one after another, on two servers of
-// which the leader dies at every step of the way.
-func TestBackfill(t *testing.T) {
-	w := newWorld(t, "done", scheduled(t, "schedules: [{name: hourly, job: seed, cron: '0 0 1 1 *', options: {country: sg, date: 2026-01-28}}, {name: weekly, job: docs, cron: '0 0 1 1 *'}]\n"))
-	runs := &started{w: w, state: ledger.Done}
-	w.scheduler.Start = runs.start
-	now := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
-	got := w.do("POST", "/api/v1/schedules/hourly/backfill", `{"from":"2026-02-27","to":"2026-03-02"}`)
-	require.Equal(t, http.StatusOK, got.code, got.body)
-	assert.Equal(t, "working", got.json(t)["backfill"].(map[string]any)["state"])
-	assert.Equal(t, http.StatusConflict, w.do("POST", "/api/v1/schedules/hourly/backfill", `{"from":"2026-02-27","to":"2026-03-02"}`).code)
-
-	for i := range 4 { // each server dies after it has started one run
-		if i > 0 {
-			require.NoError(t, dropLease(t, w.store))
-			w = worldAt(t, w.dir, "done", scheduled(t, hourly))
-			w.scheduler.Start = runs.start
-			runs.w = w
-		}
-		at(now, w)
-		if i == 2 {
-			runs.state = ledger.Failed
-		} else {
-			runs.state = ledger.Done
-		}
-		for end := now.Add(time.Minute); now.Before(end) && len(runs.flags) == i; now = now.Add(time.Second) {
-			w.tick(t.Context(), now)
-		}
-		require.Len(t, runs.flags, i+1)
-	}
-	now = turn(w, now, time.Minute, time.Second)
-	assert.Equal(t, []string{"[--country=sg --date=2026-02-27]", "[--country=sg --date=2026-02-28]", "[--country=sg --date=2026-03-01]", "[--country=sg --date=2026-03-02]"}, runs.flags)
-	at(now, w)
-	fill := w.scheduleRow("hourly")["backfill"].(map[string]any)
-	assert.Equal(t, []any{"done", 4.0, 3.0, 1.0}, []any{fill["state"], fill["dates"], fill["done"], fill["failed"]})
-	assert.Contains(t, w.do("GET", "/schedules", "").body, "2026-02-27 to 2026-03-02: done, 3 of 4 dates done, 1 failed")
-
-	// A run that does not start stops the next one; one at work is not followed by another
-	// after a cancel.
-	runs.err = errors.New("no such program")
-	require.Equal(t, http.StatusOK, w.do("POST", "/api/v1/schedules/hourly/backfill", `{"from":"2026-01-01","to":"2026-01-31"}`).code)
-	now = turn(w, now, time.Minute, time.Second)
-	at(now, w)
-	fill = w.scheduleRow("hourly")["backfill"].(map[string]any)
-	assert.Equal(t, []any{"stopped", "2026-01-01", "no such program"}, []any{fill["state"], fill["date"], fill["error"]})
-	runs.err, runs.state, runs.flags = nil, "", nil
-	require.Equal(t, http.StatusOK, w.do("POST", "/api/v1/schedules/hourly/backfill", `{"from":"2026-01-01","to":"2026-01-31"}`).code)
-	now = turn(w, now, time.Minute, time.Second)
-	require.Len(t, runs.flags, 1, "one run at a time")
-	at(now, w)
-	require.Equal(t, http.StatusOK, w.do("DELETE", "/api/v1/schedules/hourly/backfill", "").code)
-	id := w.scheduleRow("hourly")["backfill"].(map[string]any)["run_id"].(string)
-	_, err := ledger.Finish(t.Context(), w.store, id, ledger.Done, nil, now)
-	require.NoError(t, errors.Join(err, runs.lease.Release(t.Context())))
-	now = turn(w, now, 3*time.Minute, time.Second)
-	at(now, w)
-	fill = w.scheduleRow("hourly")["backfill"].(map[string]any)
-	assert.Equal(t, []any{"cancelled", 1.0}, []any{fill["state"], fill["done"]})
-	require.Len(t, runs.flags, 1)
-	assert.Equal(t, "schedule_backfill_cancel hourly: 2026-01-01 to 2026-01-31", w.asked()[0])
-	var keys []string
-	for o, err := range w.store.List(t.Context(), "backfills/") {
-		require.NoError(t, err)
-		keys = append(keys, regexp.MustCompile(`/[^/]*/`).ReplaceAllString(o.Key, "/"))
-	}
-	assert.Len(t, keys, 1, "the dates of the backfills before are gone: %v", keys)
-}
-
-// TestBackfillRefused has ranges that are refused, and a job without dates.
-func TestBackfillRefused(t *testing.T) {
-	w := newWorld(t, "done", scheduled(t, "schedules: [{name: hourly, job: seed, cron: '0 * * * *'}, {name: weekly, job: docs, cron: '0 0 1 1 *'}]\n"))
-	for body, says := range map[string]string{
-		`{"from":"2026-02-27"}`:                                  "write two days as YYYY-MM-DD",
-		`{"from":"2026-02-30","to":"2026-03-01"}`:                "write two days as YYYY-MM-DD",
-		`{"from":"2026-03-02","to":"2026-03-01"}`:                "2026-03-02 is after 2026-03-01",
-		`{"from":"2025-03-01","to":"2026-03-02"}`:                "at most 366 dates",
-		`{"from":"0001-01-01","to":"9999-12-31"}`:                "at most 366 dates",
-		`{"from":"2026-03-01","to":"2026-03-02","country":"sg"}`: "the body is not what is needed",
-		`["2026-03-01"]`:                                         "the body is not what is needed",
-	} {
-		got := w.do("POST", "/api/v1/schedules/hourly/backfill", body)
-		assert.Equal(t, http.StatusBadRequest, got.code, body)
-		assert.Contains(t, got.body, says, body)
-	}
-	got := w.do("POST", "/api/v1/schedules/weekly/backfill", `{"from":"2026-03-01","to":"2026-03-02"}`)
-	assert.Equal(t, http.StatusConflict, got.code)
-	assert.Contains(t, got.body, "the job docs has no dates, so there is nothing to backfill; run it now instead")
-	assert.Equal(t, http.StatusConflict, w.do("DELETE", "/api/v1/schedules/hourly/backfill", "").code)
-	assert.Empty(t, w.asked(), "what is refused has no audit line")
-}
-
 // TestSchedulesOnThePage uses the forms of the page.
 func TestSchedulesOnThePage(t *testing.T) {
 	w := newWorld(t, "done", scheduled(t, hourly))
@@ -325,9 +200,6 @@ func TestSchedulesOnThePage(t *testing.T) {
 		{"/schedules", "name=extra&job=seed&cron=never", 400, ""},
 		{"/schedules/extra/pause", "", 303, ""},
 		{"/schedules/extra/resume", "", 303, ""},
-		{"/schedules/extra/backfill", "from=2026-03-01&to=2026-03-02", 303, ""},
-		{"/schedules/extra/backfill", "from=2026-03-02&to=2026-03-01", 400, ""},
-		{"/schedules/extra/backfill/cancel", "", 303, ""},
 		{"/schedules/hourly/remove", "", 409, ""},
 	} {
 		got := w.do("POST", c.path, c.body, form...)

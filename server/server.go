@@ -314,9 +314,7 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 		report("alerts", err)
 		sums, err := s.reports.Tick(ctx, s.board.Runs(), now)
 		report("reports", err)
-		filled, err := s.scheduler.TickBackfills(ctx, s.board.Runs(), now)
-		report("backfills", err)
-		changed = changed || alerts || sums || filled
+		changed = changed || alerts || sums
 		report("retention", s.purge(ctx, now))
 		removed, err := s.tickRemovals(ctx, now)
 		report("removals", err)

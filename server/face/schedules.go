@@ -19,25 +19,24 @@ import (
 
 // scheduleRow is a schedule in the API.
 type scheduleRow struct {
-	Name     string                 `json:"name"`
-	Job      string                 `json:"job"`
-	Cron     string                 `json:"cron"`
-	TimeZone string                 `json:"timezone"`
-	Options  map[string]any         `json:"options"`
-	Source   string                 `json:"source"`
-	Paused   bool                   `json:"paused"`
-	Error    string                 `json:"error,omitempty"` // why it cannot run
-	Next     []time.Time            `json:"next"`
-	Last     *schedule.Mark         `json:"last"`   // the newest of Recent
-	Recent   []schedule.Mark        `json:"recent"` // oldest first
-	Result   *time.Time             `json:"newest_result_at"`
-	Late     float64                `json:"late_s"`
-	Backfill *schedule.BackfillView `json:"backfill"`
+	Name     string          `json:"name"`
+	Job      string          `json:"job"`
+	Cron     string          `json:"cron"`
+	TimeZone string          `json:"timezone"`
+	Options  map[string]any  `json:"options"`
+	Source   string          `json:"source"`
+	Paused   bool            `json:"paused"`
+	Error    string          `json:"error,omitempty"` // why it cannot run
+	Next     []time.Time     `json:"next"`
+	Last     *schedule.Mark  `json:"last"`   // the newest of Recent
+	Recent   []schedule.Mark `json:"recent"` // oldest first
+	Result   *time.Time      `json:"newest_result_at"`
+	Late     float64         `json:"late_s"`
 }
 
 func scheduleRowOf(v schedule.View, now time.Time) scheduleRow {
 	r := scheduleRow{Name: v.Name, Job: v.Job, Cron: v.Cron, TimeZone: cmp.Or(v.TimeZone, "UTC"), Options: v.Options, Source: v.Source(),
-		Paused: v.Kept.Paused, Error: v.Wrong, Next: []time.Time{}, Recent: append([]schedule.Mark{}, v.Marks...), Late: v.LateBy(now).Seconds(), Backfill: v.Backfill}
+		Paused: v.Kept.Paused, Error: v.Wrong, Next: []time.Time{}, Recent: append([]schedule.Mark{}, v.Marks...), Late: v.LateBy(now).Seconds()}
 	if r.Options == nil {
 		r.Options = map[string]any{}
 	}
@@ -61,13 +60,6 @@ func (f scheduleRows) all(ctx context.Context) ([]schedule.View, error) {
 	now := f.Now()
 	if _, err := f.Scheduler.Refresh(ctx, now); err != nil {
 		return nil, err
-	}
-	for _, p := range f.Scheduler.All() {
-		if b := p.Kept.Backfill; b != nil && f.Scheduler.ViewOf(b).State == "working" {
-			if _, err := f.Scheduler.ReadDates(ctx, p.Name, b.ID); err != nil {
-				return nil, err
-			}
-		}
 	}
 	views := f.Scheduler.Views(now)
 	schedule.History(views, f.Board.Runs())
@@ -103,16 +95,6 @@ func (f scheduleRows) rows() ([]action, []view) {
 			Do: f.changes(f.Scheduler.Resume), Answer: f.now, Form: form + "/resume", Next: page},
 		action{At: "POST " + one + "/run", ID: "runSchedule", About: "Start a schedule's run now", Out: "202 Started The run is being started.",
 			Fails: "404 NoSchedule, 409 Active", Do: f.run, Form: form + "/run"},
-		action{At: "POST " + one + "/backfill", ID: "backfillSchedule", About: "Start one run for each date of a range, one after another",
-			Out: now, Fails: fails, Body: "BackfillRequest", In: []option.Option{{Name: "from", Kind: option.Day}, {Name: "to", Kind: option.Day,
-				Usage: "Not before from; at most 366 dates."}},
-			Needs: []string{"from", "to"}, Example: `{"from": "2026-01-01", "to": "2026-01-31"}`, Answer: f.now, Form: form + "/backfill",
-			Next: page,
-			Do: func(c *call) (any, error) {
-				return nil, f.Scheduler.Backfill(c.Context(), c.PathValue("name"), c.in.Get("from"), c.in.Get("to"), people.Who(c.Context()), f.Now())
-			}},
-		action{At: "DELETE " + one + "/backfill", ID: "cancelBackfill", About: "Start no more runs of a backfill; the one at work continues",
-			Out: now, Fails: fails, Do: f.changes(f.Scheduler.CancelBackfill), Answer: f.now, Form: form + "/backfill/cancel", Next: page},
 	)
 	return actions, []view{{At: "GET /schedules", Template: "schedules", Section: "schedules", Title: "Schedules",
 		Data: func(c *call) (any, error) {
@@ -189,12 +171,6 @@ type schedulesPage struct {
 
 // Schedules are the schedules in their order.
 func (p schedulesPage) Schedules() []shownSchedule { return shownOf(p.views, p.now) }
-
-// Dated reports whether the schedule's runs can have a date.
-func (p schedulesPage) Dated(name string) bool {
-	j, _ := p.Jobs.Named(name)
-	return j.DateField() != ""
-}
 
 // New is the definition that the form for a new schedule shows.
 func (p schedulesPage) New() *schedule.Schedule { return &schedule.Schedule{} }

@@ -187,13 +187,3 @@ func (j Job) Outward(name string) bool {
 	o, known := j.Option(name)
 	return known && o.Has(option.Outward)
 }
-
-// DateField is the option that is a date, "" if the job has none.
-func (j Job) DateField() string {
-	for _, f := range j.Fields() {
-		if f.Kind == option.Day {
-			return f.Field()
-		}
-	}
-	return ""
-}

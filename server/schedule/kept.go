@@ -38,10 +38,9 @@ type KeptSchedule struct {
 	// changes of one schedule the later one wins.
 	Definition *Schedule `json:"definition,omitempty"`
 	// Base is the file's definition at the time of that change, "" if the file had none.
-	Base     string    `json:"base,omitempty"`
-	Paused   bool      `json:"paused,omitempty"`
-	From     time.Time `json:"from,omitzero"` // earlier ticks do not count as missed
-	Backfill *backfill `json:"backfill,omitempty"`
+	Base   string    `json:"base,omitempty"`
+	Paused bool      `json:"paused,omitempty"`
+	From   time.Time `json:"from,omitzero"` // earlier ticks do not count as missed
 }
 
 // Plan is a schedule with what people changed of it.
@@ -282,9 +281,6 @@ func (s *Scheduler) Define(ctx context.Context, def Schedule, who string, now ti
 				return known.Conflict("there are %d schedules already; remove some", n)
 			}
 		}
-		if p.Kept.Backfill != nil && p.Job != def.Job {
-			p.Kept.Backfill = nil // its dates are those of another job
-		}
 		p.Kept.Definition, p.Kept.From = &def, now.UTC()
 		p.Kept.Base, err = p.file.text()
 		return err
@@ -297,7 +293,7 @@ func (s *Scheduler) Remove(ctx context.Context, name, who string, now time.Time)
 		switch {
 		case p.file == nil:
 			p.Kept = KeptSchedule{}
-			return s.sweepBackfills(ctx, name)
+			return nil
 		case p.Kept.Definition == nil:
 			return ErrInFile
 		}
@@ -347,9 +343,6 @@ func (p *Plan) FileText() string {
 	}
 	return p.file.summary()
 }
-
-// Filling reports whether a backfill is at work.
-func (v View) Filling() bool { return v.Backfill != nil && v.Backfill.State == "working" }
 
 // OptionLines are the options as lines of YAML.
 func (s *Schedule) OptionLines() string {

@@ -70,31 +70,28 @@ type Scheduler struct {
 
 	mu       sync.Mutex
 	Plans    []Plan
-	keptText string    // what was kept, as JSON
-	keptAt   time.Time // when to read it again
-	loaded   bool      // what was kept has been read
-	dates    map[string]map[string]backfillDate
+	keptText string            // what was kept, as JSON
+	keptAt   time.Time         // when to read it again
+	loaded   bool              // what was kept has been read
 	recent   map[string][]Tick // the newest ticks of each schedule, oldest first
 
-	// of Tick and TickBackfills, which one goroutine calls
-	retryAt map[string]time.Time // when to continue a backfill, by its id
-	seen    map[string]time.Time // the last time up to which each schedule's ticks were handled
-	open    map[string]bool      // schedules with a tick that is claimed and not closed
+	// of Tick, which one goroutine calls
+	seen map[string]time.Time // the last time up to which each schedule's ticks were handled
+	open map[string]bool      // schedules with a tick that is claimed and not closed
 }
 
 // New returns a scheduler without its settings.
 func New() *Scheduler {
-	return &Scheduler{dates: map[string]map[string]backfillDate{}, retryAt: map[string]time.Time{}, seen: map[string]time.Time{},
+	return &Scheduler{seen: map[string]time.Time{},
 		recent: map[string][]Tick{}, open: map[string]bool{}}
 }
 
 // View is a schedule as the dashboard shows it.
 type View struct {
 	Plan
-	Next     time.Time
-	Times    []time.Time // the next ones
-	Ticks    []Tick      // the newest ones, oldest first
-	Backfill *BackfillView
+	Next  time.Time
+	Times []time.Time // the next ones
+	Ticks []Tick      // the newest ones, oldest first
 
 	// Set by History.
 	Marks  []Mark      // oldest first
@@ -117,9 +114,6 @@ func (s *Scheduler) Views(now time.Time) []View {
 	var out []View
 	for _, p := range s.Plans {
 		v := View{Plan: p, Ticks: slices.Clone(s.recent[p.Name])}
-		if p.Kept.Backfill != nil {
-			v.Backfill = p.Kept.Backfill.view(s.dates[p.Kept.Backfill.ID])
-		}
 		for at := now; len(v.Times) < upcoming && !p.Kept.Paused && p.Wrong == ""; v.Times = append(v.Times, at) {
 			next, err := p.Next(at)
 			if err != nil { // no time is left

@@ -308,7 +308,7 @@ func Objects(t testing.TB, url string) map[string]string {
 	out := map[string]string{}
 	for o, err := range s.List(t.Context(), "") {
 		require.NoError(t, err)
-		if root, _, _ := strings.Cut(o.Key, "/"); slices.Contains([]string{"runs", "lease", "pauses", "schedules", "schedule-settings", "providers", "removals", "reports", "alerts", "audit", "backfills", "packed"}, root) {
+		if root, _, _ := strings.Cut(o.Key, "/"); slices.Contains([]string{"runs", "lease", "pauses", "schedules", "schedule-settings", "providers", "removals", "reports", "alerts", "audit", "packed"}, root) {
 			continue
 		}
 		body := Get(t, s, o.Key)

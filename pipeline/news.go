@@ -41,8 +41,6 @@ type newsOptions struct {
 	Publisher                string
 	KeepHTML, Reparse, Purge bool
 	Due                      bool
-	From, Until              string
-	backfill                 provider.Period
 	loaded                   provider.Config
 	texts                    []string // of the declarative publishers
 	// world are the publishers that ship with the program and are crawled only by name.
@@ -90,8 +88,6 @@ func (n *newsOptions) options(s *option.Set) {
 	s.Yes(&n.KeepHTML, "keep-html", false, "store each article's whole page for as long as the article")
 	s.Yes(&n.Due, "due", false, "ask only the publishers that are due, by how often each publishes (minInterval and maxInterval in its file: 15 minutes to 6 hours); for schedules that start a run every few minutes").Is(option.Selects)
 	s.Yes(&n.Reparse, "reparse", false, "read the pages that --keep-html stored again, and fetch nothing").Is(option.OneRun | option.Selects).In(option.What)
-	s.Text(&n.From, "published-from", "", "backfill: fetch all articles that the sitemaps date on this day (YYYY-MM-DD, UTC) or later, not only the newest; a stopped backfill resumes with the same command").Is(option.OneRun | option.Selects).In(option.What)
-	s.Text(&n.Until, "published-until", "", "the last day of a backfill (without it: today); alone, all before it too").Is(option.OneRun | option.Selects)
 	s.Yes(&n.Purge, "purge-expired", false, "remove expired articles, and do nothing else").Is(option.OneRun)
 }
 
@@ -101,47 +97,18 @@ func (n *newsOptions) check(c *RunOptions) error {
 		return usage.Errorf("--purge-expired does nothing else: leave --reparse and --keep-html out")
 	case n.Reparse && n.KeepHTML:
 		return usage.Errorf("--reparse fetches nothing that --keep-html could keep: use one of them")
-	case n.Due && (n.Purge || n.Reparse || n.From != "" || n.Until != ""):
-		return usage.Errorf("--due chooses the publishers that are asked for their newest articles; leave --purge-expired, --reparse, --published-from and --published-until out")
+	case n.Due && (n.Purge || n.Reparse):
+		return usage.Errorf("--due chooses the publishers that are asked for their newest articles; leave --purge-expired and --reparse out")
 	case n.Purge && n.Publisher != "":
 		return usage.Errorf("--purge-expired removes the expired articles of all publishers; leave --publisher out")
 	}
 	if c.Limit > 0 && (n.Purge || n.Reparse) {
 		return usage.Errorf("--limit is of articles that are fetched; leave it out with --purge-expired and --reparse")
 	}
-	if err := n.period(); err != nil {
-		return err
-	}
 	if err := n.load(c.Web == "demo"); err != nil || c.URL == "" {
 		return err
 	}
 	return n.chooseOne(c)
-}
-
-// period reads the days of a backfill.
-func (n *newsOptions) period() error {
-	n.backfill = provider.Period{}
-	if n.From == "" && n.Until == "" {
-		return nil
-	}
-	if n.Purge || n.Reparse {
-		return usage.Errorf("--published-from fetches articles; leave --purge-expired and --reparse out")
-	}
-	if n.From != "" {
-		from, err := time.Parse(time.DateOnly, n.From)
-		if err != nil {
-			return usage.Errorf("--published-from=%s: write a day like 2026-05-03", n.From)
-		}
-		n.backfill.From = from
-	}
-	if n.Until != "" {
-		until, err := time.Parse(time.DateOnly, n.Until)
-		if err != nil || until.Before(n.backfill.From) {
-			return usage.Errorf("--published-until=%s: write a day like 2026-05-03, the same as --published-from or later", n.Until)
-		}
-		n.backfill.Until = until.AddDate(0, 0, 1)
-	}
-	return nil
 }
 
 // load reads the declarative publishers and the settings.
@@ -250,7 +217,7 @@ func (n *newsOptions) instead() *Action {
 
 // config makes the workers' configuration from the options.
 func (n *newsOptions) config(c RunOptions, l lane.Config) news.Config {
-	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, OnlyDue: n.Due, Backfill: n.backfill, NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
+	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, OnlyDue: n.Due, NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
 	l.Web = cfg.Web(l.Web)
 	cfg.Lane = l
 	return cfg

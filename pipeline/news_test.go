@@ -4,13 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/news"
-	"github.com/newsfork/seed-engine/transforms/news/provider"
 )
 
 // enabled are the providers that the options crawl.
@@ -64,16 +62,4 @@ func TestPublishersOfTheWorld(t *testing.T) {
 	n = newsOptions{}
 	require.NoError(t, n.load(false))
 	assert.Empty(t, n.texts, "workers get only what is crawled")
-}
-
-func TestBackfillDays(t *testing.T) {
-	n := newsOptions{From: "2026-01-30", Until: "2026-02-01"}
-	require.NoError(t, n.period())
-	assert.Equal(t, provider.Period{From: time.Date(2026, 1, 30, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 2, 2, 0, 0, 0, 0, time.UTC)}, n.backfill)
-	n = newsOptions{From: "2026-01-30"}
-	require.NoError(t, n.period())
-	assert.True(t, n.backfill.Contains(time.Date(2027, 1, 30, 0, 0, 0, 0, time.UTC)))
-	for _, wrong := range []newsOptions{{From: "2026-01"}, {Until: "yesterday"}, {From: "2026-02-30", Until: "2026-03-01"}, {From: "2026-02-02", Until: "2026-02-01"}, {From: "2026-01-30", Until: "2026-02-01", Reparse: true}} {
-		assert.ErrorContains(t, wrong.period(), "--published-")
-	}
 }

@@ -31,9 +31,6 @@ func (n *newsOptions) chooseOne(c *RunOptions) error {
 	if n.Purge || n.Reparse || n.KeepHTML || n.Publisher != "" {
 		return usage.Errorf("--url prints one article and stores nothing; leave --purge-expired, --reparse, --keep-html and --publisher out")
 	}
-	if !n.backfill.IsZero() {
-		return usage.Errorf("--url prints one article; leave --published-from and --published-until out")
-	}
 	u, err := pageURL(c.URL)
 	if err != nil {
 		return err

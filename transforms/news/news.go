@@ -61,7 +61,6 @@ type Config struct {
 	KeepHTML bool
 	Reparse  bool
 	OnlyDue  bool // see engine.Engine
-	Backfill provider.Period
 	NoDelay  bool // no pauses: for simulated sites only
 	LeaseTTL time.Duration
 }
@@ -213,7 +212,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
-		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, OnlyDue: fn.Config.OnlyDue, Backfill: fn.Config.Backfill, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, Polite: fn.Config.Lane.Polite,
+		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, OnlyDue: fn.Config.OnlyDue, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, Polite: fn.Config.Lane.Polite,
 		Worker: fn.Worker, Pacer: &fn.Worker.Pacer}
 }
 

@@ -52,8 +52,6 @@ func (v *visit) examine(ctx context.Context) error {
 			v.p.ID(), strings.Join(v.refusing[:min(n, 3)], ", ")))
 	}
 	switch {
-	case !v.Backfill.IsZero(): // its days say nothing about what the publisher brings now
-		v.result.Alerts = append(v.result.Alerts, v.backfilled()...)
 	case v.result.Left > 0 && v.result.State != Stopped: // it brings less only because of the limit
 	case v.leased && v.result.State != Cut && (!told || v.result.State == Stopped):
 		y, err := raw.NoteYield(ctx, v.DB, v.p.ID(), v.RunID, v.stored, v.result.Inserted, v.named, v.now())
@@ -68,16 +66,6 @@ func (v *visit) examine(ctx context.Context) error {
 		v.log.Warn("provider_alarm", "alert", a)
 	}
 	return nil
-}
-
-// backfilled returns alerts about a backfill that found nothing, or not all.
-func (v *visit) backfilled() (out []string) {
-	if v.result.State == Ran && !v.stored {
-		out = append(out, fmt.Sprintf("provider %s: no article of these days: %s", v.p.ID(), v.why()))
-	} else if v.partial != "" {
-		out = append(out, fmt.Sprintf("provider %s: the backfill may lack articles: %s", v.p.ID(), v.partial))
-	}
-	return out
 }
 
 // missing returns the text of an alert that a publisher brings no articles, and why; ""
@@ -108,8 +96,6 @@ func (v *visit) why() string {
 		said = append(said, cmp.Or(r.Reason, "no reason is known"))
 	case v.listed == 0:
 		said = append(said, "its sitemaps name no address")
-	case r.Found == 0 && v.elsewhen+v.undated > 0:
-		said = append(said, fmt.Sprintf("of the articles in its sitemaps %d are of other days and %d have no date", v.elsewhen, v.undated))
 	case r.Found == 0:
 		said = append(said, fmt.Sprintf("articleUrl matches none of the %d addresses in its sitemaps, such as %s", v.listed, ledger.Redact(v.other)))
 	default:

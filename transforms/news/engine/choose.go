@@ -149,39 +149,35 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		arrange(roots, v.policy.Zone, v.now())
 	}
 	var enough time.Time // the wanted number of articles is at least as new as this; zero: there are fewer
-	most, found := maxSitemaps, newListing(v.Config.MaxArticlesPerProvider+maxMissed)
-	if !v.Backfill.IsZero() {
-		most, found = maxBackfill, newListing(maxBackfilled)
-	}
+	found := newListing(v.Config.MaxArticlesPerProvider + maxMissed)
 	needless := func(c child) bool {
 		switch {
 		case asked[c.address]:
 			return true
-		case c.depth == 0 || c.probe || v.misdated:
+		case c.depth == 0 || v.misdated:
 			return false
-		case !v.Backfill.IsZero():
-			return v.earlier(c) || v.later(c)
 		}
 		return !c.until.IsZero() && !enough.IsZero() && !enough.Before(c.until)
 	}
 	read := 0
 	var aside []child // needless by what is said about their times
 	var firstErr error
-	for len(asked) < most {
+	for len(asked) < maxSitemaps {
 		if len(roots)+len(queue) == 0 && read == 0 {
 			if roots, err = v.roots(ctx, asked); err != nil {
 				return nil, err
 			}
 		}
 		if len(roots)+len(queue) == 0 {
-			if queue, aside = v.doubtful(aside); len(queue) == 0 {
+			if !v.misdated || len(aside) == 0 { // else what is said about their times is wrong
 				break
 			}
+			queue, aside = aside, nil
 		}
 		from := &queue
 		// Every root is read before any child, because one index must not keep the other roots
 		// from being read. But half of the requests are for children.
-		if len(roots) > 0 && (len(queue) == 0 || len(asked) < most/2) {
+		if len(roots) > 0 && (len(queue) == 0 || len(asked) < maxSitemaps/2) {
 			from = &roots
 		}
 		next := (*from)[0]
@@ -226,66 +222,15 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps and feeds can be read: %v", firstErr)}
 	}
 	if left := slices.DeleteFunc(slices.Concat(roots, queue, aside), needless); len(left) > 0 {
-		v.partial = fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", most, len(left), ledger.Redact(left[0].address))
-		v.limit(v.partial)
-	}
-	if v.changed > 0 {
-		v.partial = fmt.Sprintf("of %d articles the sitemaps say only that they changed after these days; a backfill up to today has those: leave --published-until out", v.changed)
-		v.limit(v.partial)
+		v.limit(fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", maxSitemaps, len(left),
+			ledger.Redact(left[0].address)))
 	}
 	for _, s := range v.shown {
 		v.judge.Listed(s[0], s[1])
 	}
 	found.sort()
-	if v.result.Found = found.named; !v.Backfill.IsZero() && found.named > int64(len(found.all)) {
-		v.partial = fmt.Sprintf("the days have %d articles; the newest %d of them were chosen: name fewer days", found.named, len(found.all))
-		v.limit(v.partial)
-	}
+	v.result.Found = found.named
 	return found.all, nil
-}
-
-// earlier reports whether everything in a sitemap is older than the backfill's days, as an index
-// or its name says.
-func (v *visit) earlier(c child) bool {
-	return !c.until.IsZero() && c.until.Before(v.Backfill.From)
-}
-
-// later reports whether everything in a sitemap is newer than the backfill's days, as its name says.
-func (v *visit) later(c child) bool {
-	until := v.Backfill.Until
-	return !until.IsZero() && c.from.After(until.Add(ahead))
-}
-
-// doubtful returns those of the sitemaps that were passed over that are read all the same: all
-// when what is said about their times is wrong, and, to find that out, the nearest before and
-// after a backfill's days.
-func (v *visit) doubtful(aside []child) (queue, rest []child) {
-	if v.misdated {
-		return aside, nil
-	}
-	if v.Backfill.IsZero() || v.probed {
-		return nil, aside
-	}
-	v.probed = true
-	before, after := -1, -1
-	for i, c := range aside {
-		switch {
-		case v.later(c):
-			if after < 0 || c.from.Before(aside[after].from) {
-				after = i
-			}
-		case before < 0 || c.until.After(aside[before].until):
-			before = i
-		}
-	}
-	for i, c := range aside {
-		if c.probe = i == before || i == after; c.probe {
-			queue = append(queue, c)
-		} else {
-			rest = append(rest, c)
-		}
-	}
-	return queue, rest
 }
 
 // belies reports whether an article shows that what is said about its sitemap's time is wrong: the
@@ -295,9 +240,7 @@ func (v *visit) belies(c child, one candidate) bool {
 	if c.dated && at.IsZero() { // to change later is no reason to be in another file
 		at = one.modified
 	}
-	late := !c.until.IsZero() && at.After(c.until.Add(time.Hour)) && !at.After(v.now()) // a time to come is wrong itself
-	early := !v.Backfill.IsZero() && !c.from.IsZero() && !one.when().IsZero() && one.when().Before(c.from.Add(-ahead))
-	return late || early
+	return !c.until.IsZero() && at.After(c.until.Add(time.Hour)) && !at.After(v.now()) // a time to come is wrong itself
 }
 
 // nth returns the time of the n-th newest candidate, zero if there are fewer.
@@ -393,9 +336,7 @@ func (v *visit) entries(ctx context.Context, c child, r *web.Response, base *url
 			v.misdated = true
 			v.log.Warn("sitemap_misdated", "url", ledger.Redact(c.address), "article", ledger.Redact(one.url.String()))
 		}
-		if v.Backfill.IsZero() || v.ofTheDays(c, one, e) {
-			found.add(one)
-		}
+		found.add(one)
 	}
 	v.compare(c, articles)
 	return nil, nil
@@ -473,45 +414,11 @@ func (v *visit) dated(text string) time.Time {
 	return t
 }
 
-// ofTheDays reports whether an article is of the backfill's days: by the date in the sitemap, or
-// by the day in its address. A date without an offset is taken as it is written. An article that
-// only changed later, and whose sitemap's name is within the days, is of the days too.
-func (v *visit) ofTheDays(file child, c candidate, e sitemap.Entry) bool {
-	day := article.DayIn(c.url, time.UTC)
-	at, _ := article.ParseTime(e.LastMod, time.UTC)
-	switch {
-	case !c.published.IsZero():
-		at, _ = article.ParseTime(e.News.PublicationDate, time.UTC)
-		day = time.Time{}
-	case c.modified.IsZero():
-		at = day
-	}
-	days := v.Backfill
-	from, until := days.From.Add(-ahead), days.Until.Add(ahead)
-	changed := c.published.IsZero() && day.IsZero() && !file.from.IsZero() && !days.Until.IsZero() && !at.Before(days.Until)
-	switch {
-	case days.Contains(at) || days.Contains(day):
-		return true
-	case at.IsZero():
-		v.undated++
-		return false
-	case changed && !file.from.Before(from) && !file.end.After(until):
-		return true
-	case changed && file.from.Before(days.Until.Add(-ahead)) && file.end.After(days.From.Add(ahead)):
-		v.changed++
-	}
-	v.elsewhen++
-	return false
-}
-
 // choose returns those of the newest articles that are new, or newer in the sitemap than
 // the stored version. Articles that were refused before come last: one that is refused
 // every time must not keep the others from being requested.
 func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, error) {
 	oldest, most := v.now().Add(-v.Config.Retention()), min(len(found), v.Config.MaxArticlesPerProvider)
-	if !v.Backfill.IsZero() {
-		oldest, most = time.Time{}, len(found)
-	}
 	var out, last []candidate
 	for _, c := range found[:most] {
 		if !c.when().IsZero() && c.when().Before(oldest) {
@@ -541,10 +448,8 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 			out = append(out, c)
 		}
 	}
-	if v.Backfill.IsZero() {
-		if err := v.missed(ctx, found[most:]); err != nil {
-			return nil, err
-		}
+	if err := v.missed(ctx, found[most:]); err != nil {
+		return nil, err
 	}
 	return v.again(ctx, append(out, last...))
 }

@@ -41,56 +41,6 @@ func TestDatesInTheFuture(t *testing.T) {
 	}
 }
 
-// A backfill asks for none of the sitemaps whose names say that they are of other days, but for one day in another zone and
-// for the nearest ones, which show whether the names are right. It takes a date without an offset as it is written.
-func TestBackfillOfOldDays(t *testing.T) {
-	w := once(t)
-	pages := map[string]string{"/robots.txt": "Sitemap: https://daily.example/index.xml\n"}
-	index := ""
-	for i := range 600 {
-		day := begin.AddDate(0, 0, -i).Format(time.DateOnly)
-		index += "<sitemap><loc>/" + day + ".xml</loc></sitemap>"
-		pages["/"+day+".xml"] = "<urlset><url><loc>/a/" + day + "</loc><lastmod>" + day + "</lastmod></url></urlset>"
-		pages["/a/"+day] = story("", prose)
-	}
-	pages["/index.xml"] = "<sitemapindex>" + index + "</sitemapindex>"
-	w.serve("daily.example", pages)
-	r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nzone: Asia/Seoul"), backfill(time.Date(2024, 9, 1, 0, 0, 0, 0, time.UTC), time.Date(2024, 9, 3, 0, 0, 0, 0, time.UTC)))
-	assert.Equal(t, counts{Found: 2, Fetched: 2, Inserted: 2}, countsOf(r))
-	assert.Empty(t, r.Limits)
-	assert.Equal(t, []string{"/robots.txt", "/index.xml", "/2024-09-04.xml", "/2024-09-03.xml", "/2024-09-02.xml", "/2024-09-01.xml", "/2024-08-31.xml", "/2024-09-05.xml", "/2024-08-30.xml", "/a/2024-09-02", "/a/2024-09-01"}, w.paths())
-}
-
-// A backfill that finds nothing says why, and tells nothing about the runs for the newest
-// articles. Articles without a date are of the day in their address.
-func TestBackfillFindsNothing(t *testing.T) {
-	w := once(t)
-	w.serve("daily.example", map[string]string{"/robots.txt": "Sitemap: https://daily.example/map.xml\n",
-		"/map.xml":           "<urlset><url><loc>/2026/03/01/bank</loc></url><url><loc>/2026/02/27/bank</loc></url><url><loc>/2026/02/x/bank</loc><lastmod>2026-03-01</lastmod></url><url><loc>/2026/02/y/bank</loc></url></urlset>",
-		"/2026/02/27/bank":   story("", prose),
-		"/2026/03/01/bank":   story("", prose),
-		"/2026/02/x/bank":    story("", prose),
-		"/2026/02/y/bank":    story("", prose),
-		"/2026/02/27/bank/2": story("", prose)})
-	p := declared(t, "baseUrl: https://daily.example\narticleUrl: ^/20")
-	run := func(month time.Month, day int) engine.Result {
-		e := w.engine()
-		e.Backfill.From = time.Date(2026, month, day, 0, 0, 0, 0, time.UTC)
-		e.Backfill.Until = e.Backfill.From.AddDate(0, 0, 1)
-		r, err := e.Run(t.Context(), p)
-		assert.NoError(t, err)
-		return r
-	}
-	for range 4 {
-		assert.Equal(t, []string{"provider daily-example: no article of these days: of the articles in its sitemaps 3 are of other days and 1 have no date"}, run(1, 1).Alerts)
-	}
-	assert.Equal(t, counts{Found: 1, Fetched: 1, Inserted: 1}, countsOf(run(2, 27)))
-	r := run(3, 1)
-	assert.Equal(t, counts{Found: 2, Fetched: 2, Inserted: 2}, countsOf(r))
-	assert.Empty(t, r.Alerts)
-	assert.Empty(t, w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: ^/20")).Alerts, "the backfills before it are no runs in a row without an article")
-}
-
 // Relative addresses of a feed that redirects are relative to where it is.
 func TestFeedThatMoved(t *testing.T) {
 	w := once(t)
@@ -146,37 +96,6 @@ func TestTimesOfSitemaps(t *testing.T) {
 			assert.Equal(t, tt.rest != "", slices.Contains(paths, "/old.xml"), "%v", paths)
 		})
 	}
-}
-
-// A backfill finds the articles of its days where the names of sitemaps are of the days on which they were
-// written, and those that changed since. Where only a part of a sitemap's time is of the days, it says what it left out.
-func TestBackfillByNames(t *testing.T) {
-	run := func(pages map[string]string, from, until int) (engine.Result, []string) {
-		w := once(t)
-		pages["/robots.txt"] = "Sitemap: https://daily.example/index.xml\n"
-		w.serve("daily.example", pages)
-		r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: /a/\nzone: Asia/Seoul"), backfill(time.Date(2026, 1, from, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, until, 0, 0, 0, 0, time.UTC)))
-		return r, w.paths()
-	}
-	one := story("", prose)
-	r, paths := run(map[string]string{"/index.xml": index([2]string{"/20260301-1.xml"}, [2]string{"/20260301-2.xml"}, [2]string{"/20260301-3.xml"}),
-		"/20260301-1.xml": dated([2]string{"/a/1", published("2025-11-05T10:00:00Z")}),
-		"/20260301-2.xml": dated([2]string{"/a/2", published("2026-01-05T10:00:00Z")}),
-		"/20260301-3.xml": dated([2]string{"/a/3", published("2026-02-20T10:00:00Z")}), "/a/2": one}, 1, 11)
-	assert.Equal(t, counts{Found: 1, Fetched: 1, Inserted: 1}, countsOf(r), "%v", paths)
-
-	months := func() map[string]string {
-		return map[string]string{"/index.xml": index([2]string{"/2026-02.xml"}, [2]string{"/2026-01.xml"}, [2]string{"/2025-12.xml"}),
-			"/2025-12.xml": dated([2]string{"/a/1", changed("2026-02-20")}),
-			"/2026-01.xml": dated([2]string{"/a/2", changed("2026-02-20")}, [2]string{"/2026/01/05/a/3", changed("2026-02-20")}, [2]string{"/a/4", changed("2026-01-06")}, [2]string{"/a/5", published("2026-01-30") + changed("2026-02-20")}),
-			"/2026-02.xml": dated([2]string{"/a/6", changed("2026-02-20")}), "/a/2": one, "/2026/01/05/a/3": one, "/a/4": one, "/a/5": one}
-	}
-	r, paths = run(months(), 1, 32)
-	assert.Equal(t, counts{Found: 4, Fetched: 4, Inserted: 4}, countsOf(r), "%v", paths)
-	assert.Empty(t, r.Alerts)
-	r, paths = run(months(), 3, 11)
-	assert.Equal(t, counts{Found: 2, Fetched: 2, Inserted: 2}, countsOf(r), "%v", paths)
-	assert.Equal(t, []string{"provider daily-example: the backfill may lack articles: of 1 articles the sitemaps say only that they changed after these days; a backfill up to today has those: leave --published-until out"}, r.Alerts)
 }
 
 // A time that a hundred addresses of one sitemap have is when somebody wrote the sitemap: it makes no article new,

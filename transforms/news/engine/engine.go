@@ -35,14 +35,11 @@ const (
 	maxPage     = 5 << 20
 	timeout     = 20 * time.Second
 	tries       = 3
-	maxSitemaps = 20  // asked for in one run, indexes too
-	maxBackfill = 500 // the same of a backfill
-	// maxBackfilled is how many articles a backfill fetches: days, at the usual pauses.
-	maxBackfilled = 100_000
-	maxMissed     = 1000 // counted in one run
-	maxEntries    = 100_000
-	maxDepth      = 2 // of indexes in indexes
-	leaseTTL      = 30 * time.Second
+	maxSitemaps = 20   // asked for in one run, indexes too
+	maxMissed   = 1000 // counted in one run
+	maxEntries  = 100_000
+	maxDepth    = 2 // of indexes in indexes
+	leaseTTL    = 30 * time.Second
 )
 
 // Engine is what a run of the job has for all its providers.
@@ -58,10 +55,8 @@ type Engine struct {
 	Reparse    bool // read the stored pages again, and fetch nothing
 	NoDelay    bool // no pauses: for simulated sites only
 	OnlyDue    bool // publishers that are not due, by how often they publish, are not asked
-	// Backfill, when set, fetches all articles of a time instead of the newest.
-	Backfill provider.Period
-	LeaseTTL time.Duration
-	Timeout  time.Duration // of one try of a request; 0: 20 s
+	LeaseTTL   time.Duration
+	Timeout    time.Duration // of one try of a request; 0: 20 s
 	// Polite has the longest Crawl-delay or Retry-After that the engine waits; with a
 	// longer one the provider is abandoned for this run. The gap between two requests is
 	// Config's.
@@ -233,14 +228,10 @@ type visit struct {
 	asked  time.Time
 	deep   bool // an index was too deep to be followed
 
-	listed int    // addresses in the sitemaps
-	other  string // the first of them that is no article
-	// undated and elsewhen are how many articles a backfill left out: without a date, and of other days.
-	// changed are those of the latter that may be of its days and changed later.
-	undated, elsewhen, changed int
-	misdated, probed           bool     // see belies and doubtful
-	refusing                   []string // answers of sources that keep the crawler out
-	partial                    string   // why not all articles were found; "": they were
+	listed   int      // addresses in the sitemaps
+	other    string   // the first of them that is no article
+	misdated bool     // see belies
+	refusing []string // answers of sources that keep the crawler out
 
 	old     int  // how many of the newest articles are older than the retention
 	expired int  // how many of them were stored and have expired
@@ -278,10 +269,8 @@ func (v *visit) crawl(ctx context.Context) error {
 		v.result.Left = 1
 		return &errStop{Left, "the run's limit is used up"}
 	}
-	if v.Backfill.IsZero() {
-		if err := v.due(ctx); err != nil {
-			return err
-		}
+	if err := v.due(ctx); err != nil {
+		return err
 	}
 	v.client = v.newClient()
 	defer v.client.Close()
@@ -299,14 +288,12 @@ func (v *visit) crawl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.Backfill.IsZero() {
-		if err := v.scheduled(ctx, candidates); err != nil {
-			return err
-		}
+	if err := v.scheduled(ctx, candidates); err != nil {
+		return err
 	}
 	v.log.Info("articles_chosen", "found", v.result.Found, "to_fetch", len(chosen))
 	err = v.articles(ctx, chosen)
-	if err == nil && v.result.Left > 0 && v.Backfill.IsZero() {
+	if err == nil && v.result.Left > 0 {
 		err = v.scheduled(ctx, candidates)
 	}
 	if ctx.Err() == nil {

@@ -147,11 +147,6 @@ func (w *world) run(p provider.Provider, change ...func(*engine.Engine)) engine.
 func keepHTML(e *engine.Engine) { e.KeepHTML = true }
 func reparse(e *engine.Engine)  { e.Reparse = true }
 
-// backfill fetches the days from one to before another.
-func backfill(from, until time.Time) func(*engine.Engine) {
-	return func(e *engine.Engine) { e.Backfill = provider.Period{From: from, Until: until} }
-}
-
 // paths are the requests of the last run, in order.
 func (w *world) paths() (out []string) {
 	for _, r := range w.sim.Requests() {

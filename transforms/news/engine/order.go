@@ -11,15 +11,13 @@ import (
 
 // child is a sitemap that is still to be read.
 type child struct {
-	address   string
-	at        time.Time // lastmod, or the end of the time that its name says; zero: neither
-	until     time.Time // nothing in it is newer, as lastmod or its name says; zero: neither does
-	dated     bool      // until is of lastmod
-	from, end time.Time // the time that its name says; zero: none
-	place     int       // for those without a time: the distance from the newest end
-	depth     int
-	invited   bool // robots.txt names it, or an index that it names does
-	probe     bool // it is read whatever is said about its time
+	address string
+	at      time.Time // lastmod, or the end of the time that its name says; zero: neither
+	until   time.Time // nothing in it is newer, as lastmod or its name says; zero: neither does
+	dated   bool      // until is of lastmod
+	place   int       // for those without a time: the distance from the newest end
+	depth   int
+	invited bool // robots.txt names it, or an index that it names does
 }
 
 // arrange sorts the sitemaps of one index, or the roots, in the order in which they are
@@ -30,15 +28,11 @@ func arrange(children []child, zone *time.Location, now time.Time) {
 	undated := 0
 	named := map[int]time.Time{}
 	for i, c := range children {
-		from, end, ok := periodOf(c.address, zone, now)
-		if ok {
-			children[i].from, children[i].end = from, end
-		}
 		if !c.at.IsZero() {
 			continue
 		}
 		undated++
-		if ok {
+		if end, ok := periodEnd(c.address, zone, now); ok {
 			named[i] = end
 		}
 	}
@@ -68,11 +62,11 @@ func nearer(a, b child) int {
 // 2026-11-22, /2026/11/, ?yyyy=2026&mm=11.
 var period = regexp.MustCompile(`(?:^|\D)((?:19|20)\d\d)(?:(?:[-_/.]|&\w+=)?(0[1-9]|1[0-2])(?:(?:[-_/.]|&\w+=)?(0[1-9]|[12]\d|3[01]))?|(?:[-_/.]|&\w+=)([1-9])(?:(?:[-_/.]|&\w+=)(\d{1,2}))?)?(?:\D|$)`)
 
-// periodOf returns the begin and the end of the period in a sitemap's name.
-func periodOf(address string, zone *time.Location, now time.Time) (from, end time.Time, ok bool) {
+// periodEnd returns the end of the period in a sitemap's name.
+func periodEnd(address string, zone *time.Location, now time.Time) (end time.Time, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return time.Time{}, time.Time{}, false
+		return time.Time{}, false
 	}
 	most := 0
 	for _, m := range period.FindAllStringSubmatch(u.RequestURI(), -1) {
@@ -82,7 +76,7 @@ func periodOf(address string, zone *time.Location, now time.Time) (from, end tim
 		if parts < most || day > 31 || begin.After(now.AddDate(0, 0, 1)) {
 			continue
 		}
-		most, from, ok = parts, begin, true
+		most, ok = parts, true
 		switch parts {
 		case 1:
 			end = begin.AddDate(1, 0, 0)
@@ -92,7 +86,7 @@ func periodOf(address string, zone *time.Location, now time.Time) (from, end tim
 			end = begin.AddDate(0, 0, 1)
 		}
 	}
-	return from, end, ok
+	return end, ok
 }
 
 // number returns the value of digits, 0 for an empty text.

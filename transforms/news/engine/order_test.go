@@ -26,7 +26,7 @@ func TestPeriodEnd(t *testing.T) {
 		"/sitemap-57.xml":                    "",
 		"/news.xml":                          "",
 	} {
-		_, end, ok := periodOf("https://demo2024.example"+address, time.UTC, now)
+		end, ok := periodEnd("https://demo2024.example"+address, time.UTC, now)
 		assert.Equal(t, want != "", ok, address)
 		if ok {
 			assert.Equal(t, want, end.Format(time.DateOnly), address)

@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,6 +14,14 @@ import (
 
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 )
+
+// stops is a run that is stopped after some requests.
+type stops struct {
+	process
+	after int
+}
+
+func (s stops) Proceed(context.Context) bool { return len(s.w.sim.Requests()) < s.after }
 
 // An article whose further page is down is stored as far as it was read, and read again when
 // it may be up. What is stored of all pages stays meanwhile. A run that is stopped stores no part.

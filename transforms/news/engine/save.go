@@ -58,7 +58,7 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	a.Title, a.Language = cmp.Or(a.Title, e.News.Title), cmp.Or(a.Language, e.News.Language)
 	a = clean(a, u)
 	a.Published = publishedAt(a.Published, e.News.PublicationDate, u, v.policy.Zone)
-	if past := a.Published; v.Backfill.IsZero() && !v.Reparse && e.SitemapAt.IsZero() && !past.IsZero() && past.Before(v.now().Add(-v.Config.Retention())) {
+	if past := a.Published; !v.Reparse && e.SitemapAt.IsZero() && !past.IsZero() && past.Before(v.now().Add(-v.Config.Retention())) {
 		v.old++
 		return v.ifOpen(ctx, func(ctx context.Context) error {
 			return raw.Alias(ctx, v.DB, raw.Row{Source: v.p.ID(), FetchedAt: e.FetchedAt}, asked, "")

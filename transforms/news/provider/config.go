@@ -70,18 +70,6 @@ func (c Config) Switch(on, always bool, ids ...string) Config {
 	return c
 }
 
-// Period is a time from From to before Until; a zero time is no bound. The zero value is
-// no period.
-type Period struct{ From, Until time.Time }
-
-// IsZero reports whether p is none.
-func (p Period) IsZero() bool { return p.From.IsZero() && p.Until.IsZero() }
-
-// Contains reports whether t is in the period.
-func (p Period) Contains(t time.Time) bool {
-	return !t.IsZero() && !t.Before(p.From) && (p.Until.IsZero() || t.Before(p.Until))
-}
-
 // envPrefix is the prefix of the environment variables of ReadConfig.
 const envPrefix = "NEWS_"
 

@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"html"
-	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -118,32 +117,6 @@ func TestOptionsBeforeARunBegins(t *testing.T) {
 		s.Environ = append(s.Environ, "SEED_WEB=demo", "SEED_STORE=s3://bucket", "SEED_FORCE=false")
 	})
 	assert.Equal(t, map[string]any{"web": "demo", "country": "sg", "force": "true"}, w.runner.Options("seed", []string{"--country=sg", "--force=true"}))
-}
-
-// A run is compared with the newest earlier one of the same options, or with a chosen one.
-func TestCompare(t *testing.T) {
-	w := newWorld(t, "done")
-	same := map[string]any{"country": "sg"}
-	before := sampleTally()
-	before.HTTP.Failures = ledger.Counts{"dns": 1}
-	before.Counts = maps.Clone(before.Counts)
-	before.Counts["domains_collected"] = 76
-	w.withOptions(older, "seed", ledger.Done, 2*time.Minute, before, map[string]any{"country": "sg", "log-format": "json", "host-delay": "200ms"})
-	w.withOptions(other, "seed", ledger.Done, time.Minute, sampleTally(), map[string]any{"country": "kr"})
-	w.withOptions(this, "seed", ledger.Failed, time.Minute, sampleTally(), same)
-	require.NoError(t, w.board.Refresh(t.Context(), time.Now()))
-	text := seen(w.do("GET", "/runs/"+this, "").body)
-	assert.Contains(t, text, "This run, and run "+older)
-	assert.Contains(t, text, "Both were given the same options.")
-	assert.Contains(t, text, "took 1m0s 2m0s -1m0s (-50 %)")
-	assert.Contains(t, text, "domains collected 38 76 -38 (-50 %)")
-	assert.Contains(t, text, "dns 2 1 +1 (+100 %) more")
-	assert.NotContains(t, text, "retries 2 2 +")
-
-	text = seen(w.do("GET", "/runs/"+this+"?with="+other, "").body)
-	assert.Contains(t, text, "They were given different options: --country : sg , then kr")
-	assert.Contains(t, seen(w.do("GET", "/runs/"+older, "").body), "No earlier run of this job had the same options.")
-	assert.Equal(t, http.StatusBadRequest, w.do("GET", "/runs/"+this+"?with=../x", "").code)
 }
 
 // The log is searched and filtered by level on the server; the page needs no script.

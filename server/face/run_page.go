@@ -37,7 +37,6 @@ type runView struct {
 	Workers   []runs.WorkerRow
 	Warnings  []runs.WarningKind
 	Tail      runs.LogView
-	Compare   runs.Comparison
 	Replayed  string
 	Told      []string // what is wrong, for the person who started the run
 	May       bool     // the person may change something
@@ -99,17 +98,13 @@ func providers(r ledger.Report) table {
 }
 
 func (f runRows) page(c *call, e *runs.Entry) (any, error) {
-	with := c.in.Get("with")
-	if with != "" && !ledger.IsName(with) {
-		return nil, known.Refuse("with: that is not a run's id")
-	}
 	c.Title, c.Live = "Run "+e.Run.RunID, e.Active()
 	if e.Active() && c.URL.RawQuery == "" { // pages that reload
 		c.key = "run " + e.Run.RunID
 	}
 	return later(func(ctx context.Context) (any, error) {
 		v, err := f.runView(ctx, e)
-		v.Compare, v.May, v.Replayed = f.Board.Compare(e, with), c.May, c.in.Get("replayed")
+		v.May, v.Replayed = c.May, c.in.Get("replayed")
 		return v, err
 	}), nil
 }

@@ -46,9 +46,6 @@ func OptionsOf(j known.Job, run ledger.Run) (differ, others []Setting) {
 	return differ, others
 }
 
-// sameOptions reports whether two runs do the same.
-func sameOptions(j known.Job, a, b ledger.Run) bool { return len(differing(j, a, b)) == 0 }
-
 // Again is what starts a run with the options of another one.
 type Again struct {
 	Flags   []string  // of the request

@@ -115,7 +115,7 @@ var installVersity = sync.OnceValues(func() (string, error) {
 		return bin, nil
 	}
 	cmd := exec.Command("go", "install", "github.com/versity/versitygw/cmd/versitygw@"+versityVersion)
-	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod")
+	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("installing versitygw, which these tests need: %w\n%s", err, out)
 	}

@@ -128,8 +128,15 @@ func TestPages(t *testing.T) {
 	}
 	r.call("POST", "/api/v1/docs/providers/acme/disable", `{"why":"they asked us to"}`)
 	long := r.trigger(`{"force":true}`)
-	eventually(t, "a run at work", time.Minute, func() bool { return r.state(long) == "running" })
-	r.call("POST", "/api/v1/runs/"+long+"/pause", "")
+	eventually(t, "a paused run", 2*time.Minute, func() bool {
+		switch r.state(long) {
+		case "running":
+			r.call("POST", "/api/v1/runs/"+long+"/pause", "")
+		case "done": // before the pause
+			long = r.trigger(`{"force":true}`)
+		}
+		return r.state(long) == "paused"
+	})
 	search := searchPage(t, r)
 	ctx := browser(t)
 	for _, page := range []struct{ name, path string }{

@@ -128,7 +128,7 @@ func (ch *chain) given() *web.Response {
 
 // contentVersion changes when the program makes other content from the same page than
 // before. Otherwise a 304 would keep the content of an older version.
-const contentVersion = "11"
+const contentVersion = "12"
 
 // readBy identifies what turns a page into content: this program's version and the
 // policy's selectors.

@@ -99,7 +99,7 @@ func ExtractOpenAPI(body []byte) (Page, error) {
 	}
 	a.heading(1, title)
 	a.prose(str(root, "info", "description"), 1)
-	a.servers()
+	a.servers(root, 2)
 	a.tags()
 	a.security()
 	for _, path := range members(a.resolve(field(root, "paths"))) {
@@ -124,8 +124,8 @@ func (a *api) item(name string, v any) {
 		a.heading(2, oneLine(name))
 		a.b.WriteString("Described in `" + oneLine(ref) + "`.\n\n")
 	}
-	for _, operation := range members(item) {
-		if !slices.Contains(methods, operation.key) {
+	for _, operation := range slices.Concat(members(item), members(item, "additionalOperations")) {
+		if known := slices.Contains(methods, operation.key); !known && field(item, "additionalOperations", operation.key) == nil {
 			continue
 		}
 		a.operation(operation.key, oneLine(name), item, operation.value)
@@ -136,5 +136,5 @@ func (a *api) item(name string, v any) {
 	}
 }
 
-// methods are the operations of a path item (OpenAPI 3.1.1 section 4.8.9).
-var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"}
+// methods are the operations of a path item (OpenAPI 3.2.0 section 4.9). Others are in additionalOperations.
+var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace", "query"}

@@ -9,19 +9,30 @@ import (
 	"strings"
 )
 
-func (a *api) servers() {
-	var urls []string
-	for _, s := range list(a.root, "servers") {
+// servers writes the servers of a description, a path or an operation, with what may stand in their addresses.
+func (a *api) servers(of any, depth int) {
+	var lines []string
+	for _, s := range list(of, "servers") {
 		if u := str(s, "url"); u != "" {
-			urls = append(urls, strings.TrimSpace("- `"+u+"` "+oneLine(str(s, "description"))))
+			lines = append(lines, strings.TrimSpace("- "+code(u)+" "+a.cellText(str(s, "name")+" "+str(s, "description"))))
+		}
+		for _, v := range members(s, "variables") {
+			lines = append(lines, "  - "+code("{"+v.key+"}")+": "+a.cellText(strings.TrimSpace(a.describe(v.value, v.value, maxValues))))
 		}
 	}
-	if h := str(a.root, "host"); h != "" {
-		urls = append(urls, "- `"+h+str(a.root, "basePath")+"`")
+	if h := str(of, "host"); h != "" {
+		schemes := list(of, "schemes")
+		if schemes == nil {
+			schemes = []any{""}
+		}
+		for _, scheme := range schemes {
+			address := fmt.Sprintf("%v://%s%s", scheme, h, str(of, "basePath"))
+			lines = append(lines, "- "+code(strings.TrimPrefix(address, "://")))
+		}
 	}
-	if urls != nil {
-		a.heading(2, "Servers")
-		a.b.WriteString(strings.Join(urls, "\n") + "\n\n")
+	if lines != nil && !a.tooLong() {
+		a.heading(depth, "Servers")
+		a.b.WriteString(strings.Join(lines, "\n") + "\n\n")
 	}
 }
 
@@ -29,7 +40,7 @@ func (a *api) servers() {
 func (a *api) tags() {
 	var lines []string
 	for _, t := range list(a.root, "tags") {
-		if about := a.cellText(str(t, "description")); about != "" {
+		if about := a.cellText(str(t, "summary") + " " + str(t, "description")); about != "" {
 			lines = append(lines, "- `"+oneLine(str(t, "name"))+"`: "+about)
 		}
 	}
@@ -39,12 +50,14 @@ func (a *api) tags() {
 	}
 }
 
+// security writes the ways to authenticate, and which of them all operations require.
 func (a *api) security() {
 	schemes := members(a.root, "components", "securitySchemes")
 	if schemes == nil {
 		schemes = members(a.root, "securityDefinitions")
 	}
-	if schemes == nil {
+	required := a.requirements(a.root)
+	if schemes == nil && required == "" {
 		return
 	}
 	a.heading(2, "Authentication")
@@ -52,12 +65,73 @@ func (a *api) security() {
 		if a.tooLong() {
 			return
 		}
-		scheme := a.resolve(s.value)
-		parts := []string{str(scheme, "type"), str(scheme, "scheme"), str(scheme, "in"), str(scheme, "name")}
-		parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-		a.b.WriteString(strings.TrimSpace(fmt.Sprintf("- `%s`: %s. %s", s.key, strings.Join(parts, " "), a.cellText(str(scheme, "description")))) + "\n")
+		a.scheme(s.key, a.resolve(s.value))
 	}
-	a.b.WriteByte('\n')
+	if schemes != nil {
+		a.b.WriteByte('\n')
+	}
+	if required != "" {
+		a.b.WriteString("Required unless an operation says otherwise: " + required + ".\n\n")
+	}
+}
+
+// scheme writes a way to authenticate, with its flows and their scopes.
+func (a *api) scheme(name string, scheme any) {
+	var parts []string
+	for _, key := range []string{"type", "scheme", "bearerFormat", "in", "name", "flow"} {
+		if part := str(scheme, key); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	says := []string{strings.Join(parts, " ") + ".", str(scheme, "description")}
+	if field(scheme, "deprecated") == true {
+		says = append(says, "Deprecated.")
+	}
+	if at := str(scheme, "openIdConnectUrl"); at != "" {
+		says = append(says, code(at))
+	}
+	a.b.WriteString("- " + code(name) + ": " + strings.TrimSpace(a.cellText(strings.Join(says, " "))) + "\n")
+	flows := members(scheme, "flows")
+	if str(scheme, "flow") != "" {
+		flows = object{{str(scheme, "flow"), scheme}} // Swagger 2.0
+	}
+	for _, flow := range flows {
+		var at []string
+		for _, key := range []string{"authorizationUrl", "deviceAuthorizationUrl", "tokenUrl", "refreshUrl"} {
+			if u := str(flow.value, key); u != "" {
+				at = append(at, key+" "+code(u))
+			}
+		}
+		a.b.WriteString("  - " + strings.TrimSpace(oneLine(flow.key)+" "+a.cellText(strings.Join(at, ", "))) + "\n")
+		for _, scope := range members(flow.value, "scopes") {
+			if a.tooLong() {
+				return
+			}
+			a.b.WriteString("    - " + code(scope.key) + ": " + a.cellText(str(flow.value, "scopes", scope.key)) + "\n")
+		}
+	}
+}
+
+// requirements says what an operation requires to authenticate: one of several alternatives, each with all of its parts; "" if it
+// does not say.
+func (a *api) requirements(of any) string {
+	if field(of, "security") == nil {
+		return ""
+	}
+	var options []string
+	for _, alternative := range list(of, "security") {
+		var all []string
+		for _, scheme := range members(alternative) {
+			text := code(scheme.key)
+			var scopes []string
+			for _, scope := range list(scheme.value) {
+				scopes = append(scopes, code(scope))
+			}
+			all = append(all, text+inBrackets(strings.Join(scopes[:min(len(scopes), maxValues)], ", ")))
+		}
+		options = append(options, cmp.Or(strings.Join(all[:min(len(all), maxValues)], " and "), "none"))
+	}
+	return cmp.Or(strings.Join(options[:min(len(options), maxValues)], ", or "), "none")
 }
 
 func (a *api) operation(method, path string, item, op any) {
@@ -72,29 +146,20 @@ func (a *api) operation(method, path string, item, op any) {
 	if d := str(op, "description"); d != summary {
 		a.prose(d, 2)
 	}
-	var rows [][]string
-	var long []sample
-	var body any
-	for _, p := range slices.Concat(list(item, "parameters"), list(op, "parameters")) {
-		if p = a.resolve(p); a.tooLong() {
-			return
-		}
-		if str(p, "in") == "body" {
-			body = p
-			continue
-		}
-		more, examples := a.parameter(p)
-		rows, long = append(rows, more...), append(long, examples...)
+	if required := cmp.Or(a.requirements(op), a.requirements(a.root)); required != "" {
+		a.b.WriteString("Authentication: " + required + ".\n\n")
 	}
-	if rows != nil {
-		a.heading(3, "Parameters")
-		a.table([]string{"Name", "In", "Type", "Required", "Description"}, rows)
-		for _, e := range long {
-			a.example("application/json", e)
-		}
+	if list(op, "servers") != nil {
+		a.servers(op, 3)
+	} else {
+		a.servers(item, 3)
 	}
+	body := a.parameters(slices.Concat(list(item, "parameters"), list(op, "parameters")))
 	if r := a.resolve(field(op, "requestBody")); r != nil {
 		a.heading(3, "Request body")
+		if field(r, "required") == true {
+			a.b.WriteString("Required.\n\n")
+		}
 		a.prose(str(r, "description"), 3)
 		a.contents(members(r, "content"))
 	} else if body != nil {
@@ -104,6 +169,38 @@ func (a *api) operation(method, path string, item, op any) {
 	}
 	a.responses(op)
 	a.callbacks(op)
+}
+
+// parameters writes the parameters of an operation, and returns the body, which is one in Swagger 2.0. A parameter of the operation
+// replaces its path's.
+func (a *api) parameters(all []any) (body any) {
+	var rows [][]string
+	var long []sample
+	last := map[[2]string]int{}
+	for i, p := range all {
+		all[i] = a.resolve(p)
+		last[[2]string{str(all[i], "in"), str(all[i], "name")}] = i
+	}
+	for i, p := range all {
+		switch {
+		case a.tooLong():
+			return nil
+		case p == nil || last[[2]string{str(p, "in"), str(p, "name")}] != i:
+		case str(p, "in") == "body":
+			body = p
+		default:
+			more, examples := a.parameter(p)
+			rows, long = append(rows, more...), append(long, examples...)
+		}
+	}
+	if rows != nil {
+		a.heading(3, "Parameters")
+		a.table([]string{"Name", "In", "Type", "Required", "Description"}, rows)
+		for _, e := range long {
+			a.example("application/json", e)
+		}
+	}
+	return body
 }
 
 // parameter returns the rows of a parameter and of the fields in it, and its examples
@@ -118,16 +215,21 @@ func (a *api) parameter(p any) (rows [][]string, long []sample) {
 	if schema == nil {
 		schema = p // Swagger 2.0
 	}
-	rows = append(rows, []string{"`" + name + "`", in, a.typeOf(schema, 0), isTrue(field(p, "required") == true), a.cellText(a.describe(p, schema, 0))})
+	rows = append(rows, []string{code(name), in, a.typeOf(schema, 0), isTrue(field(p, "required") == true), a.cellText(a.describe(p, schema, maxEnum))})
 	long = append(append(long, a.longExamples(name, p)...), a.longExamples(name, field(p, "schema"))...)
 	f := fields{limit: 2, most: maxRows}
 	inside := place{prefix: name + "."}
 	if itemsOf(a.resolve(schema)) != nil {
 		inside.prefix = name
 	}
-	a.properties(&f, schema, inside)
-	for _, r := range f.rows {
-		rows = append(rows, append([]string{r[0], in}, r[1:]...))
+	a.properties(&f, f.table(""), schema, inside)
+	for _, t := range f.tables {
+		if t.about != "" && t.rows != nil { // an alternative is named in a row of its own
+			rows = append(rows, []string{t.about, in, "", "", ""})
+		}
+		for _, r := range t.rows {
+			rows = append(rows, append([]string{r[0], in}, r[1:]...))
+		}
 	}
 	return rows, append(long, f.long...)
 }
@@ -171,7 +273,7 @@ func (a *api) responses(op any) {
 			if a.tooLong() {
 				return
 			}
-			rows = append(rows, []string{r.key, a.cellText(str(v, "description"))})
+			rows = append(rows, []string{r.key, a.cellText(cmp.Or(str(v, "description"), str(v, "summary")))})
 		}
 		a.table([]string{"Status", "Description"}, rows)
 		for _, r := range responses {
@@ -209,11 +311,14 @@ func isTrue(v bool) string {
 	return "no"
 }
 
-// describe returns the description of a parameter or field, with its values, its default
-// and its examples as far as they are short. It names at most most values, 0 for all.
+// describe returns the description of a parameter or field, with its values, its limits, its default
+// and its examples as far as they are short. It names at most most values.
 func (a *api) describe(p, schema any, most int) string {
 	resolved := a.resolve(schema)
 	parts := []string{cmp.Or(str(p, "description"), str(resolved, "description"))}
+	if field(p, "deprecated") == true && field(resolved, "deprecated") != true {
+		parts = append(parts, "Deprecated.")
+	}
 	if values := a.values(schema, most); values != "" {
 		parts = append(parts, values)
 	}
@@ -221,26 +326,68 @@ func (a *api) describe(p, schema any, most int) string {
 	return strings.Join(append(parts, a.notes(schema, parts)...), " ")
 }
 
-// facts are the default of a schema, and the examples that are short.
-func (a *api) facts(s any, examples []sample) (out []string) {
+// bounds are the words for two limits of a schema, each of which may be missing.
+var bounds = []struct{ least, most, text string }{
+	{"minLength", "maxLength", "Length %s."}, {"minItems", "maxItems", "Items: %s."}, {"minProperties", "maxProperties", "Fields: %s."},
+}
+
+// limits say what a value must be, and who may set it.
+func limits(s any) (out []string) {
+	for _, key := range [][2]string{{"deprecated", "Deprecated."}, {"readOnly", "Read-only."}, {"writeOnly", "Write-only."}, {"uniqueItems", "Items are unique."}} {
+		if field(s, key[0]) == true {
+			out = append(out, key[1])
+		}
+	}
+	for _, l := range [][3]string{{"minimum", "exclusiveMinimum", "Minimum %s."}, {"maximum", "exclusiveMaximum", "Maximum %s."}} {
+		value, exclusive := str(s, l[0]), str(s, l[1]) // a number from OpenAPI 3.1 on
+		if value != "" && field(s, l[1]) == true {
+			value, exclusive = "", value
+		}
+		if value != "" {
+			out = append(out, fmt.Sprintf(l[2], oneLine(value)))
+		}
+		if exclusive != "" {
+			out = append(out, fmt.Sprintf(l[2], oneLine(exclusive)+", exclusive"))
+		}
+	}
+	for _, l := range bounds {
+		switch least, most := oneLine(str(s, l.least)), oneLine(str(s, l.most)); {
+		case least != "" && least == most:
+			out = append(out, fmt.Sprintf(l.text, least))
+		case least != "" && most != "":
+			out = append(out, fmt.Sprintf(l.text, least+" to "+most))
+		case least != "":
+			out = append(out, fmt.Sprintf(l.text, "at least "+least))
+		case most != "":
+			out = append(out, fmt.Sprintf(l.text, "at most "+most))
+		}
+	}
+	if step := oneLine(str(s, "multipleOf")); step != "" {
+		out = append(out, "Multiple of "+step+".")
+	}
+	if pattern := str(s, "pattern"); pattern != "" && len(pattern) <= maxInline {
+		out = append(out, "Pattern "+code(pattern)+".")
+	}
+	if more := field(s, "additionalProperties"); more == false || more == true {
+		out = append(out, map[any]string{true: "Other fields are allowed.", false: "No other fields are allowed."}[more])
+	}
+	return out
+}
+
+// facts are the limits and the default of a schema, and the examples that are short.
+func (a *api) facts(s any, examples []sample) []string {
+	out := limits(s)
 	if d := field(s, "default"); d != nil {
-		switch d.(type) {
-		case string, bool, number:
-			out = append(out, fmt.Sprintf("Default `%v`.", d))
+		if text := code(d); len(text) <= maxInline {
+			out = append(out, "Default "+text+".")
 		}
 	}
 	var short []string
 	for _, e := range examples {
-		text, isText := e.value.(string)
-		if !isText {
-			text = string(appendJSON(nil, e.value))
-		}
-		code := "`" + text + "`"
-		if e.label != "" {
-			code += " (" + e.label + ")"
-		}
-		if len(text) <= maxInline && !slices.Contains(short, code) {
-			short = append(short, code)
+		text := code(e.value)
+		fits := len(text) <= maxInline+len("``")
+		if text += inBrackets(e.label); fits && !slices.Contains(short, text) {
+			short = append(short, text)
 		}
 	}
 	if short != nil {
@@ -294,10 +441,8 @@ func (a *api) unnamed(s any, depth int, one func(part any, name string)) {
 			visit(part, name)
 		}
 	}
-	for _, key := range []string{"items", "additionalProperties"} {
-		if inside := members(s, key); inside != nil {
-			visit(inside, "")
-		}
+	if inside := members(s, "items"); inside != nil {
+		visit(inside, "Each: ")
 	}
 }
 
@@ -307,12 +452,8 @@ func (a *api) nameOf(part any) string {
 		return refName(ref) + ": "
 	}
 	part = a.resolve(part)
-	values := list(part, "enum")
-	if value := field(part, "const"); value != nil {
-		values = []any{value}
-	}
-	if len(values) == 1 {
-		return fmt.Sprintf("`%v`: ", values[0])
+	if value := single(part); value != nil {
+		return code(value) + ": "
 	}
 	if name := cmp.Or(oneLine(str(part, "title")), a.typeOf(part, 0)); name != "" {
 		return name + ": "
@@ -348,6 +489,10 @@ func (a *api) contents(content object) {
 func (a *api) media(c member, once bool) {
 	fmt.Fprintf(&a.b, "`%s`\n\n", oneLine(c.key))
 	named := a.body(field(c.value, "schema"), once)
+	if item := field(c.value, "itemSchema"); item != nil { // of a stream, from OpenAPI 3.2 on
+		a.b.WriteString("Each item:\n\n")
+		named = a.body(item, once)
+	}
 	examples := a.valuesOf(c.value)
 	if len(examples) == 0 && !named {
 		examples = a.valuesOf(a.resolve(field(c.value, "schema")))
@@ -415,7 +560,13 @@ func (a *api) valuesOf(v any) []sample {
 	}
 	for _, e := range members(v, "examples") {
 		one := a.resolve(e.value)
-		if value := field(one, "value"); value != nil {
+		value := field(one, "value")
+		for _, key := range []string{"dataValue", "serializedValue"} { // from OpenAPI 3.2 on
+			if value == nil {
+				value = field(one, key)
+			}
+		}
+		if value != nil {
 			label := oneLine(str(one, "summary") + " " + str(one, "description"))
 			all = append(all, sample{label: unlink(label, nil), value: value})
 		}

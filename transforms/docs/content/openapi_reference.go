@@ -76,20 +76,46 @@ func (a *api) member(v any, key string) any {
 	return known[key]
 }
 
-// resolve follows a reference. It returns nil for what is not there, and for references
-// that lead in circles.
+// maxBeside is the most members of an object with a reference that are read.
+const maxBeside = 64
+
+// resolve follows a reference. What stands beside the reference replaces or completes what is there (OpenAPI 3.1). It returns nil for
+// what is not there, and for references that lead in circles.
 func (a *api) resolve(v any) any {
-	if a.steps++; a.tooLong() {
-		return nil
-	}
+	var beside object
 	for range 8 {
+		if a.steps++; a.tooLong() {
+			return nil
+		}
 		ref := str(v, "$ref")
 		if ref == "" {
-			return v
+			if beside == nil || members(v) == nil {
+				return v
+			}
+			a.steps += len(members(v))
+			return over(beside, members(v))
+		}
+		if o := members(v); len(o) > 1 && len(o) <= maxBeside {
+			beside = over(beside, slices.DeleteFunc(slices.Clone(o), func(m member) bool { return m.key == "$ref" }))
 		}
 		v = a.find(ref)
 	}
 	return nil
+}
+
+// over returns an object with the members of another one. Of two schemas that both have fields or alternatives, both hold.
+func over(o, under object) object {
+	out := slices.Clone(o)
+	for _, m := range under {
+		switch {
+		case field(o, m.key) == nil:
+			out = append(out, m)
+		case m.key == "properties" || m.key == "required" || m.key == "oneOf" || m.key == "anyOf" || m.key == "allOf":
+			return append(slices.DeleteFunc(slices.Clone(o), func(m member) bool { return m.key == "allOf" }),
+				member{"allOf", append(slices.Clone(list(o, "allOf")), under)})
+		}
+	}
+	return out
 }
 
 // isNamed reports whether a reference leads to a schema that the section of all schemas has, or to another file.

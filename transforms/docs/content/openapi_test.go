@@ -58,6 +58,15 @@ func TestExtractOpenAPI(t *testing.T) {
 	}
 }
 
+// keys repeats a line with numbers.
+func keys(n int, line string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, line, i)
+	}
+	return b.String()
+}
+
 // TestOpenAPIBounds has references that expand without end.
 func TestOpenAPIBounds(t *testing.T) {
 	circle := `{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[{"$ref":"#/p"}],"responses":{"200":{"$ref":"#/r"}}}}},"p":{"$ref":"#/q"},"q":{"$ref":"#/p"},"r":{"$ref":"#/r"}}`
@@ -65,8 +74,8 @@ func TestOpenAPIBounds(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, p.Markdown, "## GET /a")
 
-	wide := `{"openapi":"3.0.0","paths":{` + strings.TrimSuffix(strings.Repeat(`"/a":{"get":{"description":"x","parameters":[`+strings.TrimSuffix(strings.Repeat(`{"$ref":"#/p"},`, 500), ",")+`]}},`, 60), ",") +
-		`},"p":{"name":"n","in":"query","description":"` + strings.Repeat("long ", 200) + `"}}`
+	wide := `{"openapi":"3.0.0","paths":{` + strings.TrimSuffix(strings.Repeat(`"/a":{"get":{"description":"x","parameters":[`+strings.TrimSuffix(keys(500, `{"name":"n%d","in":"query","schema":{"$ref":"#/p"}},`), ",")+`]}},`, 60), ",") +
+		`},"p":{"description":"` + strings.Repeat("long ", 200) + `"}}`
 	_, err = content.ExtractOpenAPI([]byte(wide))
 	require.ErrorContains(t, err, "expand")
 }
@@ -78,13 +87,6 @@ func TestHostileOpenAPI(t *testing.T) {
 		return `{"openapi":"3.0.0","paths":{"/a":{"get":{"responses":{"200":{"content":{"x":{"schema":{"$ref":"#/s"}}}}}}}},"s":` + schema + more + `}`
 	}
 	times := func(n int, s string) string { return strings.TrimSuffix(strings.Repeat(s+",", n), ",") }
-	keys := func(n int, line string) string {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, line, i)
-		}
-		return b.String()
-	}
 	for name, tt := range map[string]struct {
 		body, says string
 	}{
@@ -92,7 +94,7 @@ func TestHostileOpenAPI(t *testing.T) {
 		"all of itself":            {of(`{"allOf":[`+times(3000, `{"$ref":"#/s"}`)+`]}`, ""), "expand"},
 		"one of itself":            {of(`{"oneOf":[`+times(3000, `{"$ref":"#/s"}`)+`]}`, ""), "expand"},
 		"properties that are it":   {of(`{"properties":{`+keys(1000, `"k%d":{"$ref":"#/s"},`)+`"z":{}}}`, ""), ""},
-		"one parameter many times": {`{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[` + times(20_000, `{"$ref":"#/p"}`) + `]}}},"p":{"description":"` + strings.Repeat("long ", 10_000) + `"}}`, "expand"},
+		"one parameter many times": {`{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[` + times(20_000, `{"$ref":"#/p"}`) + `]}}},"p":{"description":"` + strings.Repeat("long ", 10_000) + `"}}`, ""},
 		"one response many times":  {`{"openapi":"3.0.0","paths":{"/a":{"get":{"responses":{` + keys(20_000, `"%d":{"$ref":"#/p"},`) + `"x":{}}}}},"p":{"description":"` + strings.Repeat("long ", 10_000) + `"}}`, "expand"},
 		"one schema many times":    {`{"openapi":"3.0.0","paths":{"/a":{"post":{"requestBody":{"content":{` + keys(20_000, `"%d":{"schema":{"$ref":"#/s"}},`) + `"x":{}}}}}},"s":{"properties":{` + times(200, `"a":{"description":"`+strings.Repeat("long ", 200)+`"}`) + `}}}`, "expand"},
 		"one enum many times":      {of(`{"properties":{`+keys(199, `"k%d":{"$ref":"#/e"},`)+`"z":{}}}`, `,"e":{"enum":["`+strings.Repeat("long ", 100_000)+`"]}`), "expand"},
@@ -190,7 +192,7 @@ components:
 		"| `limit` | query | integer | no | Default `10`. Example `20`. |",
 		"Example (A small one):\n\n```json\n{\n  \"id\": 7,\n  \"lines\": [\n    {\n      \"sku\": \"a\",\n      \"n\": 1.50\n    }\n  ]\n}\n```",
 		"Example:\n\n```json\n{\n  \"id\": 8\n}\n```",
-		"| `id` | integer | no | Its number Example `7`. |\n| `pending` | boolean | no |  |",
+		"One of: Order, Option 2.\n\n**Order**:\n\n| Property | Type | Required | Description |\n| --- | --- | --- | --- |\n| `id` | integer | no | Its number Example `7`. |\n\n**Option 2**:",
 		"`text/csv`\n\nstring\n\nExample:\n\n```\nid,total\n7,3\n```",
 		"#### Status 404\n\n`application/json`\n\n| Property | Type | Required | Description |\n| --- | --- | --- | --- |\n| `code` | string | no |  |\n\nExample:\n\n```json\n{\n  \"code\": \"gone\"\n}\n```",
 		"#### Status default\n\n`application/json`\n\nError\n\n## POST webhook order.made\n\nAn order was made",

@@ -184,7 +184,7 @@ func (r *reading) isMarkdown() bool { return r.form == content.Text && isMarkdow
 // render prepares the body of an answer for its parser; why says why it cannot.
 func (s *sources) render(ctx context.Context, ch *chain, r *reading) (why string, err error) {
 	if r.isMarkdown() {
-		r.body = []byte(llms.Front(string(r.body)))
+		r.body = []byte(llms.Twin(string(r.body)))
 	}
 	if s.renderer == nil || r.form != content.HTML {
 		return "", nil

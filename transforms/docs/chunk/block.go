@@ -15,6 +15,7 @@ type block struct {
 	page    int      // on which it begins, from 1; 0 in documents without pages
 	heading bool
 	fence   string // for a code block its opening line, else ""
+	apart   bool   // what signatures declare ended before it
 }
 
 // introduces reports whether a block only introduces the next one, such as "The fields are:".
@@ -30,12 +31,14 @@ func scan(markdown string, anchors []string) []block {
 	var blocks []block
 	var path, above []string
 	var depths []int
+	var codes []bool // which headings of path are code, as signatures are
 	var lines []string
-	fence, opening := "", ""
+	fence, opening, ends := "", "", false
 	begins, next := 0, 0 // the offsets of lines and of the next line
 	flush := func() {
 		if text := strings.Trim(strings.Join(lines, "\n"), "\n"); strings.TrimSpace(text) != "" {
-			blocks = append(blocks, block{path: path, anchors: above, text: text, at: begins, fence: opening})
+			blocks = append(blocks, block{path: path, anchors: above, text: text, at: begins, fence: opening, apart: ends})
+			ends = false
 		}
 		lines, opening = nil, ""
 	}
@@ -63,13 +66,21 @@ func scan(markdown string, anchors []string) []block {
 				anchor, anchors = anchors[0], anchors[1:]
 			}
 			above = append(above[:len(depths):len(depths)], anchor)
-			depths = append(depths, depth)
+			depths, codes = append(depths, depth), append(codes[:len(depths)], isCode(l[depth:]))
 			blocks = append(blocks, block{path: path, anchors: above, text: l, at: at, heading: true})
 			continue
 		}
 		if strings.TrimSpace(l) == "" {
 			flush()
 			continue
+		}
+		if l == "---" && len(lines) == 0 { // it ends what signatures declare
+			n := len(depths)
+			for n > 0 && codes[n-1] && depths[n-1] > 1 {
+				n--
+			}
+			ends = n < len(depths)
+			depths, path, above = depths[:n], path[:n:n], above[:n:n]
 		}
 		if f := opens(l); f != "" {
 			// A fence after a list's marker begins the block of that item.
@@ -85,6 +96,13 @@ func scan(markdown string, anchors []string) []block {
 	}
 	flush()
 	return blocks
+}
+
+// isCode reports whether the text of a heading is inline code and nothing more.
+func isCode(text string) bool {
+	text = strings.TrimSpace(text)
+	n := len(text) - len(strings.TrimLeft(text, "`"))
+	return n > 0 && strings.Index(text[n:], text[:n]) == len(text)-2*n
 }
 
 // MaxHeading is the most characters of a heading in a path. Every chunk below a

@@ -156,6 +156,10 @@ type lead struct {
 // it introduces.
 func (s *splitter) sections(blocks []block) {
 	for _, b := range blocks {
+		if b.apart {
+			s.flush()
+			s.finish()
+		}
 		if s.lead.text != "" && (b.heading && !below(b.path, s.lead.path) || s.lead.tokens+1 > s.limits.Max/2) {
 			s.flush()
 		}

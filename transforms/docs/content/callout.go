@@ -1,6 +1,7 @@
 package content
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -55,11 +56,24 @@ func (w *writer) callout(n *html.Node) (kind string, is bool) {
 	if !is || kind == "" && !hasClass(n, callouts) {
 		return "", false
 	}
-	first, some := w.firstWord(n)
-	if !some || kinds[strings.ToLower(first)] != "" {
+	switch title, text := w.begins(n); {
+	case text == "":
+		kind = ""
+	case kinds[strings.ToLower(strings.Trim(text, " :：!"))] != "": // a text of its own
+		if kind = ""; title != nil {
+			w.drop(title)
+			kind = kinds[strings.ToLower(strings.Trim(text, " :：!"))]
+		}
+	case tellsKind(text):
 		kind = ""
 	}
 	return kind, true
+}
+
+// tellsKind reports whether a text begins with the kind of a callout and a colon.
+func tellsKind(text string) bool {
+	word, _, colon := strings.Cut(strings.Replace(text, "：", ":", 1), ":")
+	return colon && kinds[strings.ToLower(strings.TrimSpace(word))] != ""
 }
 
 // callouts are the words in a class that make an element a callout, notes the classes
@@ -121,21 +135,34 @@ func icon(cell *html.Node) string {
 	return kinds[strings.ToLower(text)]
 }
 
-// firstWord returns the first word of an element's text that is written.
-func (w *writer) firstWord(n *html.Node) (word string, some bool) {
+// titles are the elements that may be the title of a callout and nothing more. Headings are others, see titlesCallout.
+var titles = []atom.Atom{atom.P, atom.Div, atom.Summary, atom.Td}
+
+// begins returns the first text of an element that is written, and the block that has only this text.
+func (w *writer) begins(n *html.Node) (title *html.Node, text string) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
-		case c.Type == html.TextNode:
-			for word := range strings.FieldsFuncSeq(c.Data, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-				return word, true
-			}
+		case c.Type == html.TextNode && hasWords(c.Data):
+			return nil, strings.Join(strings.FieldsFunc(c.Data, space), " ")
 		case c.Type == html.ElementNode && !w.clutter.drops(c):
-			if word, some := w.firstWord(c); some {
-				return word, true
+			if title, text = w.begins(c); text == "" {
+				continue
 			}
+			if title == nil && slices.Contains(titles, c.DataAtom) && line(c) == text {
+				title = c
+			}
+			return title, text
 		}
 	}
-	return "", false
+	return nil, ""
+}
+
+// drop leaves an element out.
+func (w *writer) drop(n *html.Node) {
+	if w.dropped == nil {
+		w.dropped = map[*html.Node]bool{}
+	}
+	w.dropped[n] = true
 }
 
 // unraised are superscripts with the same meaning as ordinary text.
@@ -166,33 +193,3 @@ func refers(n *html.Node) bool {
 	isRef := func(n *html.Node) bool { return n.DataAtom == atom.A && strings.HasPrefix(attr(n, "href"), "#") }
 	return n.Parent != nil && isRef(n.Parent) || has(n, isRef)
 }
-
-// signature writes a term that declares a function, class or option in the markup
-// of a site generator as code on one line.
-func (w *writer) signature(n *html.Node) {
-	var b strings.Builder
-	w.declaration(&b, n)
-	w.block()
-	w.inline(strings.Join(strings.Fields(codeText.Replace(b.String())), " "))
-	w.block()
-}
-
-func (w *writer) declaration(b *strings.Builder, n *html.Node) {
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		switch {
-		case c.Type == html.TextNode:
-			b.WriteString(c.Data)
-		case c.Type != html.ElementNode || w.clutter.drops(c) || c.DataAtom == atom.A && permalink(c):
-		default:
-			if c.DataAtom == atom.Dd || c.DataAtom == atom.Br {
-				b.WriteByte(' ')
-			}
-			w.declaration(b, c)
-		}
-	}
-}
-
-// declares reports whether a term is a declaration, as Sphinx marks it.
-func declares(dt *html.Node) bool { return hasClass(dt, declarationClasses) }
-
-var declarationClasses = words(`sig sig-object signature`)

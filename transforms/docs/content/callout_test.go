@@ -40,7 +40,7 @@ func TestAsides(t *testing.T) {
 		"Doxygen":                            {`<dl class="section warning"><dt>Warning</dt><dd>Hot.</dd></dl>`, "**Warning:**\n\nHot."},
 		"Docusaurus 2":                       {`<div class="admonition admonition-tip alert alert--success"><div class="admonition-heading"><h5>tip</h5></div><div class="admonition-content"><p>Use it.</p></div></div>`, "**Tip:**\n\nUse it."},
 		"rustdoc":                            {`<div class="warning"><p>Hot.</p></div>`, "**Warning:**\n\nHot."},
-		"GitHub":                             {`<div class="markdown-alert markdown-alert-note"><p class="markdown-alert-title">Note</p><p>Keep it.</p></div>`, "Note\n\nKeep it."},
+		"GitHub":                             {`<div class="markdown-alert markdown-alert-note"><p class="markdown-alert-title">Note</p><p>Keep it.</p></div>`, "**Note:**\n\nKeep it."},
 		"a section within":                   {`<div class="note"><p>Keep it.</p><h4>Why</h4><p>So.</p></div>`, "**Note:**\n\nKeep it.\n\n#### Why\n\nSo."},
 		"a listing of class example":         {`<div class="example"><pre>a</pre></div>`, "```\na\n```"},
 		"an empty callout":                   {`<aside class="note"> </aside>`, ""},
@@ -60,7 +60,7 @@ func TestRaised(t *testing.T) {
 		"H<sub>2</sub>O":                                             "H_2O",
 		"a<sub>i, j</sub>":                                           "a_(i, j)",
 		"the 1<sup>st</sup> of Widget<sup>TM</sup>":                  "the 1st of WidgetTM",
-		"unsafe<sup>?</sup> item<sup>*</sup>":                        `unsafe? item*`,
+		"unsafe<sup>?</sup> item<sup>*</sup>":                        `unsafe? item\*`,
 		`so.<sup><a href="#fn:1">1</a></sup>`:                        "so.[1]",
 		`so.<sup id="r">[<a href="#fn:1">2</a>]</sup>`:               "so.[2]",
 		`so.<a href="#fn:1" role="doc-noteref"><sup>3</sup></a> And`: "so.[3] And",
@@ -74,7 +74,7 @@ func TestSignatures(t *testing.T) {
 	const dt = `<dl class="py method"><dt class="sig sig-object py" id="a.b"><em class="property"><span>async</span> </em><span class="sig-name">b</span>(<em>x=1</em>, ` +
 		`<em><span>*</span><span>args</span></em>) &#x2192; list[<a href="#T">T</a>]<a class="headerlink" href="#a.b">¶</a></dt><dd><p>Does it.</p></dd>` +
 		`<dt>A <em>term</em></dt><dd>Its words.</dd></dl>`
-	require.Equal(t, "`async b(x=1, *args) → list[T]`\n\nDoes it.\n\nA *term*\n\nIts words.", markdownOf(t, "<main>"+dt+"</main>"))
+	require.Equal(t, "## `async b(x=1, *args) → list[T]`\n\nDoes it.\n\nA *term*\n\nIts words.", markdownOf(t, "<main>"+dt+"</main>"))
 }
 
 // A list that follows a paragraph is a block of its own.

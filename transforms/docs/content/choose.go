@@ -30,6 +30,16 @@ func (s *survey) choose(matches []*html.Node) []*html.Node {
 	return matches
 }
 
+// around returns the innermost element around all matches: of parts that are alike, what stands before and between them belongs
+// to the page too.
+func (s *survey) around(matches []*html.Node) *html.Node {
+	n := matches[0].Parent
+	for n != s.body && n.Parent != nil && slices.ContainsFunc(matches, func(m *html.Node) bool { return !contains(n, m) }) {
+		n = n.Parent
+	}
+	return n
+}
+
 // isCard reports whether a candidate is a card on a page whose main part is
 // elsewhere: a wider candidate around it has over four times its text.
 func (s *survey) isCard(roots []*html.Node, i int) bool {

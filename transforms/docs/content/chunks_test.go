@@ -64,10 +64,52 @@ func headingPaths(markdown string) [][]string {
 	var all [][]string
 	var last []string
 	for _, b := range chunk.Blocks(markdown) {
-		if !slices.Equal(b.Path, last) {
-			last = b.Path
+		ended := len(b.Path) < len(last) && slices.Equal(b.Path, last[:len(b.Path)]) // what a signature declares
+		if !ended && !slices.Equal(b.Path, last) {
 			all = append(all, b.Path)
 		}
+		last = b.Path
 	}
 	return all
+}
+
+// What declares a function, class or option in a reference is a step of the path and the anchor of what it says.
+func TestSignaturesOfChunks(t *testing.T) {
+	long := strings.Repeat("It does what it says, and a little more. ", 8)
+	of := func(name, id, about string) string {
+		return `<dt class="sig sig-object py" id="` + id + `"><span class="sig-name">` + name + `</span>()<a class="headerlink" href="#` + id + `">¶</a></dt><dd>` + about + `</dd>`
+	}
+	haddock := func(name, more string) string {
+		return `<div class="top"><p class="src"><a id="v:` + name + `" class="def">` + name + `</a> :: a -&gt; b <a href="src/D.html" class="link">Source</a> <a href="#v:` + name + `" class="selflink">#</a></p><div class="doc"><p>` + long + `</p></div>` + more + `</div>`
+	}
+	type step struct {
+		Path   []string
+		Anchor string
+	}
+	for name, c := range map[string]struct {
+		html string
+		want []step
+	}{
+		"Sphinx": {`<section id="m"><h1>m<a class="headerlink" href="#m">¶</a></h1><p>` + long + `</p><dl class="py function">` + of("f", "m.f", "<p>"+long+"</p>") + `</dl><dl class="py class">` +
+			of("C", "m.C", "<p>"+long+`</p><dl class="py method">`+of("g", "m.C.g", "<p>"+long+"</p>")+`</dl>`) + `</dl><p>After all: ` + long + `</p></section>`,
+			[]step{{[]string{"m"}, "m"}, {[]string{"m", "f()"}, "m.f"}, {[]string{"m", "C()"}, "m.C"}, {[]string{"m", "C()", "g()"}, "m.C.g"}, {[]string{"m"}, "m"}}},
+		"Sphinx, a long description": {`<section id="m"><h2>m</h2><dl class="py function">` + of("f", "m.f", "<p>"+strings.Repeat(long, 5)+"</p><p>"+strings.Repeat(long, 5)+"</p>") + `</dl></section>`,
+			[]step{{[]string{"m", "f()"}, "m.f"}, {[]string{"m", "f()"}, "m.f"}}},
+		"Sphinx, two forms": {`<section id="m"><h2>m</h2><p>` + long + `</p><dl class="py function"><dt class="sig sig-object" id="m.a">a(x)</dt><dt class="sig sig-object">a(x, y)</dt><dd><p>` + long + `</p></dd></dl></section>`,
+			[]step{{[]string{"m"}, "m"}, {[]string{"m", "a(x)"}, "m.a"}}},
+		"Haddock": {`<div id="content"><div id="interface"><h1>Documentation</h1>` + haddock("foldr", "") + haddock("C", `<div class="subs methods"><p class="caption">Methods</p><p class="src"><a id="v:m1" class="def">m1</a> :: a <a href="#v:m1" class="selflink">#</a></p><div class="doc"><p>`+long+`</p></div></div>`) + `</div></div>`,
+			[]step{{[]string{"Documentation", "foldr :: a -> b"}, "v:foldr"}, {[]string{"Documentation", "C :: a -> b"}, "v:C"}, {[]string{"Documentation", "C :: a -> b", "m1 :: a"}, "v:m1"}}},
+		"odoc": {`<main><h1>List</h1><div class="odoc-spec"><div class="spec value anchored" id="val-map"><a href="#val-map" class="anchor"></a><code><span>val</span> map : int</code></div><div class="spec-doc"><p>` + long + `</p></div></div><p>` + long + `</p></main>`,
+			[]step{{[]string{"List", "val map : int"}, "val-map"}, {[]string{"List"}, ""}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			page, err := content.Extract([]byte("<body>"+c.html+"</body>"), "text/html", content.Options{})
+			require.NoError(t, err)
+			var got []step
+			for _, c := range chunk.Split("p", page.Markdown, page.Anchors, chunk.Default) {
+				got = append(got, step{c.Path, c.Anchor})
+			}
+			require.Equal(t, c.want, got, page.Markdown)
+		})
+	}
 }

@@ -33,6 +33,9 @@ var dropped = words(`ad ads advertisement
 	sl-banner col-sidebar big-circle sd-hide-link-text material-icons material-icons-outlined material-symbols-outlined
 	ttc topNav bottomNav subNav legalCopy`)
 
+// sidebars are the class names of boxes beside a text or beside a page.
+var sidebars = words("sidebar")
+
 // unseen are the class names of texts that only screen readers tell, such as "Section titled
 // …" next to a heading. Where they stand for an icon in a table's cell, they are its text.
 var unseen = words(`sr-only visually-hidden visuallyhidden screen-reader-text screen-reader-only`)
@@ -58,7 +61,7 @@ func (c clutter) drops(n *html.Node) bool {
 		atom.Head, atom.Link, atom.Meta, atom.Title:
 		return true
 	}
-	note := n.DataAtom == atom.Aside && belongs(n)
+	note := n.DataAtom == atom.Aside && belongs(n) || n.Parent != nil && hasClass(n, sidebars) && c.inText(n)
 	if n.DataAtom == atom.Aside && !note {
 		return true
 	}
@@ -67,7 +70,7 @@ func (c clutter) drops(n *html.Node) bool {
 		switch a.Key {
 		case "class":
 			for word := range strings.FieldsSeq(a.Val) {
-				if dropped[word] || strings.HasSuffix(word, "-breadcrumb") || strings.HasSuffix(word, "-breadcrumbs") || unseen[word] && !isHeading(n) && !inCell(n) {
+				if dropped[word] && (!note || !sidebars[word]) || strings.HasSuffix(word, "-breadcrumb") || strings.HasSuffix(word, "-breadcrumbs") || unseen[word] && !isHeading(n) && !inCell(n) {
 					return true
 				}
 			}
@@ -78,8 +81,7 @@ func (c clutter) drops(n *html.Node) bool {
 				return true
 			}
 		case "aria-hidden":
-			// All panels of tabs except the first are hidden until they are chosen.
-			if a.Val == "true" && attr(n, "role") != "tabpanel" {
+			if a.Val == "true" { // what a control shows has it no more, see conceal
 				return true
 			}
 		}
@@ -93,13 +95,30 @@ func (c clutter) drops(n *html.Node) bool {
 }
 
 // inCell reports whether an element is in a table's cell.
-func inCell(n *html.Node) bool {
+func inCell(n *html.Node) bool { return cellOf(n) != nil }
+
+// cellOf returns the table's cell in which an element is, nil for none.
+func cellOf(n *html.Node) *html.Node {
 	for p := n.Parent; p != nil; p = p.Parent {
 		if p.DataAtom == atom.Td || p.DataAtom == atom.Th {
-			return true
+			return p
 		}
 	}
-	return false
+	return nil
+}
+
+// inText reports whether a sidebar is part of the text: paragraphs stand beside it, and it tells more than it links to.
+func (c clutter) inText(n *html.Node) bool {
+	flows := false
+	for s := n.Parent.FirstChild; s != nil && !flows; s = s.NextSibling {
+		flows = s.DataAtom == atom.P
+	}
+	if !flows || !has(n, func(d *html.Node) bool { return d.DataAtom == atom.P && sentence.MatchString(line(d)) }) {
+		return false
+	}
+	inside := outside{clutter: c}
+	inside.add(n, false)
+	return inside.text > inside.links
 }
 
 // stamped matches a line that says when a page was changed, asked one that asks whether it
@@ -152,7 +171,7 @@ func (l *pageLine) read(n, link *html.Node) bool {
 			}
 			words := strings.FieldsFunc(c.Data, space)
 			if link != l.link || link == nil { // the first words of a link, or words outside of one
-				l.leads = (l.leads || len(l.words) == 0) && link != nil && leads.MatchString(c.Data)
+				l.leads = (l.leads || len(l.words) == 0) && link != nil && (leads.MatchString(c.Data) || isControl(link))
 				l.link = link
 			}
 			l.words = append(l.words, words...)

@@ -1,6 +1,8 @@
 package content
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -161,12 +163,55 @@ func endsInBreak(n *html.Node) bool {
 	return false
 }
 
+// namesLanguage reports whether an element only names the language of the code block after it.
+func namesLanguage(n *html.Node) bool {
+	if n.DataAtom != atom.Span && n.DataAtom != atom.Div {
+		return false
+	}
+	pre := after(n)
+	if pre == nil || !listing(pre) {
+		return false
+	}
+	text := line(n)
+	if text == "" || len(text) > maxLanguage {
+		return false
+	}
+	for pre.DataAtom != atom.Pre {
+		pre = after(&html.Node{NextSibling: pre.FirstChild})
+	}
+	labels := hasClass(n, languageLabels) || has(n, func(c *html.Node) bool { return hasClass(c, languageLabels) })
+	return labels || strings.EqualFold(text, language(pre))
+}
+
+// languageLabels are the class names of labels of code blocks.
+var languageLabels = words("lang language code-lang")
+
+// maxLanguage is the most bytes of a language's name.
+const maxLanguage = 24
+
+// tree writes code that is a list of lines with lists of lines in it, as Redoc does with JSON.
+func (w *writer) tree(n *html.Node) {
+	c := coder{clutter: w.clutter}
+	c.children(n)
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, []byte(c.b.String()), "", "  "); err != nil {
+		w.pre(n)
+		return
+	}
+	text := &html.Node{Type: html.TextNode, Data: indented.String()}
+	w.pre(&html.Node{Type: html.ElementNode, DataAtom: atom.Pre, Data: "pre", Attr: []html.Attribute{{Key: "data-lang", Val: "json"}}, FirstChild: text})
+}
+
 // code writes inline code.
 func (w *writer) code(n *html.Node) {
 	var text strings.Builder
 	for c := range n.Descendants() {
 		if c.DataAtom == atom.Pre || c.DataAtom == atom.Table {
 			w.children(n) // a block in an inline element
+			return
+		}
+		if c.DataAtom == atom.Ul && !w.cell && !w.heading {
+			w.tree(n)
 			return
 		}
 		if c.Type == html.TextNode {

@@ -290,6 +290,7 @@ func TestPlainMarkdown(t *testing.T) {
 		"a badge":                {"[![build](b.svg)](https://ci)![](pixel.gif)", "[이미지: build]"},
 		"brackets in brackets":   {"[a [nested] b](u) and a[0](x, y), \\[not\\](this), [one\n\ntwo](x)", "a [nested] b and a[0](x, y), \\[not\\](this), [one\n\ntwo](x)"},
 		"code":                   {"`[x](y)` and ``a ` [x](y)`` and `[x](y)\n\n[g]: no\n\n```\n[g]: /kept\n<!-- kept -->\nA\n---\n```\n[x][g]", "`[x](y)` and ``a ` [x](y)`` and `x\n\n\n```\n[g]: /kept\n<!-- kept -->\nA\n---\n```\nx"},
+		"a callout of GitHub's":  {"> [!WARNING]\n> It is hot.\n\n```\n> [!NOTE]\n```\n\n- [x] Done", "> **Warning:**\n>\n> It is hot.\n\n```\n> [!NOTE]\n```\n\n- [x] Done"},
 		"a definition in a text": {"A line\n[g]: and more\n[^1]: A [note](x).", "A line\n[g]: and more\n[^1]: A note."},
 		"comments":               {"<!-- License\n\n# no heading\n-->\n# T\n\na <!-- b --> c, `<!-- d -->` <!-- e", "# T\n\na  c, `<!-- d -->` <!-- e"},
 		"underlined":             {"Title\n=====\n\nText\nmore\n---\n\nPart [one](x)\n--------\nText\n\n- item\n---\n\n| a |\n---\n\n---", "# Title\n\nText\nmore\n---\n\n## Part one\nText\n\n- item\n---\n\n| a |\n---\n\n---"},

@@ -17,6 +17,9 @@ func (w *writer) definitions(n *html.Node) {
 	}
 	if w.cell || w.heading || headed(n) || declared(n) {
 		w.container(n)
+		if declared(n) {
+			w.closes(n)
+		}
 		return
 	}
 	w.block()

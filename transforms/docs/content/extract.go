@@ -31,6 +31,7 @@ func Extract(body []byte, contentType string, o Options) (Page, error) {
 	if err != nil {
 		return Page{}, errors.Join(ErrTooDeep, fmt.Errorf("parsing the page: %w", err))
 	}
+	unfold(root)
 	conceal(root)
 	s := survey{size: len(text), options: o, clutter: clutter{remove}, custom: content, seen: make(map[string]bool)}
 	if o.Base != nil {
@@ -57,7 +58,10 @@ func (s *survey) page() Page {
 			break
 		}
 		if roots = s.choose(s.found[i]); roots != nil && !s.isCard(roots, i) && (i <= 2 || !s.areBoxes(s.found[i], roots)) {
-			s.render(&p, withNotes(roots), true, i > 2)
+			if len(roots) > 1 && i <= 2 {
+				roots = []*html.Node{s.around(roots)}
+			}
+			s.render(&p, withNotes(roots), roots[0] != s.body, i > 2 || roots[0] == s.body)
 			p.Selector = name
 		}
 	}
@@ -107,7 +111,7 @@ func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 	w := writer{clutter: s.clutter, bounded: bounded, markdown: markdown{markBytes: s.size/2 + 64<<10}}
 	if s.h1 != nil && bounded {
 		if !slices.ContainsFunc(roots, func(r *html.Node) bool { return r == s.h1 || contains(r, s.h1) || hasElement(r, atom.H1) }) {
-			w.element(s.h1)
+			w.introduce(s.h1, roots[0])
 		}
 	}
 	for _, r := range roots {

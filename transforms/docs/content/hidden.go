@@ -82,6 +82,9 @@ func (c *concealer) walk(n *html.Node, in inherited) {
 }
 
 func (c *concealer) element(n *html.Node, in inherited) {
+	if attr(n, "aria-hidden") == "true" && (isPanel(n) || c.opened(n)) { // until it is chosen
+		n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "aria-hidden" })
+	}
 	d := c.declared(n, in)
 	if d == nil && !in.invisible && !hasAttr(n, "hidden") {
 		c.walk(n, in)
@@ -136,9 +139,11 @@ func empty(n *html.Node) {
 // of the page opens it, scripts show it because it has all of the page, it has a formula that
 // is drawn in another way, or it is for screen readers (see unseen).
 func (c *concealer) shown(n *html.Node) bool {
-	if attr(n, "role") == "tabpanel" || hasClass(n, tabPanels) || hasClass(n, unseen) {
-		return true
-	}
+	return isPanel(n) || has(n, isTab) || hasClass(n, unseen) || c.opened(n) || hasElement(n, atom.Math) || c.whole(n)
+}
+
+// opened reports whether a control of the page opens an element.
+func (c *concealer) opened(n *html.Node) bool {
 	for p := n.PrevSibling; p != nil; p = p.PrevSibling {
 		if p.Type == html.ElementNode {
 			if hasAttr(p, "onclick") || attr(p, "aria-expanded") != "" {
@@ -147,10 +152,8 @@ func (c *concealer) shown(n *html.Node) bool {
 			break
 		}
 	}
-	if id := attr(n, "id"); id != "" && c.controlled()[id] {
-		return true
-	}
-	return hasElement(n, atom.Math) || c.whole(n)
+	id := attr(n, "id")
+	return id != "" && c.controlled()[id]
 }
 
 // controlling are the attributes in which a control names what it opens.

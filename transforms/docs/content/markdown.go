@@ -299,7 +299,7 @@ func (w *markdown) escapes(s string, from, to, i int, forced bool) bool {
 	case '`':
 		return true
 	case '*':
-		return forced || len(word) > 1 || len(w.marks) > 0 || !blankAround(s, from, to)
+		return forced || len(word) > 1 || len(w.marks) > 0 || !w.blankAround(s, from, to)
 	case '_':
 		return forced || len(word) > 1 && !within(word, i)
 	case '<':
@@ -317,9 +317,10 @@ func (w *markdown) escapes(s string, from, to, i int, forced bool) bool {
 	return forced
 }
 
-// blankAround reports whether s[from:to] has white space, or nothing, on both sides.
-func blankAround(s string, from, to int) bool {
-	return (from == 0 || blankAt(s[from-1:]) > 0) && (to == len(s) || blankAt(s[to:]) > 0)
+// blankAround reports whether s[from:to], which is written next, has white space on both sides.
+func (w *markdown) blankAround(s string, from, to int) bool {
+	before := len(w.out) == 0 || w.out[len(w.out)-1] == ' ' || w.out[len(w.out)-1] == '\n'
+	return before && to < len(s) && blankAt(s[to:]) > 0
 }
 
 // startsTag reports whether a "<" before s would start a tag, a comment or a processing

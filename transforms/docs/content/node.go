@@ -73,6 +73,19 @@ func hasAttr(n *html.Node, key string) bool {
 	return false
 }
 
+// after returns the element after n, nil if there is text in between.
+func after(n *html.Node) *html.Node {
+	for s := n.NextSibling; s != nil; s = s.NextSibling {
+		switch {
+		case s.Type == html.TextNode && strings.TrimSpace(s.Data) != "":
+			return nil
+		case s.Type == html.ElementNode && s.DataAtom != atom.Button:
+			return s
+		}
+	}
+	return nil
+}
+
 // line returns the text below n on one line.
 func line(n *html.Node) string {
 	var b strings.Builder

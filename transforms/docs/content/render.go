@@ -16,8 +16,14 @@ type writer struct {
 	bounded bool                    // the root is the content, so a header in it is not the site's
 	framing map[*html.Node]struct{} // elements of the site's frame, found where the root is a guess
 	labels  map[*html.Node]string   // of the panels of tabs
+	dropped map[*html.Node]bool     // what is written in another way
 	buttons bool                    // all words of the heading are in buttons
+	depth   int                     // of the last heading
 	notes   int                     // the callouts around the current place
+	// kindTold says that the kind of the last callout is written.
+	kindTold bool
+	// introduced says that all paragraphs below the heading introduce the page.
+	introduced bool
 }
 
 // children renders what is below n.
@@ -38,7 +44,7 @@ func (w *writer) element(n *html.Node) {
 		w.inline(line(n))
 		return
 	}
-	if w.tabs(n) || w.clutter.drops(n) || w.aboutPage(n) {
+	if w.tabs(n) || w.clutter.drops(n) || w.dropped[n] || w.aboutPage(n) || namesLanguage(n) {
 		return
 	}
 	if _, ok := w.framing[n]; ok {
@@ -49,6 +55,7 @@ func (w *writer) element(n *html.Node) {
 		w.kind(kind)
 	}
 	if is {
+		w.kindTold = kind != ""
 		w.labelled(n)
 		w.notes++
 	}
@@ -106,13 +113,16 @@ func (w *writer) container(n *html.Node) {
 		w.pre(n)
 		return
 	}
-	if n.DataAtom == atom.Dt && declares(n) {
+	if declares(n) {
 		w.signature(n)
 		return
 	}
 	w.block()
 	w.children(n)
 	w.block()
+	if first := after(&html.Node{NextSibling: n.FirstChild}); first != nil && first.DataAtom != atom.Dt && declares(first) {
+		w.closes(n)
+	}
 }
 
 // In Doxygen's pages the title is no heading element, and code is lines of its own.
@@ -142,13 +152,11 @@ func (w *writer) phrase(n *html.Node) {
 	case atom.Br:
 		w.lineBreak()
 	case atom.A:
-		if !permalink(n) && !hasClass(n, sources) && !strings.HasPrefix(attr(n, "href"), "javascript:") {
+		if !permalink(n) && !hasClass(n, sources) && (w.heading || w.cell || !isControl(n)) {
 			w.children(n)
 		}
 	case atom.Button:
-		if n.Parent != nil && n.Parent.DataAtom == atom.Summary || w.heading && w.buttons || hasElement(n, atom.P) { // Redoc's responses open by buttons
-			w.children(n)
-		}
+		w.button(n)
 	case atom.Math:
 		w.inline(formula(n))
 	case atom.Span:
@@ -158,6 +166,12 @@ func (w *writer) phrase(n *html.Node) {
 		}
 		w.children(n)
 	case atom.Label:
+		if opensNext(n) {
+			w.block()
+			w.marked(n, "**")
+			w.block()
+			return
+		}
 		w.space = w.space || before(n) != nil && before(n).DataAtom == atom.Label // in a row of tabs or options
 		w.children(n)
 	case atom.Q:
@@ -168,6 +182,69 @@ func (w *writer) phrase(n *html.Node) {
 		w.children(n)
 	}
 }
+
+// isScript reports whether a link runs a script.
+func isScript(a *html.Node) bool {
+	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(attr(a, "href"))), "javascript:")
+}
+
+// isControl reports whether a link runs a script and is a control of the page: it has no block, and there is no text around it.
+func isControl(a *html.Node) bool {
+	if !isScript(a) || blocks(a) > 1 || headed(a) {
+		return false
+	}
+	for n := a; n != nil; n = n.Parent {
+		switch n.DataAtom {
+		case atom.A, atom.Span, atom.Code, atom.B, atom.Strong, atom.Em, atom.I, atom.Small:
+		case atom.Dt, atom.Summary, atom.Figcaption, atom.Caption:
+			return n.DataAtom == atom.Caption
+		default:
+			return true
+		}
+		for _, s := range []*html.Node{n.PrevSibling, n.NextSibling} {
+			if s != nil && s.Type == html.TextNode && hasWords(s.Data) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// called matches an operation of an API: its method and its path.
+var called = regexp.MustCompile(`(?i)^(get|post|put|patch|delete|head|options|trace|query)\s*((?:/|https?:)\S*)$`)
+
+// button renders what a button says where that is content: what it opens, and in Redoc's pages the operation, the
+// responses and the fields.
+func (w *writer) button(n *html.Node) {
+	if m := called.FindStringSubmatch(line(n)); m != nil {
+		w.inline(strings.ToUpper(m[1]) + " " + m[2])
+		return
+	}
+	alone := w.cell && inCell(n) && hasWords(line(n)) && line(n) == line(cellOf(n))
+	if alone || n.Parent != nil && n.Parent.DataAtom == atom.Summary || w.heading && w.buttons || hasElement(n, atom.P) {
+		w.children(n)
+	}
+}
+
+// task returns the box of an item of a list of tasks, "" for another item.
+func task(li *html.Node) string {
+	for n := range li.Descendants() {
+		switch {
+		case n.Type == html.TextNode && hasWords(n.Data):
+			return ""
+		case n.DataAtom != atom.Input || attr(n, "type") != "checkbox":
+		case !hasAttr(n, "disabled") && !hasClass(li, tasks):
+			return ""
+		case hasAttr(n, "checked"):
+			return "[x] "
+		default:
+			return "[ ] "
+		}
+	}
+	return ""
+}
+
+var tasks = words("task-list-item")
 
 // sources is the class of links to the source text of what is documented, as in rustdoc.
 var sources = words("src")
@@ -189,6 +266,29 @@ func (w *writer) header(n *html.Node) {
 
 func (w *writer) headings(n *html.Node) { w.headingsAfter(n, false) }
 
+// introduce writes the page's heading where it stands before the content, with what introduces the page between the two: sentences, and
+// the paragraphs of a header beside the content.
+func (w *writer) introduce(h1, content *html.Node) {
+	top := h1
+	for top.Parent != nil && !contains(top.Parent, content) {
+		top = top.Parent
+	}
+	w.introduced = top.DataAtom == atom.Header && top.Parent != nil && top.Parent.DataAtom != atom.Body
+	if top == h1 {
+		w.element(h1)
+	} else if has(top, func(n *html.Node) bool { return n.DataAtom == atom.Header }) || top.DataAtom == atom.Header {
+		w.headings(top)
+	} else {
+		w.element(h1)
+	}
+	w.introduced = false
+	for n := top.NextSibling; n != nil && n != content && !contains(n, content); n = n.NextSibling {
+		if n.DataAtom == atom.P && sentence.MatchString(line(n)) {
+			w.element(n)
+		}
+	}
+}
+
 // headingsAfter reports whether there is a heading in n, or was one before.
 func (w *writer) headingsAfter(n *html.Node, headed bool) bool {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -197,7 +297,7 @@ func (w *writer) headingsAfter(n *html.Node, headed bool) bool {
 		case isHeading(c):
 			w.element(c)
 			headed = true
-		case c.DataAtom == atom.P && headed && sentence.MatchString(line(c)):
+		case c.DataAtom == atom.P && headed && (w.introduced || sentence.MatchString(line(c))):
 			w.element(c)
 		default:
 			headed = w.headingsAfter(c, headed)
@@ -226,7 +326,7 @@ func (w *writer) title(n *html.Node, depth int) {
 		w.block()
 		return
 	}
-	w.lead, w.anchor, w.heading = "######"[:depth]+" ", anchor(n), true
+	w.lead, w.anchor, w.heading, w.depth = "######"[:depth]+" ", anchor(n), true, depth
 	w.buttons = !saysMore(n) // the heading of an accordion is a button
 	w.children(n)
 	w.suspend()
@@ -290,7 +390,7 @@ func (w *writer) list(n *html.Node) {
 		if n.DataAtom == atom.Ol {
 			marker = strconv.Itoa(number) + ". "
 		}
-		l := level{first: marker, rest: strings.Repeat(" ", len(marker))}
+		l := level{first: marker + task(c), rest: strings.Repeat(" ", len(marker))}
 		if c.DataAtom == atom.Ul || c.DataAtom == atom.Ol {
 			l.first = l.rest // a list directly in a list belongs to the item before it
 		} else {

@@ -15,10 +15,16 @@ func plainMarkdown(markdown string) string {
 		parts[i] = undefined(parts[i], defined)
 	}
 	for i := 0; i < len(parts); i += 2 {
-		parts[i] = headings(unlink(parts[i], defined))
+		parts[i] = alert.ReplaceAllStringFunc(headings(unlink(parts[i], defined)), func(l string) string {
+			m := alert.FindStringSubmatch(l)
+			return m[1] + "**" + kinds[strings.ToLower(m[2])] + ":**\n" + strings.TrimRight(m[1], " ")
+		})
 	}
 	return strings.Join(parts, "")
 }
+
+// alert matches the first line of a callout in GitHub's Markdown.
+var alert = regexp.MustCompile(`(?im)^([ \t]*> ?)\[!(note|tip|important|warning|caution)\][ \t]*$`)
 
 // codeApart cuts Markdown into texts and fenced code, in turns. The first is a text, maybe an
 // empty one.

@@ -109,7 +109,7 @@ func (s *survey) noscript(n *html.Node) {
 // beginsTitle reports whether the page's title begins with a heading's text.
 func (s *survey) beginsTitle(h *html.Node) bool {
 	text := strings.TrimSuffix(line(h), "¶")
-	return len(text) > 2 && strings.HasPrefix(s.title, text) && text != s.title
+	return len(text) > 2 && strings.HasPrefix(s.title, text)
 }
 
 // visit records what n is, and walks below it.

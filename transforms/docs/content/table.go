@@ -25,7 +25,7 @@ func (w *writer) table(n *html.Node) {
 	switch {
 	case len(t.rows) == 0:
 	case w.notes > 0 && len(t.rows) == 1 && len(t.rows[0]) == 2 && hasClass(t.rows[0][0], icons):
-		if kind := icon(t.rows[0][0]); kind != "" {
+		if kind := icon(t.rows[0][0]); kind != "" && !w.kindTold {
 			w.kind(kind)
 		}
 		w.children(t.rows[0][1])

@@ -2,24 +2,44 @@ package content
 
 import (
 	"slices"
+	"strings"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 )
 
-// In MkDocs' pages the labels of tabs and their panels are known by their classes alone.
+// The classes of lists of tabs, of tabs and of their panels, where no role says what they are: in the pages of MkDocs, Antora,
+// VitePress and Bootstrap.
 var (
-	tabLabels = words("tabbed-labels")
-	tabPanels = words("tabbed-block")
+	tabLists  = words("tabbed-labels tablist tabs nav-tabs")
+	tabItems  = words("tab")
+	tabPanels = words("tabbed-block tabpanel tab-pane")
 )
 
 func listsTabs(n *html.Node) bool {
-	return attr(n, "role") == "tablist" || hasClass(n, tabLabels)
+	return attr(n, "role") == "tablist" || hasClass(n, tabLists) && has(n, isTab)
+}
+
+func isTab(n *html.Node) bool {
+	toggle := attr(n, "data-toggle") + attr(n, "data-bs-toggle")
+	return attr(n, "role") == "tab" || n.DataAtom == atom.Label || toggle == "tab" || toggle == "pill" || n.DataAtom == atom.Li && hasClass(n, tabItems)
+}
+
+func isPanel(n *html.Node) bool { return attr(n, "role") == "tabpanel" || hasClass(n, tabPanels) }
+
+// opensNext reports whether a label is the tab of the panel after it, as a radio button before it shows.
+func opensNext(label *html.Node) bool {
+	p := label.PrevSibling
+	for p != nil && p.Type == html.TextNode && strings.TrimSpace(p.Data) == "" {
+		p = p.PrevSibling
+	}
+	next := after(label)
+	return p != nil && p.DataAtom == atom.Input && attr(p, "type") == "radio" && next != nil && (next.DataAtom == atom.Div || next.DataAtom == atom.Section)
 }
 
 // tabs finds the panels of a list of tabs, so that each begins with the label of its tab:
 // what a panel says is often true of what its tab names alone. The panels are those that
-// follow the list, up to the next one. Where the page has one panel of several, it is that
+// follow the list, up to the next one, or the blocks of the element after it. Where the page has one panel of several, it is that
 // of the selected tab, unless all tabs show parts of it. It reports whether n is such a list, with as many panels as tabs.
 func (w *writer) tabs(n *html.Node) bool {
 	if !listsTabs(n) {
@@ -27,7 +47,7 @@ func (w *writer) tabs(n *html.Node) bool {
 	}
 	var labels, selected, others []string // others are the panels of the tabs that are not selected
 	for c := range n.Descendants() {
-		if attr(c, "role") != "tab" && c.DataAtom != atom.Label {
+		if !isTab(c) || has(c, isTab) {
 			continue
 		}
 		labels = append(labels, line(c))
@@ -41,6 +61,13 @@ func (w *writer) tabs(n *html.Node) bool {
 	for around, up := n, 0; around != nil && up < 3 && p.found == nil && !p.ended; around, up = around.Parent, up+1 {
 		for s := around.NextSibling; s != nil; s = s.NextSibling {
 			p.add(s)
+		}
+	}
+	if next := after(n); p.found == nil && next != nil && hasElement(n, atom.Input) {
+		for c := next.FirstChild; c != nil; c = c.NextSibling {
+			if c.Type == html.ElementNode {
+				p.found = append(p.found, c)
+			}
 		}
 	}
 	if len(p.found) == 1 && len(selected) == 1 && (attr(p.found[0], "id") == "" || !slices.Contains(others, attr(p.found[0], "id"))) {
@@ -67,7 +94,7 @@ type panels struct {
 func (p *panels) add(n *html.Node) {
 	switch {
 	case p.ended || n.Type != html.ElementNode:
-	case attr(n, "role") == "tabpanel", hasClass(n, tabPanels):
+	case isPanel(n):
 		p.found = append(p.found, n)
 	case listsTabs(n):
 		p.ended = true

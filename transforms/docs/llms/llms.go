@@ -187,6 +187,38 @@ func Front(markdown string) string {
 	return markdown
 }
 
+// Twin makes a page of the Markdown that a site serves in place of it: without front matter, the notices for programs above its
+// first heading, and the tags of components.
+func Twin(markdown string) string {
+	markdown = Front(markdown)
+	rest, kept, noticed := markdown, "", false
+	for {
+		block, more, found := strings.Cut(strings.TrimLeft(rest, " \t\r\n"), "\n\n")
+		text := strings.Join(strings.Fields(strings.ReplaceAll(block, ">", " ")), " ")
+		switch {
+		case notice.MatchString(text):
+			noticed = true
+		case found && strings.HasPrefix(block, "# ") && kept == "" && !strings.Contains(block, "\n"):
+			kept = block + "\n\n" // of front matter, or of the page: a notice may be below it
+		case !noticed:
+			return MDX(markdown)
+		default:
+			if rest = strings.TrimLeft(rest, " \t\r\n"); headed.MatchString(rest) { // below the notice, which the front matter's title was above
+				kept = ""
+			}
+			return MDX(kept + rest)
+		}
+		if rest = more; !found {
+			return MDX(kept)
+		}
+	}
+}
+
+// notice matches what sites write for programs at the beginning of a page: where the index of all pages is, or a link to the
+// page's content.
+var notice = regexp.MustCompile(`(?i)^(?:#+ )?(?:documentation index$|documentation index .*llms(?:-full)?\.txt|(?:fetch|use|see|for) [^.!?]*\b(?:index|discover|documentation|markdown|pages)\b.*llms(?:-full)?\.txt.{0,200}$|` +
+	`use this file to discover all available pages[^.]*\.$|\[skip to (?:main )?content\]\([^()]*\)$)`)
+
 // fence follows the fences of code.
 type fence struct{ mark string }
 

@@ -55,6 +55,22 @@ func TestFront(t *testing.T) {
 	require.Equal(t, "# Own\n---\n", llms.Front("# Own\n---\n"))
 }
 
+func TestTwin(t *testing.T) {
+	for in, want := range map[string]string{
+		"> ## Documentation Index\n> Fetch the complete documentation index at: https://docs.a.example/llms.txt\n> Use this file to discover all available pages before exploring further.\n\n# Start\n\n> The first steps\n\nRun it.":                                        "# Start\n\n> The first steps\n\nRun it.",
+		"---\ntitle: Start\n---\n\n[Skip to content](#main-content)\n\n> Documentation Index  \n> Fetch the complete documentation index at: https://a.example/x/llms.txt  \n> Use this file to discover all available pages before exploring further.\n\n# Start\n\nRun it.": "# Start\n\nRun it.",
+		"> ## Documentation Index\n\n> Fetch the complete documentation index at: https://a.example/llms.txt\n\n> Use this file to discover all available pages before exploring further.\n\n# Start\n\nRun it.":                                                              "# Start\n\nRun it.",
+		"---\ntitle: Start\n---\n\nFor clean Markdown of any page, append .md to the page URL. For a complete documentation index, see https://a.example/llms.txt. For full documentation content, see https://a.example/llms-full.txt.\n\nRun it.":                           "# Start\n\nRun it.",
+		"# llms.txt\n\nFetch llms.txt to see what there is.\n":                            "# llms.txt\n\nFetch llms.txt to see what there is.\n",
+		"# A\n\n<Warning>\nIt is hot.\n</Warning>\n\nCall `a<B>()`.\n":                    "# A\n\n**Warning:**\n\n\nIt is hot.\n\n\nCall `a<B>()`.\n",
+		"# A\n\n<Callout type=\"tip\" title=\"Mind\">\nb\n</Callout>\n":                   "# A\n\n**Tip:**\n\n**Mind**\n\n\nb\n\n",
+		"# A\n\n<ParamField body=\"size\" type=\"integer\" required>\nb\n</ParamField>\n": "# A\n\n`size` integer required\n\n\nb\n\n",
+		"Plain <b>text</b>": "Plain <b>text</b>",
+	} {
+		require.Equal(t, want, llms.Twin(in), in)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("# A\nSource: https://a.example/a\n\ntext [b](c)\n---\ntitle: x\nurl: /y\n---\nz")
 	f.Add("import a from 'b'\n<A b={{c: `<D>`}}>`<E>`{/* f */}</A>\nexport const g = {\n")
@@ -72,6 +88,7 @@ func FuzzRead(f *testing.F) {
 		llms.Front(text)
 		llms.IsMarkdown(text)
 		llms.MDX(text)
+		llms.Twin(text)
 	})
 }
 

@@ -81,9 +81,7 @@ func untagged(s string) string {
 				i++
 				continue
 			}
-			if m := labelled.FindStringSubmatch(s[i : i+n]); m != nil && m[1]+m[2] != "" {
-				out.WriteString("**" + m[1] + m[2] + "**\n\n")
-			}
+			out.WriteString(says(s[i : i+n]))
 			i += n
 		default:
 			out.WriteByte(s[i])
@@ -92,6 +90,38 @@ func untagged(s string) string {
 	}
 	return out.String()
 }
+
+// says is what a tag tells readers: the kind of a callout, a field with its type, and its title.
+func says(tag string) (out string) {
+	if strings.HasPrefix(tag, "</") {
+		return ""
+	}
+	if kind := calloutTag.FindStringSubmatch(tag); kind != nil {
+		word := strings.ToLower(kind[1] + kind[2])
+		out = "**" + strings.ToUpper(word[:1]) + word[1:] + ":**\n\n"
+	}
+	if field := fieldTag.FindStringSubmatch(tag); field != nil {
+		out += "`" + field[1] + "`"
+		if kind := typed.FindStringSubmatch(tag); kind != nil {
+			out += " " + kind[1]
+		}
+		if required.MatchString(tag) {
+			out += " required"
+		}
+		out += "\n\n"
+	}
+	if m := labelled.FindStringSubmatch(tag); m != nil && m[1]+m[2] != "" {
+		out += "**" + m[1] + m[2] + "**\n\n"
+	}
+	return out
+}
+
+var (
+	calloutTag = regexp.MustCompile(`^<(?:(Note|Warning|Info|Tip|Caution|Danger|Important)\b|(?:Aside|Callout|Admonition)\s[^>]*\btype="(note|warning|info|tip|caution|danger|important)")`)
+	fieldTag   = regexp.MustCompile(`^<(?:ParamField|ResponseField)\s[^>]*?\b(?:name|path|body|query|header|cookie)="([^"<>]+)"`)
+	typed      = regexp.MustCompile(`\stype="([^"<>]+)"`)
+	required   = regexp.MustCompile(`\srequired(?:[\s/>]|=\{true\})`)
+)
 
 // span is the length of the inline code at the beginning of s, or of its marks where it
 // does not end in its paragraph.

@@ -427,7 +427,7 @@ func (d *docsOptions) look(ctx context.Context, c RunOptions, s store.Store, std
 	var b strings.Builder
 	fmt.Fprintf(&b, "session %s: %d pages changed\n", session, len(changes))
 	for _, change := range changes {
-		fmt.Fprintf(&b, "%s  %-7s  %s\n", change.Provider, change.Kind, change.Key)
+		fmt.Fprintf(&b, "%s  %-7s  %s\n", change.Provider, change.Kind, change.URL)
 		for _, sec := range change.Sections {
 			fmt.Fprintf(&b, "    %-7s  %s  (+%d -%d blocks)\n", sec.Kind, cmp.Or(strings.Join(sec.Path, " > "), "(before the first heading)"), sec.Added, sec.Removed)
 		}

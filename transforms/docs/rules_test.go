@@ -549,13 +549,15 @@ func TestSecondCrawl(t *testing.T) {
 			map[string]string{"/docs": string(w.row("/docs").Status), "/docs/b": string(w.row("/docs/b").Status), "/docs/c": string(w.row("/docs/c").Status),
 				"/docs/lost": string(w.row("/docs/lost").Status), "/docs/a": string(w.row("/docs/a").Status)})
 		require.Empty(t, w.strings(`SELECT key FROM docs_chunks WHERE key IN ('https://docs.example.com/docs/b', 'https://docs.example.com/docs/lost')`))
+		_, err := w.db.ExecContext(t.Context(), `UPDATE docs_pages SET address = 'http://docs.example.com/docs/a' WHERE key = 'https://docs.example.com/docs/a'`)
+		require.NoError(t, err)
 		_, changes, err := Changes(t.Context(), w.db, "")
 		require.NoError(t, err)
 		var said []string
 		for _, c := range changes {
-			said = append(said, c.Kind+" "+strings.TrimPrefix(c.Key, "https://docs.example.com"))
+			said = append(said, c.Kind+" "+strings.TrimPrefix(c.URL, "https://docs.example.com"))
 		}
-		require.Equal(t, []string{"updated /docs/a", "deleted /docs/b", "deleted /docs/c", "updated /docs/d", "deleted /docs/lost", "new /docs/new"}, said)
+		require.Equal(t, []string{"updated http://docs.example.com/docs/a", "deleted /docs/b", "deleted /docs/c", "updated /docs/d", "deleted /docs/lost", "new /docs/new"}, said)
 		var deleted int
 		for _, h := range w.handed() {
 			if h.Op == "delete" {

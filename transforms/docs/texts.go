@@ -310,6 +310,7 @@ func pageFile(address string) (string, error) {
 type PageChange struct {
 	Provider string    `json:"provider"`
 	Key      string    `json:"key"`
+	URL      string    `json:"url"`
 	Kind     string    `json:"kind"` // new, updated, deleted
 	At       time.Time `json:"at"`
 	Sections []Section `json:"sections"`
@@ -341,12 +342,13 @@ func Changes(ctx context.Context, d *db.DB, session string) (name string, out []
 	for p, err := range db.Select(ctx, d, func(r *sql.Rows) (p PageChange, err error) {
 		var sections string
 		var at int64
-		if err := r.Scan(&p.Provider, &p.Key, &p.Kind, &sections, &at); err != nil {
+		if err := r.Scan(&p.Provider, &p.Key, &p.URL, &p.Kind, &sections, &at); err != nil {
 			return p, err
 		}
 		p.At = db.Time(at)
 		return p, json.Unmarshal([]byte(sections), &p.Sections)
-	}, `SELECT provider, key, kind, sections, at FROM docs_changes WHERE session = $1 ORDER BY provider, key`, name) {
+	}, `SELECT c.provider, c.key, COALESCE(p.address, c.key), c.kind, c.sections, c.at FROM docs_changes c
+		LEFT JOIN docs_pages p ON p.provider = c.provider AND p.key = c.key WHERE c.session = $1 ORDER BY c.provider, c.key`, name) {
 		if err != nil {
 			return name, nil, fmt.Errorf("reading the changes of %s: %w", name, err)
 		}

@@ -28,7 +28,7 @@ type Purpose struct {
 func (p Purpose) Unmet(ctx context.Context, s store.Store, r Run, t Tally) error {
 	switch {
 	case p.Kept != "" && t.DeadLetters[p.Refused] > 0 && t.Counts[p.Kept] == 0:
-		reason := errors.New("see `dead-letters list`")
+		reason := errors.New("see `errors`")
 		whys := whyFailed(ctx, s, r, 1, func(d DeadLetter) bool { return d.Kind == p.Refused })
 		if len(whys) > 0 {
 			reason = fmt.Errorf("one of the reasons: %w", whys[0])

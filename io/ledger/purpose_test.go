@@ -27,7 +27,7 @@ func TestUnmet(t *testing.T) {
 			[]DeadLetter{refused("seed", "refused", Input{DomainID: "a"}), refused("seed", "refused", Input{DomainID: "b"}), refused("seed", "fetch_failed", Input{DomainID: "c"})},
 			"the store refused everything that the run collected (one of the reasons: disk full): repair the store and run the same command again, which does the rest"},
 		{"one whose dead letters are gone", "migrate", toKeep, Tally{DeadLetters: Counts{"refused": 1}}, nil,
-			"the store refused everything that the run collected (see `dead-letters list`): repair the store and run the same command again, which does the rest"},
+			"the store refused everything that the run collected (see `errors`): repair the store and run the same command again, which does the rest"},
 		{"every site failed", "catalog", sites, Tally{Counts: Counts{"sites": 2, "sites_failed": 2}},
 			[]DeadLetter{refused("catalog", "list", Input{Source: "a"}), refused("catalog", "list", Input{Source: "b"}), refused("catalog", "page", Input{Source: "c", URL: "https://c.example/"})},
 			"b: disk full\na: disk full"},

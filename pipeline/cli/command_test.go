@@ -190,7 +190,7 @@ func TestHelpAndVersion(t *testing.T) {
 	f("help seed", append(seed, "--help-all shows all 4"), []string{"-delete-verified", "-dry-run", "-robots-cache", "-parallel-fetch"})
 	f("help seed --help-all", append(seed, "-robots-cache", "-server-delay"), []string{"-delete-verified", "-parallel-fetch"})
 	f("seed --help-all", []string{"-robots-cache"}, nil)
-	f("plan seed --help", []string{"seed-engine plan seed [flags]", "-until"}, nil)
+	f("plan seed --help", []string{"pipeline plan seed [flags]", "-until"}, nil)
 	f("help catalog", []string{"-host-delay", "(default 1s)"}, []string{"-savers"})
 	f("help migrate", []string{"-delete-verified", "-dry-run", "(default true)", "-store", "-country"}, []string{"-homepage", "-concurrency"})
 	f("help runs", []string{"show RUN", "cancel RUN", "pause RUN", "resume RUN", "--store"}, nil)
@@ -229,7 +229,7 @@ func TestOneRun(t *testing.T) {
 
 	// the same under --strict, with --force because all is done
 	a = start(t, dir, run+"--report=r.json --strict --force --runner=direct")
-	if a.code != ExitStrict || !strings.Contains(a.stderr, "dead-letters list") || !strings.Contains(a.stderr, `"event":"run_reported"`) || !strings.Contains(a.stdout, "domains_collected") {
+	if a.code != ExitStrict || !strings.Contains(a.stderr, "see `errors`") || !strings.Contains(a.stderr, `"event":"run_reported"`) || !strings.Contains(a.stdout, "domains_collected") {
 		t.Errorf("--strict: exit %d, stdout %q, stderr %q", a.code, a.stdout, a.stderr)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "r.json"))
@@ -469,7 +469,7 @@ func TestTerminal(t *testing.T) {
 func TestExitOfStrict(t *testing.T) {
 	for says, err := range map[string]error{
 		"pipeline: the run is complete, but some providers are not done: their rows of the report say why; the next run tries them again\n": launch.ErrNotDone,
-		"pipeline: the run is complete, but it left dead letters: see `dead-letters list`\n":                                                launch.ErrStrict,
+		"pipeline: the run is complete, but it left dead letters: see `errors`\n":                                                launch.ErrStrict,
 	} {
 		var stderr strings.Builder
 		if code := Exit("pipeline", err, &stderr); code != ExitStrict || stderr.String() != says {

@@ -54,7 +54,7 @@ func (r *run) startedBy() string {
 var ErrInterrupted = errors.New("interrupted: what was done is kept, and the same command resumes from there")
 
 // ErrStrict ends a complete run that left dead letters, with --strict.
-var ErrStrict = errors.New("the run is complete, but it left dead letters: see `dead-letters list`")
+var ErrStrict = errors.New("the run is complete, but it left dead letters: see `errors`")
 
 // ErrNotDone ends a complete run that left providers paused, unreachable or out
 // of budget, with --strict.

@@ -37,6 +37,9 @@ type FileSummary struct {
 // maxBadIndices is how many bad records of a file its dead letter names; more are only counted.
 const maxBadIndices = 1000
 
+// maxBadNamed is how many of them its error explains.
+const maxBadNamed = 5
+
 // Extract reads the raw files record by record and removes duplicates within each.
 //
 // In: the open files. Out: a summary of each file that was read to its end (string, FileSummary);
@@ -95,7 +98,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	counts["files_read"] = 1
 	log.Info("domains_extracted", "total_records", x.Records, "unique_domains", x.Domains, "bad_records", x.Bad)
 	if x.Bad > 0 {
-		err := fmt.Errorf("%d of %d records name no domain; the first one: %w", x.Bad, x.Records, x.FirstBad)
+		err := fmt.Errorf("%d of %d records name no domain; the first ones: %w", x.Bad, x.Records, x.FirstBad)
 		if err := fn.Worker.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_records", false, x.BadIndices, err)); err != nil {
 			return err
 		}
@@ -117,7 +120,7 @@ type Extraction struct {
 	Records    int64
 	Bad        int64
 	BadIndices []int
-	FirstBad   error
+	FirstBad   error // the first maxBadNamed of them
 	Domains    int64 // distinct domain ids
 }
 
@@ -188,8 +191,11 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 
 func (x *Extraction) addBad(index int, err error) {
 	x.Bad++
-	if x.FirstBad == nil {
+	switch {
+	case x.FirstBad == nil:
 		x.FirstBad = fmt.Errorf("record %d: %w", index, err)
+	case x.Bad <= maxBadNamed:
+		x.FirstBad = fmt.Errorf("%w; record %d: %w", x.FirstBad, index, err)
 	}
 	if len(x.BadIndices) < maxBadIndices {
 		x.BadIndices = append(x.BadIndices, index)

@@ -101,6 +101,9 @@ func TestBadRecords(t *testing.T) {
 	if len(letters) != 1 || letters[0].Kind != "bad_records" || letters[0].Input.File != raw || !slices.Equal(letters[0].Input.Indices, []int{1, 2}) || letters[0].Retryable || letters[0].Stage != "extract" {
 		t.Fatalf("dead letters %+v", letters)
 	}
+	if want := `record 1: host "10.0.0.1": an IP address has no domain; record 2: host "localhost": a single label is not a domain`; !strings.HasSuffix(letters[0].Error, want) {
+		t.Errorf("%q lacks %q", letters[0].Error, want)
+	}
 	bad := j.events("domain_extraction_failed")
 	if len(bad) != 2 || bad[0]["file_path"] != raw || bad[0]["record_index"] != 1.0 {
 		t.Errorf("events %v", bad)

@@ -56,7 +56,7 @@ func Rows(job string) []rows.What {
 	articles := rows.What{Job: job, Version: 1, Filters: []string{"publisher", "since"}, Migrate: Migrate, Names: PublishersThere}
 	versions := articles
 	articles.Name, articles.About, articles.Since = "articles", "The articles of publishers that have not expired.", "when the article was fetched first, or changed"
-	articles.Table, articles.Find = "PUBLISHER PUBLISHED=published_at TITLE… URL", &finds
+	articles.Table, articles.Find = "PUBLISHER PUBLISHED=published_at ID TITLE… URL", &finds
 	articles.Changed = func(ctx context.Context, src rows.Source) iter.Seq2[rows.Change, error] {
 		return rows.Map(Articles(ctx, src.DB, rows.Filter{Since: src.Since}, src.DB.Now()), func(a ArticleRow) rows.Change {
 			return rows.Change{Kind: rows.KindOf(!a.CollectedAt.Before(src.Since), false), Source: a.Publisher, Item: a.URL, What: a.Title}

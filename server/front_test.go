@@ -172,13 +172,13 @@ func TestDeadLetterFilter(t *testing.T) {
 	} {
 		assert.Len(t, w.do("GET", "/api/v1/dead-letters?"+query, "").json(t)["dead_letters"], want, query)
 		page := w.do("GET", "/dead-letters?"+query, "").body
-		assert.Equal(t, min(want, onPage), strings.Count(page, `<td class="n">1</td>`), query)
+		assert.Equal(t, min(want, onPage), strings.Count(page, `<td class="n" data-label="Tries">1</td>`), query)
 	}
 	page := w.do("GET", "/dead-letters?run=r1", "").body
 	link := regexp.MustCompile(`href="(/dead-letters\?[^"]*after=[^"]*)"`).FindStringSubmatch(page)
 	require.NotNil(t, link, page)
 	older := w.do("GET", strings.ReplaceAll(link[1], "&amp;", "&"), "").body
-	assert.Equal(t, 5, strings.Count(older, `<td class="n">1</td>`))
+	assert.Equal(t, 5, strings.Count(older, `<td class="n" data-label="Tries">1</td>`))
 	assert.NotContains(t, older, "not html", "the filter stays")
 	for _, query := range []string{"job=x", "kind=X", "run=..", "state=x", "from=x", "after=x", "text=" + strings.Repeat("x", 201)} {
 		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/dead-letters?"+query, "").code, query)

@@ -79,7 +79,7 @@ func (k kindForm) with(values ...string) string {
 	q := queryOf(k.Query)
 	q.Del(explore.After)
 	for i := 0; i < len(values); i += 2 {
-		if !slices.ContainsFunc(k.Fields, func(f explore.Field) bool { return f.Name == values[i] }) && values[i] != explore.MeasureField {
+		if !k.has(values[i]) && values[i] != explore.MeasureField {
 			continue
 		}
 		if q.Set(values[i], values[i+1]); values[i+1] == "" {
@@ -92,10 +92,18 @@ func (k kindForm) with(values ...string) string {
 	return "/explore/" + k.Name + "?" + q.Encode()
 }
 
-// File is the address of the list as a file.
+// has reports whether a search has the field.
+func (k kindForm) has(name string) bool {
+	return slices.ContainsFunc(k.Fields, func(f explore.Field) bool { return f.Name == name })
+}
+
+// File is the address of the list as a file, without the measure of a picture that no search takes.
 func (k kindForm) File(format string) string {
 	q := queryOf(k.Query)
 	q.Del(explore.After)
+	if !k.has(explore.MeasureField) {
+		q.Del(explore.MeasureField)
+	}
 	q.Set("format", format)
 	return "/explore/" + k.Name + "/file?" + q.Encode()
 }

@@ -77,18 +77,21 @@ func seriesText(s *explore.Series) string {
 		first, last, times)
 }
 
-// linePlot draws a series as steps: each value holds until the next one.
+// linePlot draws a series as steps: each value holds until the next one. A wide one that never changed is left out.
 func linePlot(s *explore.Series, wide bool) template.HTML {
 	if len(s.Points) < 2 {
 		return ""
 	}
-	width, height, class := plotWidth, plotHeight, "small"
-	if wide {
-		width, height, class = wideWidth, wideHeight, "wide"
-	}
 	least, most := s.Points[0].Value, s.Points[0].Value
 	for _, p := range s.Points {
 		least, most = min(least, p.Value), max(most, p.Value)
+	}
+	width, height, class := plotWidth, plotHeight, "small"
+	switch {
+	case wide && most == least:
+		return "" // its caption states the only value
+	case wide:
+		width, height, class = wideWidth, wideHeight, "wide"
 	}
 	from := s.Points[0].At
 	span := max(s.Points[len(s.Points)-1].At.Sub(from).Seconds(), 1)

@@ -145,7 +145,7 @@ func (r Record) Column(name string) Cell {
 var ErrNone = errors.New("nothing is stored under this key; search for it")
 
 // ErrNothingYet says that a job has not run with this database.
-var ErrNothingYet = errors.New("nothing was found yet: no run of this job has used the server's database")
+var ErrNothingYet = errors.New("nothing was found yet: no run of this job has used this database")
 
 // RefusedError says, to its sender, what is wrong with a query.
 type RefusedError struct {

@@ -113,7 +113,7 @@ func (p *program) takeBackup(ctx context.Context, target string, keep int) error
 func (p *program) restore() *cobra.Command {
 	id := ""
 	return p.command("restore SOURCE", "copy a snapshot of a backup to an empty store and an empty database", func(s *option.Set) {
-		s.Text(&id, "snapshot", "", "which one; `backup ls` lists them (default: the newest)")
+		s.Text(&id, "snapshot", "", "which one, by its id in backup ls (default: the newest)")
 	}, func(ctx context.Context, w []string) error {
 		if err := p.apart("SOURCE", w[0]); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/option"
@@ -19,7 +20,7 @@ import (
 // exportOptions are the options of export that no run has.
 type exportOptions struct {
 	what, to, format string
-	schema           bool
+	schema, failed   bool
 	choice           choice
 }
 
@@ -29,6 +30,7 @@ func (p *program) export() *cobra.Command {
 	c := p.command("export [WHAT] [FILE]", "write what the jobs found, as Parquet, JSON lines or CSV", func(s *option.Set) {
 		s.Text(&e.format, "format", "", "parquet, jsonl or csv (default: by the file's ending)")
 		e.choice.tell(s, []string{"run", "since", "provider", "site", "publisher"})
+		s.Yes(&e.failed, "failed", false, "only those that failed: domains that did not answer are rows of outcomes")
 		s.Yes(&e.schema, "schema", false, "print the JSON Schema of the rows, and export nothing")
 		s.Text(&e.what, "what", "", "WHAT") // as scripts of before name them
 		s.Text(&e.to, "to", "", "FILE")
@@ -60,6 +62,12 @@ func (p *program) exportRows(ctx context.Context, e *exportOptions) error {
 		}
 		return err
 	}
+	var keep func(explore.Record) bool
+	if e.failed {
+		if keep = what.Failed; keep == nil {
+			return usage.Errorf("--failed means nothing to %s; use %s", what.Name, cmp.Or(what.FailedIn, "`errors ls`"))
+		}
+	}
 	filter, err := p.filter(e.choice, what)
 	if err != nil {
 		return err
@@ -75,7 +83,7 @@ func (p *program) exportRows(ctx context.Context, e *exportOptions) error {
 		return err
 	}
 	err = p.withRows(within, s, what, filter, func(src export.Source) error {
-		n, err := to.Write(within, s, p.stdout, func(out io.Writer) (int64, error) { return what.Write(within, src, to.Format, out) })
+		n, err := to.Write(within, s, p.stdout, func(out io.Writer) (int64, error) { return what.Write(within, src, keep, to.Format, out) })
 		if err == nil {
 			_, err = fmt.Fprintf(p.stderr, "wrote %d rows of %s to %s\n", n, what.Name, to)
 		}

@@ -56,6 +56,15 @@ func TestExport(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(b), ",unreachable,dns,")
 
+	for args, line := range map[string]string{"outcomes --failed": `"state":"unreachable"`, "feeds --failed": ""} {
+		a = here(t, "export "+args+" --store="+store)
+		require.Equal(t, 0, a.code, a.stderr)
+		require.Contains(t, a.stdout, line)
+	}
+	a = here(t, "get domains a.sg --store="+store)
+	require.Equal(t, 0, a.code, a.stderr)
+	require.Contains(t, a.stdout, `"category": "news"`)
+
 	a = here(t, "export --what=domains --to="+out+"/none.jsonl --since=2026-01-29 --store="+store)
 	require.Equal(t, 0, a.code, a.stderr)
 	require.Contains(t, a.stderr, "wrote 0 rows")
@@ -72,6 +81,7 @@ func TestExportRefusals(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("an earlier export"), 0o644))
 	for args, want := range map[string]string{
 		"export --to=" + file:                                                              "export: say what: domains, feeds",
+		"export domains --failed":                                                          "--failed means nothing to domains; use outcomes",
 		"export --what=domain --to=" + file:                                                "there is no domain to export; use domains, feeds",
 		"export --what=domains --to=" + file + " --format=xlsx":                            "--format=xlsx: use parquet, jsonl or csv",
 		"export --what=domains --to=" + out + "/x":                                         "its ending says no format; add --format=parquet, jsonl or csv",
@@ -82,7 +92,7 @@ func TestExportRefusals(t *testing.T) {
 		"export --what=domains --to=" + file + " --run=1":                                  "--run means nothing to domains",
 		"export --what=domains --to=" + file + " --country=SG":                             "two lower-case letters",
 		"export --what=domains --to=" + file + " --since=lately":                           "--since=lately: write a day",
-		"export domains " + file + " more":                                                 "write seed-engine export [WHAT] [FILE]",
+		"export domains " + file + " more":                                                 "write pipeline export [WHAT] [FILE]",
 		"export --what=domains --to=" + file + " --colour=red":                             "see `help export`",
 		"export --what=domains --country=kr --to=" + file + " --store=" + store:            "the store has country/category/date sg/news/2026-01-28",
 		"export --what=outcomes --run=20260128-x --to=" + file + " --store=" + store:       "there is no run 20260128-x",

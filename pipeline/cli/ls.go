@@ -228,13 +228,13 @@ func (p *program) get() *cobra.Command {
 
 func (p *program) getKind(what export.What) *cobra.Command {
 	use := what.Name
-	for _, k := range what.Find.Keys {
-		use += " " + strings.ToUpper(k.Name)
+	for i, k := range what.Find.Keys {
+		use += " " + []string{strings.ToUpper(k.Name), "[" + strings.ToUpper(k.Name) + "]"}[min(i, 1)]
 	}
 	return p.ofStore(use, "one "+what.Find.One+", with all that is kept of it, as JSON", nil, func(ctx context.Context, s store.Store, w []string) error {
 		q := explore.Query{}
-		for i, k := range what.Find.Keys {
-			q[k.Name] = w[i]
+		for i, word := range w {
+			q[what.Find.Keys[i].Name] = word
 		}
 		src, err := p.o.source(ctx, s, what.Job)
 		if src.DB != nil {
@@ -242,17 +242,47 @@ func (p *program) getKind(what export.What) *cobra.Command {
 		}
 		var item explore.Item
 		if err == nil {
+			q, err = onlyOne(ctx, what, src, q)
+		}
+		if err == nil {
 			item, err = what.Find.Show(ctx, src, q)
 		}
 		var refused *explore.RefusedError
-		if errors.Is(err, explore.ErrNone) || errors.Is(err, explore.ErrNothingYet) || errors.As(err, &refused) {
-			return usage.Errorf("get %s: %w; `ls %[1]s --json` has its %s", what.Name, err, strings.TrimPrefix(use, what.Name+" "))
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, explore.ErrNone):
+			return usage.Errorf("get %s %s: %w: `ls %[1]s` lists what is stored", what.Name, strings.Join(w, " "), err)
+		case errors.Is(err, explore.ErrNothingYet) || errors.As(err, &refused):
+			return usage.Errorf("get %s: %w", what.Name, err)
+		case err != nil:
 			return err
 		}
 		return p.showJSON(item)
 	}, "db")
+}
+
+// onlyOne completes the first keys of a thing, if only one has them, and else names the first of those that do.
+func onlyOne(ctx context.Context, what export.What, src explore.Source, q explore.Query) (explore.Query, error) {
+	if len(q) == len(what.Find.Keys) {
+		return q, nil
+	}
+	found, err := what.Find.Search(ctx, src, q)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found.Items) == 0:
+		return nil, explore.ErrNone
+	case len(found.Items) == 1 && found.Next == "":
+		return found.Items[0].Key, nil
+	}
+	var whole []string
+	for _, item := range found.Items[:min(len(found.Items), 5)] {
+		words := []string{"get", what.Name}
+		for _, k := range what.Find.Keys {
+			words = append(words, item.Key[k.Name])
+		}
+		whole = append(whole, "`"+strings.Join(words, " ")+"`")
+	}
+	return nil, explore.Refuse("several have this key; write the whole of one, such as %s", usage.Or(whole))
 }
 
 // showJSON prints one thing.

@@ -34,7 +34,10 @@ func TestListGetAndRemove(t *testing.T) {
 	assert.Contains(t, ok("get products gadgets "+row.Key), `"product_key": "`+row.Key)
 	for line, says := range map[string]string{
 		"get products gadgets none": "nothing is stored under this key",
-		"get products gadgets":      "write seed-engine get products SITE PRODUCT",
+		"get products gadgets":      "write the whole of one, such as `get products gadgets G-0001`, `get products gadgets G-0002`",
+		"get products none":         "get products none: nothing is stored under this key; search for it: `ls products` lists what is stored",
+		"get products":              "write pipeline get products SITE [PRODUCT]",
+		"export products --failed":  "--failed means nothing to products; use `errors ls`",
 		"ls products --failed":      "means nothing to products",
 		"ls products --provider=x":  "there is no such flag; see `help ls products`",
 		"ls products --site=none":   "use gadgets",

@@ -102,7 +102,7 @@ func lines(t *testing.T, name string, src Source) (all []map[string]any) {
 	w, err := Named(name)
 	require.NoError(t, err)
 	var b bytes.Buffer
-	n, err := w.Write(t.Context(), src, rows.JSONL, &b)
+	n, err := w.Write(t.Context(), src, nil, rows.JSONL, &b)
 	require.NoError(t, err)
 	text, err := w.Schema()
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func TestDatabaseRows(t *testing.T) {
 			src.Names = []string{"nobody"}
 			w, err := Named(name)
 			require.NoError(t, err)
-			_, err = w.Write(t.Context(), src, rows.JSONL, io.Discard)
+			_, err = w.Write(t.Context(), src, nil, rows.JSONL, io.Discard)
 			require.ErrorContains(t, err, want)
 		}
 	})
@@ -185,7 +185,7 @@ func TestExportSeesOneMoment(t *testing.T) {
 		w, err := Named("links")
 		require.NoError(t, err)
 		wrote := false
-		n, err := w.Write(t.Context(), Source{DB: d}, rows.JSONL, writerFunc(func(b []byte) (int, error) {
+		n, err := w.Write(t.Context(), Source{DB: d}, nil, rows.JSONL, writerFunc(func(b []byte) (int, error) {
 			if !wrote {
 				wrote = true
 				_, err := d.ExecContext(context.WithoutCancel(t.Context()), `DELETE FROM docs_links`)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/store"
@@ -43,15 +44,15 @@ func (w What) Open(ctx context.Context, dsn string) (*db.DB, error) {
 	return d, nil
 }
 
-// Write writes the rows to a file, and returns how many there were. Names of a filter that the source has nothing of are
-// refused.
-func (w What) Write(ctx context.Context, src Source, f rows.Format, to io.Writer) (int64, error) {
+// Write writes the rows that keep keeps (nil: all) to a file, and returns how many there were. Names of a filter that the
+// source has nothing of are refused.
+func (w What) Write(ctx context.Context, src Source, keep func(explore.Record) bool, f rows.Format, to io.Writer) (int64, error) {
 	if w.NeedsDB() {
 		if err := w.Known(ctx, src); err != nil {
 			return 0, err
 		}
 	}
-	n, err := w.What.Write(ctx, src, nil, f, to)
+	n, err := w.What.Write(ctx, src, keep, f, to)
 	if err == nil && n == 0 {
 		err = w.Known(ctx, src)
 	}

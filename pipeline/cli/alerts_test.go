@@ -44,8 +44,8 @@ func TestAlertsCommand(t *testing.T) {
 	out, err = say("end", id)
 	require.NoError(t, err)
 	assert.Equal(t, "ended: job docs, provider stripe\n", out)
-	for args, says := range map[string]string{"end " + id: "there is no silence", "end": "write seed-engine alerts end ID", "silence": "--for: write a time from 1m to 720h", "silence --for=1s": "--for=1s: write a time from 1m to 720h",
-		"silence --for=2h --job=sow": "sow", "silence --for=2h --rule=duraton": "there is no alert \"duraton\"; use one of failure_rate", "hush": "use ls, silence or end", "list x": "write seed-engine alerts ls"} {
+	for args, says := range map[string]string{"end " + id: "there is no silence", "end": "write pipeline alerts end ID", "silence": "--for: write a time from 1m to 720h", "silence --for=1s": "--for=1s: write a time from 1m to 720h",
+		"silence --for=2h --job=sow": "sow", "silence --for=2h --rule=duraton": "there is no alert \"duraton\"; use one of failure_rate", "hush": "use ls, silence or end", "list x": "write pipeline alerts ls"} {
 		_, err := say(strings.Fields(args)...)
 		assert.ErrorContains(t, err, says, args)
 	}

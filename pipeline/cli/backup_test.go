@@ -41,7 +41,7 @@ func TestBackupAndRestore(t *testing.T) {
 	require.NoError(t, os.Symlink(at("a"), at("link")))
 	require.NoError(t, os.WriteFile(at("other/photo.jpg"), nil, 0o600))
 	for args, want := range map[string]string{
-		"backup": "write seed-engine backup TARGET",
+		"backup": "write pipeline backup TARGET",
 		"backup " + at("a/in") + " --store=" + at("a"):                                      "one is in the other",
 		"backup " + dir + " --store=" + at("a"):                                             "one is in the other",
 		"backup " + at("link/in") + " --store=" + at("a"):                                   "one is in the other",

@@ -29,7 +29,7 @@ func TestBotPage(t *testing.T) {
 	for line, says := range map[string]string{
 		"init bot-page":                              "--operator: say who crawls",
 		"init bot-page --operator=A":                 "--contact: \"\" is neither",
-		"init bot-page --operator=A --contact=b x":   "write seed-engine init bot-page",
+		"init bot-page --operator=A --contact=b x":   "write pipeline init bot-page",
 		"init bot-page --operator=A --where=nowhere": "where",
 	} {
 		got := here(t, line)

@@ -60,7 +60,7 @@ func TestChangesOfOtherJobs(t *testing.T) {
 		"changes --job=migrate":              "use seed, docs, catalog or news",
 		"changes --job=docs":                 "there is no run of the docs job in this store",
 		"changes --job=catalog --country=sg": "--country and --category are for the seed job",
-		"changes seed more":                  "write seed-engine changes [JOB]",
+		"changes seed more":                  "write pipeline changes [JOB]",
 	} {
 		a := here(t, args+" --store="+dir)
 		require.Equal(t, ExitUsage, a.code, args)

@@ -469,7 +469,7 @@ func TestTerminal(t *testing.T) {
 func TestExitOfStrict(t *testing.T) {
 	for says, err := range map[string]error{
 		"pipeline: the run is complete, but some providers are not done: their rows of the report say why; the next run tries them again\n": launch.ErrNotDone,
-		"pipeline: the run is complete, but it left dead letters: see `errors`\n":                                                launch.ErrStrict,
+		"pipeline: the run is complete, but it left dead letters: see `errors`\n":                                                           launch.ErrStrict,
 	} {
 		var stderr strings.Builder
 		if code := Exit("pipeline", err, &stderr); code != ExitStrict || stderr.String() != says {

@@ -114,7 +114,7 @@ func (p *program) statusOf(ctx context.Context, s store.Store, run ledger.Run, a
 func (p *program) completion() *cobra.Command {
 	c := p.command("completion SHELL", "completion for bash, zsh, fish or powershell", nil, nil)
 	c.ValidArgs = []string{"bash", "zsh", "fish", "powershell"}
-	c.Long = c.Short + ".\nSuch as: source <(seed-engine completion bash)"
+	c.Long = c.Short + ".\nSuch as: source <(pipeline completion bash)"
 	c.RunE = func(c *cobra.Command, w []string) error {
 		root := c.Root()
 		root.Use = filepath.Base(os.Args[0]) // the name by which the shell calls it

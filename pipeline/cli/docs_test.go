@@ -34,7 +34,7 @@ func TestUnblock(t *testing.T) {
 		code       int
 		left       []string
 	}{
-		{"", "write seed-engine docs unblock PROVIDER [URL]", ExitUsage, []string{"auth0 a", "stripe a", "stripe b", "stripe c"}},
+		{"", "write pipeline docs unblock PROVIDER [URL]", ExitUsage, []string{"auth0 a", "stripe a", "stripe b", "stripe c"}},
 		{"strpe", "docs unblock strpe: no such page is blocked by a 403; providers with such pages: auth0, stripe", ExitUsage, []string{"auth0 a", "stripe a", "stripe b", "stripe c"}},
 		{"stripe http://www.docs.example.com/b/#top", "1 pages of stripe that answered 403 are requested again", ExitOK, []string{"auth0 a", "stripe a", "stripe c"}},
 		{"stripe https://docs.example.com/b", "docs unblock stripe https://docs.example.com/b: no such page", ExitUsage, []string{"auth0 a", "stripe a", "stripe c"}},

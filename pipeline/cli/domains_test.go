@@ -61,7 +61,7 @@ func TestDomainsRefused(t *testing.T) {
 	emptyEnv(t)
 	dir := t.TempDir()
 	for args, want := range map[string]string{
-		"failed":              "write seed-engine ls domains",
+		"failed":              "write pipeline ls domains",
 		"--index --failed":    "leave --failed out",
 		"--run=../x":          "is no run's id; `runs` lists them",
 		"--run=none":          "there is no run none in this store",

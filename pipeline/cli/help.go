@@ -74,7 +74,7 @@ func jobName(c *cobra.Command) string { return strings.TrimSuffix(c.Annotations[
 
 // overview lists the commands in at most 25 lines.
 func overview(b *strings.Builder, root *cobra.Command) {
-	b.WriteString("seed-engine COMMAND [flags]    crawls the web, each domain once; `help COMMAND` explains a command\n")
+	b.WriteString("pipeline COMMAND [flags]    crawls the web, each domain once; `help COMMAND` explains a command\n")
 	for _, g := range root.Groups() {
 		title, jobs := g.ID, []string{}
 		line := func(use, short string) {
@@ -95,7 +95,7 @@ func overview(b *strings.Builder, root *cobra.Command) {
 			}
 		}
 	}
-	b.WriteString("Another word than these is refused. A flag first means seed: seed-engine --web=demo.\n")
+	b.WriteString("Another word than these is refused. A flag first means seed: pipeline --web=demo.\n")
 }
 
 // jobHelp lists a job's flags: those in groups, or with --help-all every one.

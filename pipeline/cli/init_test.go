@@ -131,7 +131,7 @@ func TestInitRefuses(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"init site":             "write seed-engine init site URL",
+		"init site":             "write pipeline init site URL",
 		"init policy ftp://a.b": "write the URL of a page",
 		"init site --to=/none/x.yaml https://a.example": "there is no directory /none",
 		"init policy --contact=me https://a.example":    "use a URL or a mail address",

@@ -37,7 +37,7 @@ func TestNewsDiscover(t *testing.T) {
 		code int
 		says string
 	}{
-		"init publisher": {ExitUsage, "write seed-engine init publisher URL"},
+		"init publisher": {ExitUsage, "write pipeline init publisher URL"},
 		"init publisher economy.demo-press.example":                                        {ExitUsage, "write the URL of a publisher's site"},
 		"init publisher --contact=me https://a.example":                                    {ExitUsage, "use a URL or a mail address"},
 		"init publisher --web=demo https://economy.demo-press.example --to=" + at:          {ExitUsage, "is there already"},

@@ -57,8 +57,8 @@ func TestPurgeOfResults(t *testing.T) {
 	for args, want := range map[string]string{
 		"older-than old":           "write a number of days, such as 90d",
 		"older-than 0d":            "write a number of days, such as 90d",
-		"older-than 2d gov.sg.com": "write seed-engine rm older-than AGE",
-		"domain --dry-run":         "write seed-engine rm domain NAME…",
+		"older-than 2d gov.sg.com": "write pipeline rm older-than AGE",
+		"domain --dry-run":         "write pipeline rm domain NAME…",
 	} {
 		a := here(t, "rm "+args+" --store="+b)
 		require.Equal(t, ExitUsage, a.code, args)

@@ -129,8 +129,8 @@ func (p *program) root() *cobra.Command {
 			p.beams = append(p.beams, f.Name)
 		}
 	})
-	root := &cobra.Command{Use: "seed-engine", SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args: words("seed-engine"), RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	root := &cobra.Command{Use: "pipeline", SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args: words("pipeline"), RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { _ = p.help(c) }) // an error of writing is the terminal's
 	root.SetFlagErrorFunc(p.flagError)
 	root.SetGlobalNormalizationFunc(today)

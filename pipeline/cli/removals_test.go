@@ -77,12 +77,12 @@ func TestRemovals(t *testing.T) {
 	for line, says := range map[string]string{
 		"rm provider toss-paymnets":                  "--provider=toss-paymnets: there is no such provider; known are ",
 		"rm provider aws-sse --policies=" + policies: "did you mean aws-ses?",
-		"rm provider":              "write seed-engine rm provider NAME…",
+		"rm provider":              "write pipeline rm provider NAME…",
 		"rm news.example":          `rm "news.example" is no command; use `,
 		"rm domain www.moh.gov.sg": "write moh.gov.sg instead of www.moh.gov.sg",
 		"rm domain moh.gov.sg":     "nothing of it is kept",
 		"removals forget":          `removals "forget" is no command; use ls, show or do`,
-		"removals show":            "write seed-engine removals show ID",
+		"removals show":            "write pipeline removals show ID",
 		"removals show nothing":    "there is no request nothing",
 	} {
 		got := here(t, line+at)

@@ -77,7 +77,7 @@ func TestRobotsCommandFails(t *testing.T) {
 		code int
 		says string
 	}{
-		"try":                              {ExitUsage, "write seed-engine try URL"},
+		"try":                              {ExitUsage, "write pipeline try URL"},
 		"try example.org":                  {ExitUsage, "write it with its scheme"},
 		"try ftp://example.org/":           {ExitUsage, "write an http or https URL"},
 		"try --turns=/ https://a.example/": {ExitUsage, "name a file with --turns"},
@@ -87,7 +87,7 @@ func TestRobotsCommandFails(t *testing.T) {
 		"try --web=demo https://kind-no-such-host-1.com/":                     {ExitFailed, "robots.txt cannot be fetched"},
 		"try https://127.0.0.1/":                                              {ExitFailed, "(--allow-private allows it)"},
 		"try --web=demo --connect-to=127.0.0.1:1 https://a.example/":          {ExitUsage, "give one"},
-		"try --web=demo https://kind-urlset-1.com/ https://a.example/ --json": {ExitUsage, "write seed-engine try URL"},
+		"try --web=demo https://kind-urlset-1.com/ https://a.example/ --json": {ExitUsage, "write pipeline try URL"},
 	} {
 		got := here(t, args)
 		assert.Equal(t, want.code, got.code, args)

@@ -36,7 +36,7 @@ func TestServe(t *testing.T) {
 		{nil, map[string]string{"surprise": "x"}, "unknown key"},
 		{nil, map[string]string{"lanes": "x"}, "no value for"},
 		{[]string{"--store=mem://x"}, nil, "each run is a process of its own"},
-		{[]string{"runs"}, nil, "write seed-engine serve"},
+		{[]string{"runs"}, nil, "write pipeline serve"},
 		{[]string{"--store=" + dir + "/none"}, nil, "--store"},
 		{[]string{"--runner=drect"}, nil, "there is no such runner"},
 		{[]string{"--concurrency=0"}, nil, "use 1 to 10000"},

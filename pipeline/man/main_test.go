@@ -36,14 +36,14 @@ func TestPages(t *testing.T) {
 	}
 	look(cli.Program{Serve: noServer}.Root())
 	assert.Greater(t, pages, 50)
-	seed, err := os.ReadFile(filepath.Join(dir, "seed-engine-seed.1"))
+	seed, err := os.ReadFile(filepath.Join(dir, "pipeline-seed.1"))
 	require.NoError(t, err)
 	assert.Contains(t, string(seed), `\fB--country\fP=""`)
 	assert.NotContains(t, string(seed), "parallel-fetch")
-	catalog, err := os.ReadFile(filepath.Join(dir, "seed-engine-catalog.1"))
+	catalog, err := os.ReadFile(filepath.Join(dir, "pipeline-catalog.1"))
 	require.NoError(t, err)
 	assert.Contains(t, string(catalog), `\fB--host-delay\fP=1s`, "the job's own default")
-	_, err = os.Stat(filepath.Join(dir, "seed-engine-run.1"))
+	_, err = os.Stat(filepath.Join(dir, "pipeline-run.1"))
 	assert.ErrorIs(t, err, os.ErrNotExist, "the form of older scripts")
 	assert.Error(t, write(nil))
 }

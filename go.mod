@@ -17,6 +17,7 @@ require (
 	github.com/bmatcuk/doublestar/v4 v4.10.4 // docs: path patterns
 	github.com/chromedp/cdproto v0.159.0 // docs: the browser's protocol, to answer a page's requests
 	github.com/chromedp/chromedp v0.23.0 // docs: pages that only scripts build (spa_rendering)
+	github.com/dunglas/httpsfv v1.1.2 // botauth: structured fields (RFC 9651) of signatures; no dependencies
 	github.com/fsouza/fake-gcs-server v1.56.1 // tests: GCS in the process
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // raw files, token by token
 	github.com/goccy/go-yaml v1.19.2 // YAML files that people write

@@ -41,9 +41,9 @@ const (
 
 // catalogOptions are the catalog job's own options: those of the launcher, and those of the workers.
 type catalogOptions struct {
-	Sites, Site, Contact, Try string
-	DemoEdition               int
-	History                   latest
+	Sites, Site, Try string
+	DemoEdition      int
+	History          latest
 	catalog.Config
 
 	loaded []catalog.Site
@@ -104,8 +104,6 @@ func (c *catalogOptions) options(s *option.Set) {
 	s.Text(&c.Tagging.Endpoint, "tag-url", "", "an OpenAI-compatible endpoint, such as http://localhost:11434/v1, whose model tags new and changed products; its key: "+catalog.TagKey+" in the environment of the workers")
 	s.Text(&c.Tagging.Model, "tag-model", "default", "with --tag-url: the model's name; an endpoint with one model alone may not need it")
 	s.Yes(&c.Images.Fetch, "images", false, "fetch the images that products name in fields of the type image, also from other hosts, and keep their bytes in the store under "+catalog.ImagePrefix)
-	s.Text(&c.Contact, "contact", "", "URL or mail address for owners of sites who have a question; it becomes part of the User-Agent; needed for real sites").
-		Like("(?s).*@.*|https?://.*").Says("use a URL or a mail address").In(option.Polite)
 	workers(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, for each site")
 	workers(&c.ListParsers, "list-parsers", 1, "workers that read list pages, for each site")
 	workers(&c.DetailFetchers, "detail-fetchers", 8, "workers that fetch product pages, for each site; with a pause between requests only one works at a time")
@@ -126,7 +124,7 @@ func (c *catalogOptions) check(o *RunOptions) error {
 		return usage.Errorf("--history and --try: use one at a time")
 	case c.Tagging.Check() != nil:
 		return usage.Errorf("--tag-url=%s --tag-model=%s: %w", ledger.Redact(c.Tagging.Endpoint), c.Tagging.Model, c.Tagging.Check())
-	case c.Contact == "" && o.Web == "live" && o.ConnectTo == "" && !c.History.given:
+	case o.Bot.Contact == "" && o.Bot.Page == "" && o.Web == "live" && o.ConnectTo == "" && !c.History.given:
 		return usage.Errorf("--job=catalog sends requests to real sites, whose owners want to know from whom: add --contact=URL, or --web=demo")
 	}
 	if err := c.load(o.Web == "demo"); err != nil {
@@ -206,9 +204,6 @@ func (c *catalogOptions) choose() error {
 func (c *catalogOptions) config(o RunOptions, l lane.Config) catalog.Config {
 	if o.Web == "demo" {
 		l.Polite.HostDelay = 0
-	}
-	if c.Contact != "" {
-		l.Web.UserAgent += " (+" + c.Contact + ")"
 	}
 	cfg := c.Config
 	cfg.Lane, cfg.Lanes, cfg.DB, cfg.Sites, cfg.QueueLength, cfg.Restart = l, o.Lanes, o.DB, c.loaded, queueLength, o.Force

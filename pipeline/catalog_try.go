@@ -72,7 +72,7 @@ func (c *catalogOptions) try(ctx context.Context, o RunOptions, _ store.Store, s
 	if err != nil {
 		return err
 	}
-	cfg := c.config(o, lane.Config{Job: catalog.Job, RunID: ledger.NewRunID(time.Now()), Store: o.Store, Web: o.WebConfig(), Polite: o.PoliteConfig(), LogFormat: o.LogFormat, LogLevel: o.Level()})
+	cfg := c.config(o, lane.Config{Job: catalog.Job, RunID: ledger.NewRunID(time.Now()), Store: o.Store, Web: o.WebConfig(""), Polite: o.PoliteConfig(), LogFormat: o.LogFormat, LogLevel: o.Level()})
 	end, err := startDemo(o, c.demo, &cfg.Lane.Web)
 	if err != nil {
 		return err

@@ -450,7 +450,7 @@ func (d *docsOptions) purge(ctx context.Context, base *db.DB, s store.Store, std
 }
 
 func (d *docsOptions) explain(ctx context.Context, c RunOptions, _ store.Store, stdout io.Writer) (err error) {
-	cfg := d.config(c, lane.Config{Job: docs.Job, RunID: ledger.NewRunID(time.Now()), Store: c.Store, Web: c.WebConfig(), LogFormat: c.LogFormat, LogLevel: c.Level()})
+	cfg := d.config(c, lane.Config{Job: docs.Job, RunID: ledger.NewRunID(time.Now()), Store: c.Store, Web: c.WebConfig(docs.UserAgent), LogFormat: c.LogFormat, LogLevel: c.Level()})
 	end, err := startDemo(c, d.demo, &cfg.Lane.Web)
 	if err != nil {
 		return err

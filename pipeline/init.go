@@ -30,19 +30,14 @@ import (
 )
 
 // newFile is a file that a command writes, and which must not be there.
-type newFile struct{ to, contact string }
+type newFile struct{ to string }
 
 func (n *newFile) options(s *option.Set) {
 	s.Text(&n.to, "to", "", "where the file goes, which must not be there; without it, to standard output")
-	s.Text(&n.contact, "contact", "", "URL or mail address for the site's owner; it becomes part of the User-Agent")
 }
 
 // check refuses the options before a request is sent.
 func (n *newFile) check() error {
-	if n.contact != "" && !strings.Contains(n.contact, "@") &&
-		!strings.HasPrefix(n.contact, "https://") && !strings.HasPrefix(n.contact, "http://") {
-		return usage.Errorf("--contact=%s: use a URL or a mail address", n.contact)
-	}
 	if n.to == "" {
 		return nil
 	}
@@ -53,14 +48,6 @@ func (n *newFile) check() error {
 		return usage.Errorf("--to=%s: there is no directory %s; create it first", n.to, filepath.Dir(n.to))
 	}
 	return nil
-}
-
-// who is what the User-Agent says about the person.
-func (n *newFile) who() string {
-	if n.contact == "" {
-		return ""
-	}
-	return " (+" + n.contact + ")"
 }
 
 func (n *newFile) write(text string, stdout io.Writer) error {
@@ -103,12 +90,7 @@ func initCommand(what, job, long, agent string, sites func(*webtest.Web), draft 
 			if err := n.check(); err != nil {
 				return err
 			}
-			cfg := c.WebConfig()
-			if agent != "" {
-				cfg.UserAgent = agent
-			}
-			cfg.UserAgent += n.who()
-			file, err := visitSite(ctx, *c, cfg, sites, at, draft)
+			file, err := visitSite(ctx, *c, c.WebConfig(agent), sites, at, draft)
 			if err != nil {
 				return fmt.Errorf("reading %s: %w", at, err)
 			}

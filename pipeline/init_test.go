@@ -54,7 +54,7 @@ func TestInitPolicyCouldNotTell(t *testing.T) {
 			}
 			o := RunOptions{Web: "demo", Turns: "off", Concurrency: 1}
 			at := &url.URL{Scheme: "https", Host: "docs.example", Path: "/docs/"}
-			text, err := visitSite(t.Context(), o, o.WebConfig(), sites, at, initPolicy)
+			text, err := visitSite(t.Context(), o, o.WebConfig(""), sites, at, initPolicy)
 			require.NoError(t, err)
 			for _, want := range c.want {
 				assert.Contains(t, text, want)

@@ -81,7 +81,7 @@ func (n *newsOptions) options(s *option.Set) {
 	// host-delay is not among them: the job's pauses are delaySeconds.
 	s.Take(slices.Concat(requesting, costed, []string{"concurrency", "rate", "max-crawl-delay", "db", "url"})...)
 	s.Default("concurrency", "1")
-	s.Text(&n.Settings, "news-config", "", "YAML file with userAgent, delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it").In(option.What)
+	s.Text(&n.Settings, "news-config", "", "YAML file with delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it").In(option.What)
 	s.Text(&n.Publishers, "publishers", "", "directory with one YAML file for each publisher; of those shipped with the program only the ones that --news-config enables by name are crawled then").In(option.What)
 	s.Names(&n.Publisher, "publisher", "only these publishers, by id, separated by commas; those of the world that ship with the program (bbc, lemonde, yna …) are crawled only when they are named here or enabled by --news-config", "Only these publishers", "ids of publishers").
 		NotEmpty("name publishers, or leave it out for all").Is(option.Selects | option.Extent).In(option.What)

@@ -31,13 +31,13 @@ func newsCommands() []Command {
 				"Comments in the file say what speaks for each line, and what was read of two articles. Nothing is stored.",
 			Options: func(s *option.Set) {
 				n.options(s)
-				s.Text(&settings, "news-config", "", "settings of the job: userAgent, delaySeconds")
+				s.Text(&settings, "news-config", "", "settings of the job: delaySeconds")
 			},
 			Do: func(ctx context.Context, c *RunOptions, _ store.Store, w []string, stdout, _ io.Writer) error {
 				if err := n.check(); err != nil { // before sites are asked
 					return err
 				}
-				file, err := discoverNews(ctx, *c, settings, n.who(), w[0])
+				file, err := discoverNews(ctx, *c, settings, w[0])
 				if err != nil {
 					return err
 				}
@@ -50,9 +50,8 @@ func newsCommands() []Command {
 	}
 }
 
-// discoverNews returns a publisher's file, made of what the site at an address shows.
-// who is added to the User-Agent. Nothing is stored.
-func discoverNews(ctx context.Context, c RunOptions, settings, who, raw string) (file string, err error) {
+// discoverNews returns a publisher's file, made of what the site at an address shows. Nothing is stored.
+func discoverNews(ctx context.Context, c RunOptions, settings, raw string) (file string, err error) {
 	base, err := webURL("init publisher ", raw, "a publisher's site, such as https://news.example.org")
 	if err != nil {
 		return "", err
@@ -61,8 +60,7 @@ func discoverNews(ctx context.Context, c RunOptions, settings, who, raw string) 
 	if err := n.load(c.Web == "demo"); err != nil {
 		return "", err
 	}
-	cfg := news.Config{Settings: n.loaded}.Web(c.WebConfig())
-	cfg.UserAgent += who
+	cfg := news.Config{Settings: n.loaded}.Web(c.WebConfig(""))
 	end, err := startDemo(c, newsDemo, &cfg)
 	if err != nil {
 		return "", err

@@ -84,7 +84,7 @@ func pageURL(raw string) (*url.URL, error) {
 
 // printOne prints the article of --url as JSON.
 func (n *newsOptions) printOne(ctx context.Context, c RunOptions, _ store.Store, stdout io.Writer) (err error) {
-	cfg := n.config(c, lane.Config{Job: news.Job, RunID: ledger.NewRunID(time.Now()), Store: c.Store, Web: c.WebConfig(), Polite: c.PoliteConfig(), LogFormat: c.LogFormat, LogLevel: c.Level()})
+	cfg := n.config(c, lane.Config{Job: news.Job, RunID: ledger.NewRunID(time.Now()), Store: c.Store, Web: c.WebConfig(""), Polite: c.PoliteConfig(), LogFormat: c.LogFormat, LogLevel: c.Level()})
 	end, err := startDemo(c, newsDemo, &cfg.Lane.Web)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/botauth"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/parse/similar"
@@ -125,19 +126,15 @@ func (s hostSettings) read(pattern string) (key string, h polite.Host, err error
 			return "", h, settingError{"hours", err}
 		}
 	}
-	if h.UserAgent = s.UserAgent; s.UserAgent != "" && (!agentForm.MatchString(s.UserAgent) || len(s.UserAgent) > maxAgent) {
-		return "", h, settingError{"user_agent",
-			fmt.Errorf("user_agent %q: write a crawler's name, such as ExampleBot/1.0 (+https://example.org/bot), in printable ASCII", s.UserAgent)}
+	if h.UserAgent = s.UserAgent; s.UserAgent != "" {
+		if err := botauth.CheckAgent(s.UserAgent); err != nil {
+			return "", h, settingError{"user_agent", fmt.Errorf("user_agent %w", err)}
+		}
 	}
 	return key, h, nil
 }
 
-var (
-	agentForm = regexp.MustCompile(`^[A-Za-z_-][!-~]*( [!-~]+)*$`)
-	hostForm  = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?$`)
-)
-
-const maxAgent = 300
+var hostForm = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?$`)
 
 // patternKey returns the key of polite.Hosts for a pattern.
 func patternKey(pattern string) (string, error) {

@@ -63,10 +63,7 @@ func (j Job) AskRobots(ctx context.Context, c RunOptions, agent, raw string) (a 
 		return a, usage.Errorf("%w; write an http or https URL, such as https://example.org/page", err)
 	}
 	u.RawQuery = given.RawQuery // rules about tracking parameters are common
-	cfg := c.WebConfig()
-	if j.Agent != "" {
-		cfg.UserAgent = j.Agent
-	}
+	cfg := c.WebConfig(j.Agent)
 	site, decided := c.Hosts.For(web.Site(u))
 	agent = cmp.Or(agent, site.UserAgent, cfg.UserAgent)
 	end, err := j.StartDemo(c, &cfg)

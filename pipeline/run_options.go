@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,7 +13,10 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/botauth"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // RunOptions are the options that every job may use. A Job has the values of its
@@ -34,6 +38,8 @@ type RunOptions struct {
 	Turns                    string       // a file, or see polite.Pacer.Share
 	Politeness               string       // a file
 	Hosts                    polite.Hosts // what it says; see ReadPoliteness
+	BotText, Contact         string
+	Bot                      botauth.Bot // what they say; see ReadBot
 	Web, ConnectTo           string
 	AllowPrivate             bool
 	UnsandboxedBrowser       bool // of jobs that render pages
@@ -52,9 +58,26 @@ func (c *RunOptions) Level() slog.Level {
 	return l
 }
 
-// WebConfig is the HTTP client's configuration, before a job adapts it.
-func (c *RunOptions) WebConfig() web.Config {
-	return web.Config{UserAgent: web.DefaultUserAgent,
+// ReadBot reads who crawls, and with here, where this process is the worker, the key.
+func (c *RunOptions) ReadBot(here bool) error {
+	c.Bot = botauth.Bot{}
+	err := yamltext.Strict([]byte(c.BotText), &c.Bot)
+	if err == nil {
+		c.Bot.Contact = cmp.Or(c.Contact, c.Bot.Contact)
+		err = c.Bot.Check()
+	}
+	if err == nil && here {
+		_, err = botauth.Open(c.Bot.Signing())
+	}
+	if err != nil {
+		return usage.Errorf("bot: %w", err)
+	}
+	return nil
+}
+
+// WebConfig is the HTTP client's configuration, before a job adapts it. own is the job's own User-Agent, "" for the program's.
+func (c *RunOptions) WebConfig(own string) web.Config {
+	return web.Config{UserAgent: c.Bot.UserAgent(cmp.Or(own, web.DefaultUserAgent)), From: c.Bot.Mail(), Sign: c.Bot.Signing(),
 		Concurrency: c.Concurrency, Rate: c.Rate, ConnectTo: c.ConnectTo, AllowPrivate: c.AllowPrivate}
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
+	"github.com/newsfork/seed-engine/io/secret"
 	"github.com/newsfork/seed-engine/server/alarm"
 	"github.com/newsfork/seed-engine/server/known"
 )
@@ -272,7 +273,7 @@ func TestSecretFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("from the file\n"), 0o600))
 	read := func() string {
 		t.Helper()
-		text, err := known.ReadSecret(known.SMTPPasswordVariable)
+		text, err := secret.Read(known.SMTPPasswordVariable)
 		require.NoError(t, err)
 		return text
 	}
@@ -280,12 +281,12 @@ func TestSecretFiles(t *testing.T) {
 	t.Setenv(known.SMTPPasswordVariable, "from the environment")
 	assert.Equal(t, "from the environment", read())
 	t.Setenv(known.SMTPPasswordVariable+"_FILE", file)
-	_, err := known.ReadSecret(known.SMTPPasswordVariable)
+	_, err := secret.Read(known.SMTPPasswordVariable)
 	assert.ErrorContains(t, err, "are both set")
 	t.Setenv(known.SMTPPasswordVariable, "")
 	assert.Equal(t, "from the file", read())
 	require.NoError(t, os.WriteFile(file, []byte("\n"), 0o600))
-	_, err = known.ReadSecret(known.SMTPPasswordVariable)
+	_, err = secret.Read(known.SMTPPasswordVariable)
 	assert.ErrorContains(t, err, "is empty")
 	for _, name := range known.SecretVariables {
 		assert.True(t, known.IsSecret(name+"=x") && known.IsSecret(name+"_FILE=x"), name)

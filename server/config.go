@@ -14,8 +14,10 @@ import (
 	"time"
 	_ "time/tzdata" // for schedules' time zones: a minimal image has no zone files
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/newsfork/seed-engine/io/ledger/alert"
-	"github.com/newsfork/seed-engine/io/web/botpage"
+	"github.com/newsfork/seed-engine/io/web/botauth"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/alarm"
 	"github.com/newsfork/seed-engine/server/known"
@@ -37,7 +39,7 @@ type Config struct {
 	Email     alarm.Email               `yaml:"email"`
 	Reports   Reports                   `yaml:"reports"`
 	Retention Retention                 `yaml:"retention"`
-	Bot       *botpage.Page             `yaml:"bot"` // nil: the page about the crawlers is not served
+	Bot       *botauth.Bot              `yaml:"bot"` // of every run too; nil: the page about the crawlers is not served
 	jobs      known.Jobs
 	flags     map[string]string           // Flags as text
 	limits    map[string]alert.Thresholds // Alerts over the defaults, by job
@@ -123,7 +125,9 @@ func (c *Config) check() error {
 		return fmt.Errorf("reports: %w", err)
 	}
 	if c.Bot != nil {
-		if err := c.Bot.Check(); err != nil {
+		text, err := yaml.Marshal(c.Bot)
+		c.flags["bot"] = string(text)
+		if err = errors.Join(err, c.Bot.CheckPage()); err != nil {
 			return fmt.Errorf("bot: %w", err)
 		}
 	}

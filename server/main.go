@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/secret"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
@@ -43,10 +44,10 @@ func Main(ctx context.Context, listen, file string, readOptions ReadOptions, job
 		return fmt.Errorf("finding this program, which does the runs: %w", err)
 	}
 	set := Settings{Config: config, Jobs: jobs, Program: []string{self}, Stderr: os.Stderr}
-	for name, secret := range map[string]*string{known.TokenVariable: &set.Token, known.ReadTokenVariable: &set.ReadToken,
+	for name, value := range map[string]*string{known.TokenVariable: &set.Token, known.ReadTokenVariable: &set.ReadToken,
 		known.WebhookVariable: &set.Webhook, known.AlertURLVariable: &set.AlertURL,
 		known.AlertSecretVariable: &set.AlertSecret, known.SMTPPasswordVariable: &set.SMTPPassword} {
-		if *secret, err = known.ReadSecret(name); err != nil {
+		if *value, err = secret.Read(name); err != nil {
 			return &usageError{err}
 		}
 	}

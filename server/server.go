@@ -30,6 +30,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web/botauth"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/alarm"
 	"github.com/newsfork/seed-engine/server/face"
@@ -138,7 +139,7 @@ func New(set Settings) (*Server, error) {
 		set.Open = func(context.Context, string) (explore.Source, error) { return explore.Source{Store: set.Store}, nil }
 	}
 	s.face, err = face.New(face.Parts{Jobs: s.jobs, Store: set.Store, Log: set.Log, Now: now, Board: s.board, Runner: s.runner,
-		Scheduler: s.scheduler, Alarm: s.alarm, Reports: s.reports, Guard: s.guard, Bot: set.Config.Bot, Open: set.Open,
+		Scheduler: s.scheduler, Alarm: s.alarm, Reports: s.reports, Guard: s.guard, Published: botauth.Publish(set.Config.Bot), Open: set.Open,
 		Start: s.startNow, Offer: s.offer, RunFlags: set.Config.runFlags, Closing: s.closing})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"github.com/newsfork/seed-engine/cmd/search/embed"
 	"github.com/newsfork/seed-engine/cmd/search/index"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/secret"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
@@ -207,28 +207,11 @@ func (s *searcher) handler(token string) http.Handler {
 	return protect(token, http.MaxBytesHandler(mux, 0))
 }
 
-// readToken returns the token of the environment, or of the file that it names; "" if there is none.
-func readToken() (string, error) {
-	file := os.Getenv(tokenVariable + "_FILE")
-	if file == "" {
-		return os.Getenv(tokenVariable), nil
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "", usage.Errorf("%s_FILE: %w", tokenVariable, err)
-	}
-	token := strings.TrimSpace(string(b))
-	if token == "" {
-		return "", usage.Errorf("%s_FILE: %s is empty", tokenVariable, file)
-	}
-	return token, nil
-}
-
 // serve serves the page and the API until ctx ends.
 func serve(ctx context.Context, listen string, s *searcher, stdout io.Writer) error {
-	token, err := readToken()
+	token, err := secret.Read(tokenVariable)
 	if err != nil {
-		return err
+		return usage.Errorf("%w", err)
 	}
 	if !loopback(listen) && token == "" {
 		return usage.Errorf("--listen=%s can be reached from other machines, so a token is needed: set %s (32 random letters, as `openssl rand -hex 16` prints), or listen on 127.0.0.1",

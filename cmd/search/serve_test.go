@@ -153,7 +153,5 @@ func TestProtected(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(" \n"), 0o600))
 	require.ErrorContains(t, listen("0.0.0.0:0"), "is empty")
 	require.NoError(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
-	token, err := readToken()
-	require.NoError(t, err)
-	assert.Equal(t, "sesame", token)
+	require.NoError(t, listen("0.0.0.0:0"))
 }

@@ -25,6 +25,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"github.com/newsfork/seed-engine/io/fault"
+	"github.com/newsfork/seed-engine/io/web/botauth"
 )
 
 // Defaults for the zero fields of Config and Request.
@@ -37,7 +38,9 @@ const (
 
 // Config configures a Client. It travels as JSON in a DoFn's field.
 type Config struct {
-	UserAgent    string  // DefaultUserAgent when empty
+	UserAgent    string // DefaultUserAgent when empty
+	From         string // the operator's mail address, sent with each request; "": none
+	Sign         botauth.Config
 	Concurrency  int     // requests in flight in the process; 0: DefaultConcurrency
 	Rate         float64 // starts of requests a second in the process; 0: no limit
 	ConnectTo    string  // host:port that every connection goes to, whatever the URL; the guard still checks names, and TLS checks certificates
@@ -55,9 +58,9 @@ func (cfg Config) validate() error {
 	case cfg.Rate < 0 || math.IsNaN(cfg.Rate) || math.IsInf(cfg.Rate, 0):
 		return fmt.Errorf("rate %v: use requests a second, or 0 for no limit", cfg.Rate)
 	}
-	for _, r := range cfg.UserAgent {
+	for _, r := range cfg.UserAgent + cfg.From {
 		if r < ' ' || r > '~' {
-			return fmt.Errorf("user agent %q: use printable ASCII", cfg.UserAgent)
+			return fmt.Errorf("user agent %q, from %q: use printable ASCII", cfg.UserAgent, cfg.From)
 		}
 	}
 	if cfg.ConnectTo != "" {
@@ -147,6 +150,7 @@ type Client struct {
 	Lowered func(from, to int, why string)
 
 	cfg       Config
+	signer    *botauth.Signer // nil: nothing is signed
 	guard     guard
 	proxy     func(*url.URL) (*url.URL, error) // nil without proxies
 	transport *http.Transport                  // how connections are made; it keeps none
@@ -214,6 +218,9 @@ func New(cfg Config) (*Client, error) {
 	}
 
 	tlsConfig, err := newTLS(cfg)
+	if err == nil {
+		c.signer, err = botauth.Open(cfg.Sign)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("web client: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -33,7 +34,8 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 		header = c.header(r)
 		seen   []string
 		status int
-		others int // addresses of u's host that could not be reached
+		others int  // addresses of u's host that could not be reached
+		signed bool // u was requested again, signed as its host asked
 		short  lacking
 	)
 	if r.Conns == nil {
@@ -74,6 +76,11 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 			}
 			return nil, fail(classify(err), err)
 		}
+		if c.signer != nil && c.signer.Asked(c.request(u, r, header), resp.Status, resp.Header, signed) {
+			signed = true
+			c.Retried()
+			continue
+		}
 		location := resp.Header.Get("Location")
 		if !resp.Redirects() || r.MaxRedirects < 0 || r.Body != nil {
 			resp.FinalURL = u.String()
@@ -109,7 +116,7 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 				header.Del(secret)
 			}
 		}
-		u, others = next, 0
+		u, others, signed = next, 0, false
 	}
 }
 
@@ -132,12 +139,19 @@ func (r *Response) Redirects() bool {
 	return false
 }
 
+func (c *Client) request(u *url.URL, r Request, header http.Header) *http.Request {
+	return &http.Request{Method: r.method(), URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+}
+
 func (c *Client) header(r Request) http.Header {
 	h := make(http.Header, 3+len(r.Header))
 	for name, values := range r.Header {
 		h[http.CanonicalHeaderKey(name)] = values
 	}
 	h["User-Agent"] = []string{c.cfg.UserAgent}
+	if c.cfg.From != "" {
+		h["From"] = []string{c.cfg.From}
+	}
 	h["Accept-Encoding"] = []string{acceptEncoding}
 	if r.Accept != "" {
 		h["Accept"] = []string{r.Accept}
@@ -301,7 +315,13 @@ func (c *Client) send(ctx context.Context, u, via *url.URL, at *addresses, heade
 		}
 		conn.raw.check.Store(&check)
 	}
-	req := (&http.Request{Method: r.method(), URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	req := c.request(u, r, header).WithContext(ctx)
+	if c.signer != nil {
+		req.Header = maps.Clone(header)
+		if err := c.signer.Sign(req); err != nil {
+			return nil, err
+		}
+	}
 	if len(r.Body) > 0 {
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
 	} else if r.Body != nil {

@@ -69,7 +69,7 @@ func (o *Options) checkWeb() error {
 	case o.ConnectTo != "" && !launch.HostPort(o.ConnectTo):
 		return usage.Errorf("--connect-to=%s: write host:port", o.ConnectTo)
 	}
-	return nil
+	return o.ReadBot(!o.Elsewhere())
 }
 
 // fillIn sets the options that were not given and whose value depends on others.

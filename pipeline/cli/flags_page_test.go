@@ -87,12 +87,18 @@ func TestConfigSchema(t *testing.T) {
 	require.NoError(t, err)
 	c := jsonschema.NewCompiler()
 	require.NoError(t, c.AddResource("s.json", doc))
+	bot, err := os.ReadFile("../../docs/reference/bot.schema.json")
+	require.NoError(t, err)
+	of, err := jsonschema.UnmarshalJSON(bytes.NewReader(bot))
+	require.NoError(t, err)
+	require.NoError(t, c.AddResource("bot.schema.json", of))
 	s, err := c.Compile("s.json")
 	require.NoError(t, err)
 	emptyEnv(t)
 	t.Chdir(t.TempDir())
 	for text, good := range map[string]bool{
 		"rate: 5\nhost-delay: 2s\nforce: true\nstore: mem://x\nweb: live\ncountry: sg\ndate: '2026-01-02'\nparallelism: 4\n": true,
+		"bot:\n  name: Acme/1.0 # ours\n  contact: a@b.example\n  page: https://b.example/bot\n":                             true, "bot: {nam: a}\n": false, "bot: {page: a}\n": false,
 		"cuntry: sg\n": false, "lanes: many\n": false, "web: none\n": false, "rate: -1\n": false, "force: 3\n": false, "config: c.yaml\n": false,
 	} {
 		resetBeam(t)

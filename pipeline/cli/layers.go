@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/spf13/pflag"
 
+	"github.com/newsfork/seed-engine/io/web/botauth"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
@@ -40,7 +41,7 @@ func (o *Options) layers(given map[string]bool) error {
 
 // otherVariables are those that set no option: secrets, and what a server tells the runs that it starts.
 var otherVariables = []string{LastWordsVariable, "SEED_RUN_ID", "SEED_SCHEDULE", "SEED_STARTED_BY", "SEED_GITHUB_TOKEN", "SEED_TAG_KEY", "SEED_EMBED_KEY", "SEED_EMBED_MODEL",
-	"SEED_EMBED_URL", "SEED_SERVER_TOKEN", "SEED_SERVER_READ_TOKEN", "SEED_WEBHOOK_URL", "SEED_ALERT_URL", "SEED_ALERT_SECRET", "SEED_SMTP_PASSWORD", "SEED_SEARCH_TOKEN"}
+	"SEED_EMBED_URL", "SEED_SERVER_TOKEN", "SEED_SERVER_READ_TOKEN", "SEED_WEBHOOK_URL", "SEED_ALERT_URL", "SEED_ALERT_SECRET", "SEED_SMTP_PASSWORD", "SEED_SEARCH_TOKEN", botauth.KeyVariable}
 
 // names are the names of all options.
 func (o *Options) names() (all []string) {
@@ -79,6 +80,9 @@ func (o *Options) file(given map[string]bool) error {
 			return usage.Errorf("--config=%s: unknown key %q%s; keys are the flags' names, `help JOB --help-all` lists them", o.Config, name, meant(name, o.names()))
 		}
 		v, ok := scalar(values[key])
+		if own := o.Flags.Get(name); own != nil && own.Kind == option.Block {
+			v, ok = values[key].String(), true
+		}
 		if !ok {
 			return usage.Errorf("--config=%s: %s has no single value; write %s: VALUE, or leave the line out", o.Config, name, name)
 		}

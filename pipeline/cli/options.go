@@ -59,6 +59,9 @@ func newFlags(o *Options) *option.Set {
 		Above(0).Says("use requests a second, more than 0")
 	s.Text(&o.Turns, "turns", polite.OwnTurns, "path of the file by which all processes of a machine, of all jobs, take turns at a site; auto: in the folder of the user's caches; off: each process for itself").
 		Like("(?s).+").Says("use auto, off, or the path of a file for all processes of this machine and user")
+	s.Block(&o.BotText, "bot", "who crawls, for all jobs, as YAML: name, contact, page, key, sign; in --config it is a block: docs/identity.md")
+	s.Text(&o.Contact, "contact", "", "URL or mail address for owners of sites who have a question, in place of the block's: part of the User-Agent, and From; catalog needs one for real sites").
+		Like("(?s).*@.*|https?://.*").Says("use a URL or a mail address")
 	s.Text(&o.Politeness, "politeness", "", "YAML file with the pauses, hours and user agents of single hosts, for all jobs: docs/operations.md")
 	s.Text(&o.Web, "web", "live", "live, or demo: the simulated web that is part of the program, offline").OneOf("live", "demo").Is(option.Extent).In(option.Where)
 	s.Text(&o.ConnectTo, "connect-to", "", "host:port that every request is sent to instead of the URL's own")

@@ -109,7 +109,7 @@ func TestDefaults(t *testing.T) {
 	}
 	f("", func(o Options) bool {
 		return o.Job == "seed" && o.Runner == "direct" && o.Store == "out" && o.Sample && o.Lanes == 1 && o.Concurrency == 64 &&
-			o.HostDelay == 200*time.Millisecond && o.MaxCrawlDelay == 30*time.Second && o.LogFormat == "json" && o.LogLevel == "info" && o.WebConfig().UserAgent == "Newsfork-SeedEngine/1.0"
+			o.HostDelay == 200*time.Millisecond && o.MaxCrawlDelay == 30*time.Second && o.LogFormat == "json" && o.LogLevel == "info" && o.WebConfig("").UserAgent == "Newsfork-SeedEngine/1.0"
 	})
 	f("--watch=1m --store=b", func(o Options) bool { return o.Runner == "direct" })
 	f("--watch=1m --streaming --store=b", func(o Options) bool { return o.Runner == "prism" })

@@ -126,7 +126,7 @@ func TestCompletion(t *testing.T) {
 	for line, want := range map[string][]string{
 		"runs ":               {"ls", "show", "log", "rm", "cancel", "pause", "resume"},
 		"plan ":               {"seed", "docs", "catalog", "news", "migrate"},
-		"seed --co":           {"--concurrency", "--config", "--connect-to", "--country"},
+		"seed --co":           {"--concurrency", "--config", "--connect-to", "--contact", "--country"},
 		"docs --prov":         {"--provider"},
 		"catalog --savers":    nil,
 		"seed --web ":         {"live", "demo"},

@@ -19,7 +19,7 @@ import (
 var errDisallowed = errors.New("robots.txt disallows the URL")
 
 // asking are the options of commands that send a request or two.
-var asking = []string{"web", "connect-to", "allow-private", "max-crawl-delay", "turns", "politeness", "config"}
+var asking = []string{"web", "connect-to", "allow-private", "max-crawl-delay", "turns", "politeness", "bot", "contact", "config"}
 
 // try makes the command that says what a run would make of a URL.
 func (p *program) try() *cobra.Command {

@@ -64,7 +64,7 @@ func TestOptionsTravel(t *testing.T) {
 		"hosts": "strict", "follow-index": "true", "max-child-sitemaps": "7", "feeds": "true", "homepage": "true", "parallel-fetch": "true", "robots-cache": "24h", "layout": "packed", "segment-age": "9s",
 		"outage-threshold": "0.5", "lease-ttl": "9s", "delete-verified": "true", "force": "true",
 		"alerts": "success_rate=0.85", "policies": copyOne("policies", policies.Files, first(policies.Files.ReadDir("."))), "fallback": "true", "allow-unsandboxed-browser": "true", "limit": "9", "handoff-retention": "9h", "handoff-again": "true",
-		"sites": filepath.Join(copyOne("sites", sites.Files, "demo/"+first(sites.Files.ReadDir("demo"))), "demo"), "contact": "https://other.example/", "list-fetchers": "9", "list-parsers": "9",
+		"sites": filepath.Join(copyOne("sites", sites.Files, "demo/"+first(sites.Files.ReadDir("demo"))), "demo"), "bot": "{name: Acme/1.0, sign: always, page: https://other.example/bot}", "contact": "me@other.example", "list-fetchers": "9", "list-parsers": "9",
 		"detail-fetchers": "9", "detail-parsers": "9", "savers": "9", "stop-after-known": "9", "details": "new", "tag-url": "http://localhost:1/v1", "tag-model": "m", "images": "true",
 		"news-config": filepath.Join(dir, "news.yaml"), "publishers": copyOne("publishers", publishers.Files, first(publishers.Files.ReadDir("."))), "keep-html": "true", "reparse": "true", "due": "true",
 		"provider": "toss-payments", "publisher": "mk",

@@ -69,7 +69,7 @@ func (o *Options) LaneConfig() lane.Config {
 		build = lane.Build(o.Runner == "dataflow")
 	}
 	return lane.Config{Job: o.Job, Build: build, Store: at, Roots: o.Roots, Slots: o.Slots(), Limit: o.Limit,
-		Web: o.WebConfig(), Polite: o.PoliteConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
+		Web: o.WebConfig(o.Target().Agent), Polite: o.PoliteConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
 		Leases: o.leases(), LeaseTTL: o.LeaseTTL}
 }
 

@@ -30,6 +30,7 @@ const (
 	Number  Kind = "number"
 	Decimal Kind = "decimal"
 	Pause   Kind = "pause" // a time.Duration
+	Block   Kind = "block" // a mapping of YAML, which NAME.schema.json describes
 	Names   Kind = "names" // of what is configured, separated by commas; the job refuses names that it does not know
 )
 
@@ -239,6 +240,8 @@ func (o Option) Decode(raw json.RawMessage) (string, error) {
 func (o Option) Schema() map[string]any {
 	s := map[string]any{"description": o.Usage, "type": "string"}
 	switch o.Kind {
+	case Block:
+		return map[string]any{"$ref": o.Name + ".schema.json"}
 	case Day:
 		s["format"] = "date"
 	case Yes:

@@ -44,6 +44,12 @@ func (s *Set) Text(p *string, name, value, usage string) *Option {
 	return s.add(name, Text)
 }
 
+// Block adds an option whose value is a mapping of YAML.
+func (s *Set) Block(p *string, name, usage string) *Option {
+	s.StringVar(p, name, "", usage)
+	return s.add(name, Block)
+}
+
 // Names adds an option that chooses from what is configured. A request has it too: label and what name it and its values there.
 func (s *Set) Names(p *string, name, usage, label, what string) *Option {
 	s.StringVar(p, name, "", usage)

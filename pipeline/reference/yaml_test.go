@@ -47,6 +47,8 @@ var yamlFiles = []yamlFile{
 		func(text []byte) error { _, err := provider.ReadConfig(text, nil, []string{"a"}); return err }},
 	{"politeness", "How single hosts are treated, for --politeness", "../../pipeline", "politenessFile", nil, "hosts: {a.example: {delay: 5s}}\n",
 		func(text []byte) error { _, err := pipeline.ParsePoliteness(text); return err }},
+	{"bot", "Who crawls, for --bot and the block bot: of --config", "../../io/web/botauth", "Bot", nil, "page: https://a.example/bot\n",
+		func(text []byte) error { return (&pipeline.RunOptions{BotText: string(text)}).ReadBot(false) }},
 }
 
 // wordsNeed are the files for words that need more than the least file has.

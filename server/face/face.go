@@ -10,14 +10,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/web/botpage"
+	"github.com/newsfork/seed-engine/io/web/botauth"
 	"github.com/newsfork/seed-engine/server/alarm"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/people"
@@ -37,7 +39,7 @@ type Parts struct {
 	Alarm     *alarm.Alarm
 	Reports   *alarm.Summaries
 	Guard     *people.Guard
-	Bot       *botpage.Page                                                                        // nil: there is none
+	Published []botauth.Published                                                                  // about the crawlers, for everybody
 	Open      explore.Opener                                                                       // opens where a job keeps what it found
 	Start     func(ctx context.Context, run ledger.Run, flags []string, by string) (string, error) // starts a run and returns its id
 	Offer     func(ctx context.Context, job string) (map[string][]string, error)                   // option.Runs
@@ -96,10 +98,12 @@ func (f *Face) Routes() []Route {
 		{"POST /logout", f.Guard.SignOut},
 		{"GET /events", f.events},
 		{"GET /zone", f.setZone},
-		{"GET " + botPath, f.botPage},
 		{"GET /style.css", asset("style.css", "text/css; charset=utf-8")},
 		{"GET /favicon.svg", asset("favicon.svg", "image/svg+xml")},
 		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},
+	}
+	for _, d := range f.Published {
+		all = append(all, Route{"GET " + d.Path, f.publish(d)})
 	}
 	for _, k := range f.explorer.kinds {
 		all = append(all, Route{"GET /explore/" + k.Name + "/file", f.download(k)})
@@ -231,21 +235,21 @@ func (f ownRows) rows() ([]action, []view) {
 		[]view{{At: "GET /audit", Template: "audit", Section: "audit", Title: "Audit", Still: true, Data: newest}}
 }
 
-// botPath has the page about the crawlers. It is open to everybody if the configuration
-// has it, because the operators of sites have no token.
-const botPath = "/bot"
+// Public reports whether a path needs no token: operators of sites have none.
+func (f *Face) Public(path string) bool {
+	return slices.ContainsFunc(f.Published, func(d botauth.Published) bool { return d.Path == path })
+}
 
-// Public reports whether a path needs no token.
-func (f *Face) Public(path string) bool { return f.Bot != nil && path == botPath }
-
-func (f *Face) botPage(w http.ResponseWriter, r *http.Request) {
-	if f.Bot == nil {
-		f.Fail(w, r, known.Answer(http.StatusNotFound,
-			"there is no page about the crawlers; write bot, with operator and contact, into the server's --config file"))
-		return
+func (f *Face) publish(d botauth.Published) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		made, err := d.Make(time.Now())
+		if err != nil {
+			f.Fail(w, r, err)
+			return
+		}
+		maps.Copy(w.Header(), made.Header)
+		_, _ = w.Write(made.Body) // a client that is gone needs no answer
 	}
-	b, err := f.Bot.HTML()
-	f.send(w, r, http.StatusOK, b, err)
 }
 
 const (

@@ -98,7 +98,7 @@ func (r *reader) compileHeaders() error {
 		case !httpguts.ValidHeaderFieldName(name):
 			return wrong(key, "%s: want a name of letters, digits and -", key)
 		case slices.Contains(ownHeaders, canonical):
-			return wrong(key, "%s: the crawler sets it itself; leave it out (--contact becomes part of the User-Agent)", key)
+			return wrong(key, "%s: the crawler sets it itself; leave it out (bot: in the --config file says who crawls)", key)
 		case !httpguts.ValidHeaderFieldValue(v):
 			return wrong(key, "%s: want a value of one line", key)
 		case secretName.MatchString(name) && len(names) == 0:

@@ -78,7 +78,7 @@ func TestErrorsOfSites(t *testing.T) {
 	f("key: id", "detail: {url: 'https://shop.example/x'}\nkey: id", `line 6: detail.url "https://shop.example/x": want {link} in it, where the text that list.product_link finds belongs`)
 	f("key: id", "headers: {X-Token: abc}\nkey: id", "line 6: headers.X-Token: a key or password does not belong in this file; write ${SITE_KEY}, and set the environment variable SITE_KEY")
 	f("key: id", "headers: {X-Token: '${AWS_SECRET_ACCESS_KEY}'}\nkey: id", "line 6: headers.X-Token: ${AWS_SECRET_ACCESS_KEY}: want the name of an environment variable that begins with SITE_, such as ${SITE_AWS_SECRET_ACCESS_KEY}")
-	f("key: id", "headers: {user-agent: me}\nkey: id", "line 6: headers.user-agent: the crawler sets it itself; leave it out (--contact becomes part of the User-Agent)")
+	f("key: id", "headers: {user-agent: me}\nkey: id", "line 6: headers.user-agent: the crawler sets it itself; leave it out (bot: in the --config file says who crawls)")
 	f("key: id", "headers: {X-A: \"a\\r\\nb\"}\nkey: id", "line 6: headers.X-A: want a value of one line")
 	f("list:\n", "list:\n  format: xml\n", `line 4: list.format "xml": want html, json or sitemap`)
 	f("list:\n", "list:\n  format: sitemap\n", "line 4: list.format sitemap: it has only url, pages and product_link.regexp")

@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -27,11 +28,8 @@ func Counts() []string {
 		"pages_blocked", "chunks"}
 }
 
-// UserAgent is the crawler's User-Agent.
+// UserAgent is the crawler's User-Agent, unless the configuration of the run names another.
 const UserAgent = "APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)"
-
-// productToken is the crawler's name in rules of sites and pages for crawlers.
-const productToken = "APIIntelBot"
 
 // The limits of requests and pages, over all workers and runs together.
 const (
@@ -96,10 +94,10 @@ type Config struct {
 	NoDelay bool
 }
 
-// Web adapts the client's configuration for this job: it has its own User-Agent, and
-// package polite makes its pauses.
+// Web adapts the client's configuration for this job: its own User-Agent where there is
+// none, and few requests, because package polite makes its pauses.
 func Web(c web.Config) web.Config {
-	c.UserAgent = UserAgent
+	c.UserAgent = cmp.Or(c.UserAgent, UserAgent)
 	c.Concurrency = MaxHosts
 	return c
 }

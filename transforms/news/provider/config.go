@@ -14,8 +14,6 @@ import (
 // Config is the news job's configuration file. The comments and tags of the fields are
 // the reference page of the file and its JSON Schema (pipeline/reference).
 type Config struct {
-	// The user agent; without it the program's own.
-	UserAgent string `yaml:"userAgent"`
 	// Average pause between two requests to a host, in seconds. Each pause is random, from
 	// half of it to one and a half.
 	DelaySeconds float64 `yaml:"delaySeconds" jsonschema:"minimum=0.1,maximum=3600,default=2"`
@@ -74,7 +72,7 @@ func (c Config) Switch(on, always bool, ids ...string) Config {
 const envPrefix = "NEWS_"
 
 // ReadConfig reads YAML, which may be empty, and the environment variables in
-// environ ("NAME=value"), which override it: NEWS_USER_AGENT, NEWS_DELAY_SECONDS,
+// environ ("NAME=value"), which override it: NEWS_DELAY_SECONDS,
 // NEWS_MAX_ARTICLES_PER_PROVIDER, NEWS_RAW_TEXT_MAX_LENGTH, NEWS_RAW_RETENTION_DAYS,
 // NEWS_PROVIDERS_{ID}_ENABLED and NEWS_PROVIDERS_{ID}_SITEMAP_HINTS (separated by
 // commas), with the id in capitals and _ for -. Unknown keys, unknown NEWS_ variables
@@ -102,8 +100,6 @@ func ReadConfig(text []byte, environ []string, ids []string) (Config, error) {
 
 func (c *Config) set(name, value string, ids []string) (err error) {
 	switch name {
-	case "USER_AGENT":
-		c.UserAgent = value
 	case "DELAY_SECONDS":
 		c.DelaySeconds, err = strconv.ParseFloat(value, 64)
 	case "MAX_ARTICLES_PER_PROVIDER":

@@ -139,10 +139,10 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, provider.Config{DelaySeconds: 2, MaxArticlesPerProvider: 10, RawTextMaxLength: 2000, RawRetentionDays: 30}, c)
 	assert.Equal(t, 30*24*time.Hour, c.Retention())
 
-	c, err = provider.ReadConfig([]byte("userAgent: DemoBot\ndelaySeconds: 3.5\nrawRetentionDays: 7\nproviders:\n  mk:\n    enabled: false\n    sitemapHints: [https://a.example/s.xml]\n"),
-		[]string{"PATH=x", "NEWS_RAW_RETENTION_DAYS=9", "NEWS_PROVIDERS_MK_ENABLED=true", "NEWS_PROVIDERS_DEMO_LOCAL_ENABLED=false", "NEWS_PROVIDERS_DEMO_LOCAL_SITEMAP_HINTS=https://b.example/1,https://b.example/2", "NEWS_USER_AGENT="}, ids)
+	c, err = provider.ReadConfig([]byte("delaySeconds: 3.5\nrawRetentionDays: 7\nproviders:\n  mk:\n    enabled: false\n    sitemapHints: [https://a.example/s.xml]\n"),
+		[]string{"PATH=x", "NEWS_RAW_RETENTION_DAYS=9", "NEWS_PROVIDERS_MK_ENABLED=true", "NEWS_PROVIDERS_DEMO_LOCAL_ENABLED=false", "NEWS_PROVIDERS_DEMO_LOCAL_SITEMAP_HINTS=https://b.example/1,https://b.example/2", "NEWS_DELAY_SECONDS="}, ids)
 	require.NoError(t, err)
-	assert.Equal(t, "DemoBot", c.UserAgent, "an empty variable counts as not set")
+	assert.Equal(t, 3.5, c.DelaySeconds, "an empty variable counts as not set")
 	assert.Equal(t, 9, c.RawRetentionDays, "the environment overrides the file")
 	assert.True(t, c.Enabled("mk"))
 	assert.False(t, c.Enabled("demo-local"))
@@ -151,6 +151,7 @@ func TestConfig(t *testing.T) {
 
 	for text, want := range map[string]string{
 		"delaySecond: 1":                           "unknown field",
+		"userAgent: DemoBot":                       "unknown field", // bot: in the --config file names all jobs' crawler
 		"providers: {mk: {on: true}}":              "unknown field",
 		"providers: {nobody: {enabled: true}}":     "providers.nobody",
 		"delaySeconds: 0":                          "delaySeconds",

@@ -39,7 +39,7 @@ MEMORY = $(shell f=$$(mktemp /dev/shm/XXXXXX 2>/dev/null) && [ "$$(df -Pk /dev/s
 test race unraced scale: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
 test race unraced scale: export TMPDIR := $(or $(MEMORY),$(TMPDIR),/tmp)
 
-.PHONY: run test race raced unraced e2e bench bench-extraction scale nightly fuzz lint vet vuln golden release publish tools release-twice
+.PHONY: run test race raced unraced e2e bench bench-extraction bench-safety scale nightly fuzz lint vet vuln golden release publish tools release-twice
 
 run: ## the seed job on the sample bucket, against the simulated web
 	go run ./cmd/pipeline --runner=direct --web=demo
@@ -74,6 +74,10 @@ TRAFILATURA = $(CURDIR)/dist/trafilatura/bin/python
 bench-extraction: ## how well articles are read: body, day, title and authors by source and type of page, the worst ten pages; and those of trafilatura, where pip finds it
 	-test -x $(TRAFILATURA) || { python3 -m venv dist/trafilatura && $(TRAFILATURA) -m pip install -q trafilatura==2.3.1 lxml_html_clean; }
 	TRAFILATURA_PYTHON=`$(TRAFILATURA) -c 'import trafilatura, sys; print(sys.executable)'` go test -count=1 -v -run 'TestCases|TestKoreanCases' ./transforms/parse/article
+
+bench-safety: ## which rules of politeness ours and four other crawlers break, by a simulated web's own log: 15 minutes; needs PyPI and Java. See docs/politeness.md
+	$(GOTEST) -tags=e2e,disable_grpc_modules ./pipeline/e2etest/safety -count=1 -v -timeout 40m -args -all
+	$(GOTEST) -tags=e2e,disable_grpc_modules ./pipeline/e2etest/flink -run 'TestSafety$$' -count=1 -v -timeout 20m -args -safety
 
 search-quality: ## how well 100 questions on two manuals are answered, by words, by vectors and by both: 15 minutes
 	$(GOTEST) -tags=e2e,disable_grpc_modules ./pipeline/e2etest/search -run 'TestQuality$$' -count=1 -v -timeout 2h -args -meaning

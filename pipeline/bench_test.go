@@ -100,20 +100,20 @@ type cost struct {
 
 // run writes a new store with that many domains, lets a bare pool ("durable" or
 // "plain") or the program on a runner process it, and checks that all domains were
-// done. delay is the pause between two requests to one host.
-func (f *comparison) run(side string, domains, concurrency int, delay time.Duration) cost {
+// done.
+func (f *comparison) run(side string, domains, concurrency int) cost {
 	f.b.Helper()
 	dir, err := os.MkdirTemp(f.dir, "store-")
 	if err != nil {
 		f.b.Fatal(err)
 	}
 	writeRaw(f.b, filepath.Join(dir, filepath.FromSlash(benchRaw)), 0, domains)
-	cmd := exec.Command(f.program, "--runner="+side, "--store="+dir, "--connect-to="+f.web.Addr(), "--host-delay="+delay.String(),
+	cmd := exec.Command(f.program, "--runner="+side, "--store="+dir, "--connect-to="+f.web.Addr(), "--host-delay=0s",
 		"--concurrency="+strconv.Itoa(concurrency), "--progress=off", "--log-level=warn")
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+f.ca)
 	if slices.Contains(pools, side) {
 		cmd.Path, cmd.Args = os.Args[0], os.Args[:1]
-		cmd.Env = append(cmd.Env, poolSettings+"="+pool{Web: f.web.Addr(), Dir: dir, Concurrency: concurrency, Delay: delay, Durable: side == "durable"}.String())
+		cmd.Env = append(cmd.Env, poolSettings+"="+pool{Web: f.web.Addr(), Dir: dir, Concurrency: concurrency, Durable: side == "durable"}.String())
 	}
 	f.web.ResetLog()
 	start := time.Now()
@@ -214,25 +214,22 @@ func BenchmarkSeed(b *testing.B) {
 	for _, latency := range []time.Duration{0, 50 * time.Millisecond} {
 		for _, concurrency := range []int{64, 256} {
 			b.Run(fmt.Sprintf("latency=%v/concurrency=%d", latency, concurrency), func(b *testing.B) {
-				compare(b, newComparison(b, dir, latency), sides, *benchDomains, concurrency, 0)
+				compare(b, newComparison(b, dir, latency), sides, *benchDomains, concurrency)
 			})
 		}
 	}
-	b.Run("latency=50ms/concurrency=64/host-delay=200ms", func(b *testing.B) {
-		compare(b, newComparison(b, dir, 50*time.Millisecond), sides, *benchDomains, 64, 200*time.Millisecond)
-	})
 }
 
-func compare(b *testing.B, f *comparison, sides []string, domains, concurrency int, delay time.Duration) {
+func compare(b *testing.B, f *comparison, sides []string, domains, concurrency int) {
 	b.Helper()
-	f.run("plain", domains, concurrency, delay) // the web signs its certificates at the first handshake
+	f.run("plain", domains, concurrency) // the web signs its certificates at the first handshake
 	b.ResetTimer()
 	took := map[string][]cost{}
 	for range b.N {
 		for round := range *benchRounds {
 			for i := range sides {
 				side := sides[(i+round)%len(sides)]
-				took[side] = append(took[side], f.run(side, domains, concurrency, delay))
+				took[side] = append(took[side], f.run(side, domains, concurrency))
 			}
 		}
 	}
@@ -269,12 +266,12 @@ func BenchmarkSeedFirstRequest(b *testing.B) {
 	for _, runner := range []string{"direct", "prism"} {
 		b.Run(runner, func(b *testing.B) {
 			f := newComparison(b, dir, 0)
-			f.run("plain", 10, 10, 0)
+			f.run("plain", 10, 10)
 			b.ResetTimer()
 			var first []time.Duration
 			for range b.N {
 				for range 2**benchRounds + 1 {
-					first = append(first, f.run(runner, 10, 64, 0).first)
+					first = append(first, f.run(runner, 10, 64).first)
 				}
 			}
 			b.ReportMetric(0, "ns/op")
@@ -292,7 +289,7 @@ func BenchmarkSeedSize(b *testing.B) {
 	dir := b.TempDir()
 	for _, domains := range []int{1000, *benchMost} {
 		b.Run(fmt.Sprintf("domains=%d", domains), func(b *testing.B) {
-			compare(b, newComparison(b, dir, 0), []string{"durable", "plain", "direct", "prism"}, domains, 64, 0)
+			compare(b, newComparison(b, dir, 0), []string{"durable", "plain", "direct", "prism"}, domains, 64)
 		})
 	}
 }

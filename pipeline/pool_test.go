@@ -28,8 +28,7 @@ type pool struct {
 	Web         string // address that all requests go to
 	Dir         string // the store
 	Concurrency int
-	Delay       time.Duration // between the two requests to a host
-	Durable     bool          // write a temporary file, sync it, rename it; else only write
+	Durable     bool // write a temporary file, sync it, rename it; else only write
 }
 
 // pools are the sides of a comparison that are bare pools.
@@ -74,15 +73,11 @@ func (p pool) run() error {
 		return new(net.Dialer).DialContext(ctx, network, p.Web)
 	}
 	client := &http.Client{Timeout: 15 * time.Second, Transport: transport}
-	goroutines := p.Concurrency
-	if p.Delay > 0 {
-		goroutines *= 4 // most of them pause
-	}
 	sending := make(chan struct{}, p.Concurrency)
 	work := make(chan int)
-	failed := make(chan error, goroutines)
+	failed := make(chan error, p.Concurrency)
 	var all sync.WaitGroup
-	for range goroutines {
+	for range p.Concurrency {
 		all.Go(func() {
 			for i := range work {
 				name := strings.TrimSuffix(strings.TrimPrefix(in.Records[i].RawURL, "https://"), "/")
@@ -119,7 +114,6 @@ func (p pool) visit(client *http.Client, sending chan struct{}, name string, ind
 		return err
 	}
 	middle := time.Now()
-	time.Sleep(p.Delay)
 	begin := time.Now()
 	_, at, _ := strings.Cut(string(robots), "Sitemap: ")
 	at = strings.TrimSpace(at)

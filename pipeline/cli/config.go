@@ -188,5 +188,3 @@ func (p *program) version() *cobra.Command {
 		return err
 	})
 }
-
-func version() string { return "seed-engine " + built().Version }

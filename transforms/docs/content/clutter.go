@@ -33,7 +33,7 @@ var dropped = words(`ad ads advertisement
 	sl-banner col-sidebar big-circle sd-hide-link-text material-icons material-icons-outlined material-symbols-outlined
 	ttc topNav bottomNav subNav legalCopy`)
 
-// sidebars are the class names of boxes beside a text or beside a page.
+// sidebars are the class names of boxes next to a text or a page.
 var sidebars = words("sidebar")
 
 // unseen are the class names of texts that only screen readers tell, such as "Section titled
@@ -107,7 +107,7 @@ func cellOf(n *html.Node) *html.Node {
 	return nil
 }
 
-// inText reports whether a sidebar is part of the text: paragraphs stand beside it, and it tells more than it links to.
+// inText reports whether a sidebar is part of the text: paragraphs stand next to it, and it tells more than it links to.
 func (c clutter) inText(n *html.Node) bool {
 	flows := false
 	for s := n.Parent.FirstChild; s != nil && !flows; s = s.NextSibling {

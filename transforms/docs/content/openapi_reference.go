@@ -79,24 +79,24 @@ func (a *api) member(v any, key string) any {
 // maxBeside is the most members of an object with a reference that are read.
 const maxBeside = 64
 
-// resolve follows a reference. What stands beside the reference replaces or completes what is there (OpenAPI 3.1). It returns nil for
+// resolve follows a reference. What stands next to the reference replaces or completes what is there (OpenAPI 3.1). It returns nil for
 // what is not there, and for references that lead in circles.
 func (a *api) resolve(v any) any {
-	var beside object
+	var siblings object
 	for range 8 {
 		if a.steps++; a.tooLong() {
 			return nil
 		}
 		ref := str(v, "$ref")
 		if ref == "" {
-			if beside == nil || members(v) == nil {
+			if siblings == nil || members(v) == nil {
 				return v
 			}
 			a.steps += len(members(v))
-			return over(beside, members(v))
+			return over(siblings, members(v))
 		}
 		if o := members(v); len(o) > 1 && len(o) <= maxBeside {
-			beside = over(beside, slices.DeleteFunc(slices.Clone(o), func(m member) bool { return m.key == "$ref" }))
+			siblings = over(siblings, slices.DeleteFunc(slices.Clone(o), func(m member) bool { return m.key == "$ref" }))
 		}
 		v = a.find(ref)
 	}

@@ -180,7 +180,7 @@ func (a *api) join(m *shape, s any, depth int) {
 	}
 }
 
-// choose adds a table for each alternative that has fields. The fields of a single one, beside null or text, stay in the table.
+// choose adds a table for each alternative that has fields. The fields of a single one, next to null or text, stay in the table.
 func (a *api) choose(f *fields, t *fieldTable, c choice, at place) {
 	var parts []any
 	for _, part := range c.parts {

@@ -267,7 +267,7 @@ func (w *writer) header(n *html.Node) {
 func (w *writer) headings(n *html.Node) { w.headingsAfter(n, false) }
 
 // introduce writes the page's heading where it stands before the content, with what introduces the page between the two: sentences, and
-// the paragraphs of a header beside the content.
+// the paragraphs of a header next to the content.
 func (w *writer) introduce(h1, content *html.Node) {
 	top := h1
 	for top.Parent != nil && !contains(top.Parent, content) {

@@ -92,5 +92,5 @@ func (w *writer) declaration(b *strings.Builder, n *html.Node) {
 	}
 }
 
-// elsewhere are the classes of links beside a declaration, as in Haddock's pages.
+// elsewhere are the classes of links next to a declaration, as in Haddock's pages.
 var elsewhere = words("link selflink")

@@ -436,7 +436,8 @@ func wantCode(t *testing.T, job string, run *rig.Child, codes []int, word string
 	t.Helper()
 	got := run.Wait(t, 3*time.Minute)
 	if says := strings.Contains(run.Output(t), word); !slices.Contains(codes, got) || (got > 0 || len(codes) == 1) && !says {
-		t.Errorf("%s: exit code %d, want %v and %q\n%s", job, got, codes, word, rig.Tail(run.Output(t)))
+		out := run.Output(t)
+		t.Errorf("%s: exit code %d, want %v and %q\n%s\n[…]\n%s", job, got, codes, word, out[:min(len(out), 3000)], rig.Tail(out))
 	}
 }
 

@@ -76,8 +76,8 @@ bench-extraction: ## how well articles are read: body, day, title and authors by
 	TRAFILATURA_PYTHON=`$(TRAFILATURA) -c 'import trafilatura, sys; print(sys.executable)'` go test -count=1 -v -run 'TestCases|TestKoreanCases' ./transforms/parse/article
 
 bench-safety: ## which rules of politeness ours and four other crawlers break, by a simulated web's own log: 15 minutes; needs PyPI and Java. See docs/politeness.md
-	$(GOTEST) -tags=e2e,disable_grpc_modules ./pipeline/e2etest/safety -count=1 -v -timeout 40m -args -all
-	$(GOTEST) -tags=e2e,disable_grpc_modules ./pipeline/e2etest/flink -run 'TestSafety$$' -count=1 -v -timeout 20m -args -safety
+	$(GOTEST) -tags=e2e,nightly,disable_grpc_modules ./pipeline/e2etest/safety -count=1 -v -timeout 40m
+	$(GOTEST) -tags=e2e,nightly,disable_grpc_modules ./pipeline/e2etest/flink -run 'TestSafety$$' -count=1 -v -timeout 20m
 
 search-quality: ## how well 100 questions on two manuals are answered, by words, by vectors and by both: 15 minutes
 	$(GOTEST) -tags=e2e,disable_grpc_modules ./pipeline/e2etest/search -run 'TestQuality$$' -count=1 -v -timeout 2h -args -meaning

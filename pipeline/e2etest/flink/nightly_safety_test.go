@@ -1,9 +1,8 @@
-//go:build e2e
+//go:build e2e && nightly
 
 package flink
 
 import (
-	"flag"
 	"testing"
 
 	"github.com/newsfork/seed-engine/io/db/dbtest"
@@ -11,13 +10,8 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/safety"
 )
 
-var safetyRow = flag.Bool("safety", rig.Nightly, "Flink's row of docs/politeness.md")
-
-// TestSafety crawls with two worker processes. They are killed first, then the launcher.
+// TestSafety prints Flink's row of docs/politeness.md. It crawls with two worker processes. They are killed first, then the launcher.
 func TestSafety(t *testing.T) {
-	if !*safetyRow {
-		t.Skip("only with -safety: five minutes")
-	}
 	web, dsn := safety.StartWeb(t, false), dbtest.Postgres(t)
 	s := startServer(t, rig.Web{}, "SEED_DB="+dsn)
 	c := safety.Ours(t, web, dsn, s.args("PROCESS", 2, safety.SharedServer, "--lanes=8")...)

@@ -55,6 +55,7 @@ type docsOptions struct {
 	Depth         int
 	TermsRead     string
 	Markdown      string
+	Links         string
 	Diff          latest
 	Alerts        string
 	Edition       int
@@ -131,6 +132,8 @@ func (d *docsOptions) options(s *option.Set) {
 	s.Text(&d.TermsRead, "tos-allowed", "", "with --url: the day, YYYY-MM-DD, on which you read the site's terms, which do not forbid crawling; --markdown then has whole pages").Is(option.OneRun)
 	s.Text(&d.Markdown, "markdown", "", "write pages into this directory as Markdown: those that are stored, without a crawl, or with --url those of its crawl; whole where the policy says tos: allowed, else 200 characters").
 		NotEmpty("name a directory").Is(option.OneRun).In(option.Output)
+	s.Text(&d.Links, "links", linksAbsolute, "links in the pages of --markdown: absolute, with whole addresses, or none, their text alone").
+		OneOf(linksAbsolute, linksNone).Is(option.OneRun)
 	s.Yes(&d.Fallback, "fallback", false, "also crawl the providers that Context7 has").Asked("Crawl what Context7 has too", "").Is(option.Extent)
 	s.Default("limit", "5000")
 	s.Pause(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long to keep handoff/docs/ for the embedding step; below 0: for ever")

@@ -56,6 +56,9 @@ func providerChanges(ctx context.Context, s store.Store) (map[string]policy.Chan
 	return out, nil
 }
 
+// The values of --links.
+const linksAbsolute, linksNone = "absolute", "none"
+
 // printMarkdown writes stored pages into a directory, and fetches nothing.
 func (d *docsOptions) printMarkdown(ctx context.Context, c RunOptions, s store.Store, stdout io.Writer) error {
 	if file, missing := db.Missing(c.DB); missing {
@@ -84,7 +87,7 @@ func (d *docsOptions) writeFolder(ctx context.Context, base *db.DB, s store.Stor
 	whole := func(id string) bool {
 		return slices.ContainsFunc(d.loaded, func(p policy.Policy) bool { return p.ProviderID == id && p.Terms == policy.Allowed })
 	}
-	n, err := docs.WriteFolder(ctx, base, s, d.Markdown, ids, whole, stdout)
+	n, err := docs.WriteFolder(ctx, base, s, d.Markdown, ids, whole, d.Links == linksAbsolute, stdout)
 	if err == nil && n == 0 {
 		err = errors.New("--markdown: no page is stored of these providers; crawl them first, with --job=docs --provider=ID")
 	}

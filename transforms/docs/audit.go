@@ -7,7 +7,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// maxManifest is the size in bytes of the largest manifest that is read.
+// maxManifest is the size in bytes of the largest manifest, or kept page, that is read.
 const maxManifest = 64 << 20
 
 // Audit calls found for objects that a manifest of the hand-off names and that are missing or of another size, and how to mend it.

@@ -280,6 +280,9 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 			return err
 		}
 	}
+	if err := c.keep(ctx, p, e); err != nil {
+		return err
+	}
 	err := c.advance(ctx, func(tx *sql.Tx) error {
 		e.count(&c.part.stats, kind)
 		if e.read != nil || e.status == NotModified {

@@ -190,11 +190,11 @@ func showPage(ctx context.Context, src explore.Source, q explore.Query, allowed 
 func textOf(ctx context.Context, src explore.Source, p Page, whole bool) (text PageText, err error) {
 	stored := storedPage{PageText: PageText{Provider: p.Provider, URL: p.URL}, key: p.Key}
 	if !whole {
-		return stored.read(ctx, src.DB, src.Store, nil)
+		return stored.read(ctx, src.DB, src.Store, nil, false)
 	}
 	handed, err := handedOver(ctx, src.Store, p.Provider)
 	if err != nil {
 		return text, err
 	}
-	return stored.read(ctx, src.DB, src.Store, handed)
+	return stored.read(ctx, src.DB, src.Store, handed, false)
 }

@@ -8,10 +8,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // handOffLine is a line of the hand-off for the embedding step. The comments of its fields
@@ -96,15 +98,36 @@ func (s *provider) handOff(ctx context.Context, p *page, r *pageContent, old []s
 	return nil
 }
 
+// wholePages is the part of a key by which the whole pages of a provider differ from what a session handed over.
+const wholePages = "/pages/"
+
+// keep stores the whole page with its links, if its policy allows to show it, so that a folder of Markdown needs no second crawl. It
+// removes the one of a page that has no content any more, or whose policy does not allow it any more.
+func (s *provider) keep(ctx context.Context, p *page, e ending) error {
+	key := strings.TrimSuffix(handOffPrefix(s.id), "/") + wholePages + handOffName(p.key) + ".md"
+	allowed := s.policy.Terms == policy.Allowed
+	var err error
+	switch {
+	case e.read != nil && allowed:
+		err = store.Write(ctx, s.w.Store, key, []byte(e.read.linked), store.PutOptions{ContentType: "text/markdown; charset=utf-8"})
+	case e.gone || e.read != nil && p.contentHash != "":
+		err = store.Remove(ctx, s.w.Store, key)
+	}
+	if err != nil {
+		return fmt.Errorf("keeping the whole page %s: %w", p.address, err)
+	}
+	return nil
+}
+
 // SweepHandOff removes hand-off objects and manifests that are older than the
-// retention.
+// retention. Whole pages stay as long as the page.
 func SweepHandOff(ctx context.Context, s store.Store, before time.Time) (removed int, err error) {
 	for _, prefix := range []string{"handoff/docs/", manifests} {
 		for o, err := range s.List(ctx, prefix) {
 			if err != nil {
 				return removed, fmt.Errorf("listing the hand-off: %w", err)
 			}
-			if o.ModTime.Before(before) {
+			if o.ModTime.Before(before) && !strings.Contains(o.Key, wholePages) {
 				if err := store.Remove(ctx, s, o.Key); err != nil {
 					return removed, fmt.Errorf("removing %s: %w", o.Key, err)
 				}

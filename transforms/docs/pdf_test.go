@@ -79,7 +79,7 @@ func TestPDF(t *testing.T) {
 	require.NotContains(t, sections, "Then")
 
 	dir := t.TempDir()
-	_, err := WriteFolder(t.Context(), d, j.store, dir, []string{id}, func(string) bool { return true }, io.Discard)
+	_, err := WriteFolder(t.Context(), d, j.store, dir, []string{id}, func(string) bool { return true }, true, io.Discard)
 	require.NoError(t, err)
 	var files strings.Builder
 	require.NoError(t, fsWalk(dir, &files))

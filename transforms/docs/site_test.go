@@ -210,7 +210,7 @@ func TestIndexPages(t *testing.T) {
 				require.NoError(t, err)
 				defer func() { require.NoError(t, s.Close()) }()
 				dir := t.TempDir()
-				n, err := WriteFolder(t.Context(), d, s, dir, []string{w.policy.ProviderID}, func(string) bool { return true }, io.Discard)
+				n, err := WriteFolder(t.Context(), d, s, dir, []string{w.policy.ProviderID}, func(string) bool { return true }, true, io.Discard)
 				require.NoError(t, err)
 				files := 0
 				require.NoError(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {

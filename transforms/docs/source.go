@@ -144,6 +144,7 @@ type pageContent struct {
 	title    string
 	language string // BCP 47
 	hash     string
+	linked   string // Markdown with links, of a page that may be kept whole
 	chunks   []chunk.Chunk
 	blocks   []chunk.Block
 	fetched  time.Time
@@ -289,12 +290,13 @@ func (s *provider) read(ctx context.Context, ch *chain, r *reading) (err error) 
 		r.page, err = pdf.Read(ctx, r.body)
 	} else {
 		r.page, err = content.Read(r.form, r.body, r.contentType, content.Options{Base: ch.at, Content: s.policy.CustomSelectors.Content,
-			Remove: s.policy.CustomSelectors.Remove, Keep: s.policy.KeepQueryParams})
+			Remove: s.policy.CustomSelectors.Remove, Keep: s.policy.KeepQueryParams, Links: s.policy.Terms == policy.Allowed})
 	}
 	if err != nil || r.page.Empty {
 		return err
 	}
 	t.title, t.blocks = r.page.Title, chunk.Blocks(r.page.Markdown)
+	t.linked = cmp.Or(r.page.Linked, r.page.Markdown)
 	if r.page.Pages != nil {
 		t.chunks = chunk.SplitPages(ch.now.key, r.page.Markdown, r.page.Pages, chunk.Default)
 	} else {

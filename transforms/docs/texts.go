@@ -23,6 +23,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/docs/content"
 )
 
 // PageText is a stored page for a person.
@@ -34,9 +35,9 @@ type PageText struct {
 }
 
 // Texts returns a provider's pages that have content, sorted by key. The database keeps
-// only a preview of each chunk, so the whole text is read from the hand-off, for as long
-// as that is kept. Unless whole is asked for, a text is an excerpt.
-func Texts(ctx context.Context, d *db.DB, s store.Store, provider string, whole bool) iter.Seq2[PageText, error] {
+// only a preview of each chunk, so the whole text is the page that was kept, or what the hand-off
+// still has, without links. Unless whole is true, a text is an excerpt; unless links is true, it has no links.
+func Texts(ctx context.Context, d *db.DB, s store.Store, provider string, whole, links bool) iter.Seq2[PageText, error] {
 	return func(yield func(PageText, error) bool) {
 		pages, err := storedPages(ctx, d, provider)
 		var handed map[string][]store.Object
@@ -48,7 +49,7 @@ func Texts(ctx context.Context, d *db.DB, s store.Store, provider string, whole 
 			return
 		}
 		for _, p := range pages {
-			text, err := p.read(ctx, d, s, handed)
+			text, err := p.read(ctx, d, s, handed, links)
 			if !yield(text, err) || err != nil {
 				return
 			}
@@ -97,8 +98,8 @@ func handedOver(ctx context.Context, s store.Store, provider string) (map[string
 	return out, nil
 }
 
-// read completes a page with its text.
-func (p storedPage) read(ctx context.Context, d *db.DB, s store.Store, handed map[string][]store.Object) (PageText, error) {
+// read completes a page with its text, with links where they were kept and links is true.
+func (p storedPage) read(ctx context.Context, d *db.DB, s store.Store, handed map[string][]store.Object, links bool) (PageText, error) {
 	var ids []string
 	for c, err := range db.Select(ctx, d, func(r *sql.Rows) (c [2]string, err error) { return c, r.Scan(&c[0], &c[1]) },
 		`SELECT id, preview FROM docs_chunks WHERE provider = $1 AND key = $2 ORDER BY ordinal`, p.Provider, p.key) {
@@ -108,6 +109,16 @@ func (p storedPage) read(ctx context.Context, d *db.DB, s store.Store, handed ma
 		if ids = append(ids, c[0]); len(ids) == 1 {
 			p.Text = Shown(c[1])
 		}
+	}
+	if kept := handed[handOffName(p.key)+".md"]; len(kept) > 0 {
+		b, err := store.ReadAll(ctx, s, kept[0].Key, maxManifest)
+		if err != nil {
+			return p.PageText, fmt.Errorf("reading the whole page %s: %w", p.URL, err)
+		}
+		if p.Text, p.Whole = string(b), true; !links {
+			p.Text = content.WithoutLinks(p.Text)
+		}
+		return p.PageText, nil
 	}
 	for _, o := range handed[handOffName(p.key)] {
 		texts, err := chunksOf(ctx, s, o.Key)
@@ -178,8 +189,8 @@ func Ending(ctx context.Context, d *db.DB, provider string) (kept int64, why str
 // WriteFolder writes the stored pages of providers into a directory as Markdown, one file
 // a page, and says on out how many of each provider. Files of other pages stay. Of a
 // provider for which whole is false, each file has the first 200 characters and a link to
-// the original. It returns the number of pages.
-func WriteFolder(ctx context.Context, d *db.DB, s store.Store, dir string, ids []string, whole func(id string) bool, out io.Writer) (all int, err error) {
+// the original. links keeps the links of whole pages. It returns the number of pages.
+func WriteFolder(ctx context.Context, d *db.DB, s store.Store, dir string, ids []string, whole func(id string) bool, links bool, out io.Writer) (all int, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return 0, err
@@ -188,7 +199,7 @@ func WriteFolder(ctx context.Context, d *db.DB, s store.Store, dir string, ids [
 	written := map[string]bool{} // names in lower case
 	for _, id := range ids {
 		pages, cut := 0, 0
-		for p, err := range Texts(ctx, d, s, id, whole(id)) {
+		for p, err := range Texts(ctx, d, s, id, whole(id), links) {
 			if err == nil {
 				err = writePage(root, p, written)
 			}
@@ -209,7 +220,7 @@ func WriteFolder(ctx context.Context, d *db.DB, s store.Store, dir string, ids [
 		case !whole(id):
 			says = ", the first 200 characters of each with a link: its policy does not say tos: allowed"
 		case cut > 0:
-			says = fmt.Sprintf(", %d of them only the first 200 characters: their text is no longer in the hand-off, --handoff-again=%s fetches it again", cut, id)
+			says = fmt.Sprintf(", %d of them only the first 200 characters: their text was not kept, --handoff-again=%s fetches it again", cut, id)
 		}
 		if _, err := fmt.Fprintf(out, "%s: %d pages in %s%s\n", id, pages, dir, says); err != nil {
 			return all, err

@@ -11,11 +11,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
 func TestPageFile(t *testing.T) {
@@ -78,7 +81,7 @@ func TestWriteFolder(t *testing.T) {
 	dir, again := t.TempDir(), ""
 	for range 2 {
 		var out bytes.Buffer
-		n, err := WriteFolder(t.Context(), d, s, dir, []string{"a", "b"}, func(string) bool { return false }, &out)
+		n, err := WriteFolder(t.Context(), d, s, dir, []string{"a", "b"}, func(string) bool { return false }, true, &out)
 		require.NoError(t, err)
 		require.Equal(t, 7, n)
 		require.Contains(t, out.String(), "a: 5 pages in "+dir)
@@ -127,4 +130,37 @@ func FuzzPageFile(f *testing.F) {
 			t.Errorf("%q has the file %q", address, name)
 		}
 	})
+}
+
+// A page that was kept whole has its links, or their text alone; it outlives the hand-off.
+func TestKeptPage(t *testing.T) {
+	d := openDB(t, dbtest.SQLite(t))
+	s, err := store.Open(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	_, err = d.Exec(`INSERT INTO docs_pages (provider, key, address, session, seq, discovered_at, depth, status, content_hash, title) VALUES ('a', 'k', 'https://a.example/k', 's', 1, $1, 0, 'stored', 'h', 'K')`, 1)
+	require.NoError(t, err)
+	p := &provider{id: "a", w: &lane.Worker{Store: s}, policy: policy.Policy{Terms: policy.Allowed}}
+	read := ending{read: &pageContent{linked: "See [b](https://a.example/b)."}}
+	text := func(links bool) string {
+		for text, err := range Texts(t.Context(), d, s, "a", true, links) {
+			require.NoError(t, err)
+			return text.Text
+		}
+		return ""
+	}
+	require.NoError(t, p.keep(t.Context(), &page{key: "k"}, read))
+	_, err = SweepHandOff(t.Context(), s, time.Now().Add(time.Hour))
+	require.NoError(t, err)
+	require.Equal(t, "See [b](https://a.example/b).", text(true))
+	require.Equal(t, "See b.", text(false))
+	require.Empty(t, func() string {
+		for text := range Texts(t.Context(), d, s, "a", false, true) {
+			return text.Text
+		}
+		return ""
+	}())
+	p.policy.Terms = policy.Unknown
+	require.NoError(t, p.keep(t.Context(), &page{key: "k", contentHash: "h"}, read))
+	require.Empty(t, text(true), "its policy does not allow it any more")
 }

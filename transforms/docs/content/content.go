@@ -25,6 +25,8 @@ type Options struct {
 	// Remove are CSS selectors of elements to drop, in addition to the clutter of all sites
 	// (custom_selectors.remove).
 	Remove []string
+	// Links asks for Page.Linked. It needs Base.
+	Links bool
 	// Keep are the query parameters that select a page (keep_query_params), for the
 	// addresses in Page.Links.
 	Keep []string
@@ -62,6 +64,9 @@ type Page struct {
 	Language string
 	// Markdown is the main content, UTF-8, with e-mail addresses masked.
 	Markdown string
+	// Linked is Markdown with the page's links, whose targets are absolute; "" unless
+	// Options.Links asks for it, and for documents whose links are not kept.
+	Linked string
 	// Anchors are the URL fragments of the Markdown's headings, in
 	// order, without "#"; "" for a heading that has none. Nil for documents that
 	// are not HTML.
@@ -114,7 +119,11 @@ func Read(form Form, body []byte, contentType string, o Options) (Page, error) {
 	case HTML:
 		return Extract(body, contentType, o)
 	case Text:
-		return ExtractText(body, contentType)
+		p, err := ExtractText(body, contentType)
+		if err == nil && o.Links && o.Base != nil {
+			p.Linked = linkedText(body, contentType, o.Base)
+		}
+		return p, err
 	case OpenAPI:
 		p, err := ExtractOpenAPI(body)
 		if media, _, merr := mime.ParseMediaType(contentType); merr == nil && errors.Is(err, ErrNotOpenAPI) && prose(media, body) {

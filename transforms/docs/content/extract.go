@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -76,7 +77,7 @@ func (s *survey) page() Page {
 		s.render(&p, roots, false, true)
 		p.Selector = "body"
 	}
-	p.Markdown = Clean(p.Markdown)
+	p.Markdown, p.Linked = Clean(p.Markdown), Clean(p.Linked)
 	if p.Title == "" {
 		p.Title = firstHeading(p.Markdown)
 	}
@@ -108,7 +109,15 @@ func withNotes(roots []*html.Node) []*html.Node {
 // content and not the whole body, loose that they were found by a class or id.
 // Content without an h1 begins with the page's h1.
 func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
-	w := writer{clutter: s.clutter, bounded: bounded, markdown: markdown{markBytes: s.size/2 + 64<<10}}
+	p.Markdown, p.Anchors = s.write(roots, bounded, loose, nil)
+	if s.options.Links && s.base != nil && p.Markdown != "" {
+		p.Linked, _ = s.write(roots, bounded, loose, s.base)
+	}
+}
+
+// write writes the roots as Markdown, with links where base is not nil.
+func (s *survey) write(roots []*html.Node, bounded, loose bool, base *url.URL) (text string, anchors []string) {
+	w := writer{clutter: s.clutter, bounded: bounded, markdown: markdown{markBytes: s.size/2 + 64<<10}, base: base, linkBytes: 2*s.size + 64<<10}
 	if s.h1 != nil && bounded {
 		if !slices.ContainsFunc(roots, func(r *html.Node) bool { return r == s.h1 || contains(r, s.h1) || hasElement(r, atom.H1) }) {
 			w.introduce(s.h1, roots[0])
@@ -122,7 +131,7 @@ func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 		w.children(r)
 		w.block()
 	}
-	p.Markdown, p.Anchors = w.String(), w.anchors
+	return w.String(), w.anchors
 }
 
 // firstHeading returns the text of the first heading of Markdown, "" for none.
@@ -136,6 +145,17 @@ func firstHeading(markdown string) string {
 		}
 	}
 	return ""
+}
+
+// linkedText is the text of a Markdown document that ExtractText could read, with its links, "" for another text.
+func linkedText(body []byte, contentType string, base *url.URL) string {
+	text, _, err := charset.Decode(body, contentType)
+	media, _, merr := mime.ParseMediaType(contentType)
+	if err != nil || merr != nil || media == "text/plain" || !isText(media) {
+		return ""
+	}
+	text = withLinks(strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), base)
+	return Clean(strings.Trim(strings.ReplaceAll(text, "\x00", string(utf8.RuneError)), "\n \t"))
 }
 
 // ExtractText reads a plain text document. It is kept as it is, except line ends,

@@ -35,6 +35,8 @@ type markdown struct {
 	cell    bool // in a table's cell: no breaks, bars escaped
 	opens   bool // what is written next begins a line, although it is a cell
 	heading bool
+	inLink  bool // in the text of a link
+	bracket int  // where the text of the last link begins in out
 	tight   bool // in a list whose items have one line each
 	term    bool // the next block is what the term before it means; there is no blank line before it
 	newList bool // the next block starts a list; there is a blank line before it, even in a tight list
@@ -182,7 +184,7 @@ func (w *markdown) writePending() {
 	case w.gap == hardBreak:
 		w.out = append(w.out, "  \n"...)
 		w.indent()
-	case w.space && !w.fresh:
+	case w.space && !w.fresh && (w.bracket == 0 || w.bracket != len(w.out)):
 		w.out = append(w.out, ' ')
 	}
 	w.gap, w.space, w.newList, w.term = none, false, false, false
@@ -307,8 +309,10 @@ func (w *markdown) escapes(s string, from, to, i int, forced bool) bool {
 	case '&':
 		entity := word[i:min(len(word), i+12)]
 		return html.UnescapeString(entity) != entity
+	case '[':
+		return forced || w.inLink
 	case ']':
-		return i+1 < len(word) && (word[i+1] == '(' || word[i+1] == '[')
+		return w.inLink || i+1 < len(word) && (word[i+1] == '(' || word[i+1] == '[')
 	case '~':
 		return forced || i+1 < len(word) && word[i+1] == '~' || i > 0 && word[i-1] == '~'
 	case '|':
@@ -349,7 +353,7 @@ func within(word string, i int) bool {
 func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 var special = func() (table [256]bool) {
-	for _, c := range []byte("\\`*_<&]~|") {
+	for _, c := range []byte("\\`*_<&[]~|") {
 		table[c] = true
 	}
 	return

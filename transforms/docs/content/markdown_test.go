@@ -176,3 +176,32 @@ func structure(t *testing.T, text string) string {
 	// Dialects differ in whether a list is tight.
 	return strings.TrimSpace(strings.NewReplacer("<li><p>", "<li>", "</p></li>", "</li>", "</p><ul>", "<ul>", "</p><ol>", "<ol>", "<p></p>", "").Replace(s))
 }
+
+// The links of a page are absolute, and the text of its Markdown without them is that of its chunks.
+func TestLinked(t *testing.T) {
+	for name, c := range map[string]struct{ html, want string }{
+		"relative, with a fragment":  {`<p>See <a href="../b#c">the <b>guide</b> </a>now.</p>`, "See [the **guide**](https://docs.example.com/b#c) now."},
+		"in the page, and elsewhere": {`<p><a href="#x">here</a>, <a href="//a.example/?q=1&amp;r=(2)">there</a></p>`, "[here](https://docs.example.com/guide/start#x), [there](https://a.example/?q=1&r=%282%29)"},
+		"to no page":                 {`<p><a href="mailto:a@b.example">mail</a> <a href="ftp://a.example">f</a> a <a href="javascript:x()">s</a></p>`, "mail f a s"},
+		"brackets and code":          {`<p><a href="/a"> a[0] <code>b</code></a>c</p>`, "[a\\[0\\] `b`](https://docs.example.com/a)c"},
+		"in a cell":                  {`<table><tr><th>A</th><th>B</th></tr><tr><td><a href="/a|b">x</a></td><td>y</td></tr></table>`, "| A | B |\n| --- | --- |\n| [x](https://docs.example.com/a%7Cb) | y |"},
+		"in a heading":               {`<h2 id="h"><a href="/a">Title</a><a href="#h">#</a></h2>`, "## [Title](https://docs.example.com/a)"},
+		"around blocks":              {`<a href="/a"><h3>Card</h3><p>Its text.</p></a>`, "### [Card](https://docs.example.com/a)\n\nIts text."},
+		"with a password":            {`<p><a href="https://me:secret@a.example/">in</a></p>`, "[in](https://a.example/)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := content.Extract([]byte("<main>"+c.html+"</main>"), "text/html", content.Options{Base: base, Links: true})
+			require.NoError(t, err)
+			require.Equal(t, c.want, p.Linked)
+			plain, err := content.Extract([]byte("<main>"+c.html+"</main>"), "text/html", content.Options{Base: base})
+			require.NoError(t, err)
+			require.Equal(t, plain.Markdown, p.Markdown)
+			require.Empty(t, plain.Linked)
+			require.Equal(t, plain.Markdown, strings.NewReplacer("\\[", "[", "\\]", "]").Replace(content.WithoutLinks(p.Linked)))
+		})
+	}
+	p, err := content.Read(content.Text, []byte("See [a](b.md#c), [d], [d][e] and ![i](i.png).\n\n[d]: /f 'F'\n[e]: <g>\n"), "text/markdown", content.Options{Base: base, Links: true})
+	require.NoError(t, err)
+	require.Equal(t, "See [a](https://docs.example.com/guide/b.md#c), [d](https://docs.example.com/f), [d](https://docs.example.com/guide/g) and [이미지: i].", p.Linked)
+	require.Equal(t, "See a, d, d and [이미지: i].", p.Markdown)
+}

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,7 +22,9 @@ type writer struct {
 	depth   int                     // of the last heading
 	notes   int                     // the callouts around the current place
 	// kindTold says that the kind of the last callout is written.
-	kindTold bool
+	kindTold  bool
+	base      *url.URL // of links, nil where their text alone is written
+	linkBytes int      // how many bytes of links' targets may still be written
 	// introduced says that all paragraphs below the heading introduce the page.
 	introduced bool
 }
@@ -153,7 +156,7 @@ func (w *writer) phrase(n *html.Node) {
 		w.lineBreak()
 	case atom.A:
 		if !permalink(n) && !hasClass(n, sources) && (w.heading || w.cell || !isControl(n)) {
-			w.children(n)
+			w.link(n)
 		}
 	case atom.Button:
 		w.button(n)

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
 )
@@ -8,14 +9,20 @@ import (
 // plainMarkdown makes Markdown that people wrote like what this package writes: links are
 // their text and images their alternative text, without comments and the definitions of
 // links, and all headings at the margin begin with #. Code is not touched.
-func plainMarkdown(markdown string) string {
-	defined := make(map[string]bool)
+func plainMarkdown(markdown string) string { return withLinks(markdown, nil) }
+
+// WithoutLinks is Markdown as Page.Linked has it, with the text of its links alone.
+func WithoutLinks(markdown string) string { return plainMarkdown(markdown) }
+
+// withLinks is plainMarkdown, but links stay, with targets that are absolute, unless base is nil.
+func withLinks(markdown string, base *url.URL) string {
+	defined := make(map[string]string)
 	parts := codeApart(markdown)
 	for i := 0; i < len(parts); i += 2 {
 		parts[i] = undefined(parts[i], defined)
 	}
 	for i := 0; i < len(parts); i += 2 {
-		parts[i] = alert.ReplaceAllStringFunc(headings(unlink(parts[i], defined)), func(l string) string {
+		parts[i] = alert.ReplaceAllStringFunc(headings(relink(parts[i], defined, base)), func(l string) string {
 			m := alert.FindStringSubmatch(l)
 			return m[1] + "**" + kinds[strings.ToLower(m[2])] + ":**\n" + strings.TrimRight(m[1], " ")
 		})
@@ -48,10 +55,10 @@ func codeApart(markdown string) (parts []string) {
 
 // definition matches the definition of a link, as CommonMark has it, but for titles on a line
 // of their own. A footnote is none.
-var definition = regexp.MustCompile(`^ {0,3}\[((?:[^\[\]\\^]|\\.)(?:[^\[\]\\]|\\.){0,998})\]:[ \t]*(?:<[^<>\n]*>|[^\s<]\S*)(?:[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*\n?$`)
+var definition = regexp.MustCompile(`^ {0,3}\[((?:[^\[\]\\^]|\\.)(?:[^\[\]\\]|\\.){0,998})\]:[ \t]*(<[^<>\n]*>|[^\s<]\S*)(?:[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*\n?$`)
 
 // undefined removes the definitions of links from a text, and notes their labels.
-func undefined(text string, defined map[string]bool) string {
+func undefined(text string, defined map[string]string) string {
 	if !strings.Contains(text, "]:") {
 		return text
 	}
@@ -59,7 +66,9 @@ func undefined(text string, defined map[string]bool) string {
 	inParagraph := false // which a definition cannot interrupt
 	for l := range strings.Lines(text) {
 		if m := definition.FindStringSubmatch(l); m != nil && !inParagraph {
-			defined[label(m[1])] = true
+			if _, twice := defined[label(m[1])]; !twice {
+				defined[label(m[1])] = m[2]
+			}
 			continue
 		}
 		inParagraph = strings.TrimSpace(l) != "" && !strings.HasPrefix(l, "#")
@@ -79,7 +88,10 @@ const (
 // unlink replaces the links in a text of Markdown, without fenced code, by their text and the
 // images by their alternative text, as in pages, and removes comments. defined has the labels
 // of links. Inline code stays.
-func unlink(s string, defined map[string]bool) string {
+func unlink(s string, defined map[string]string) string { return relink(s, defined, nil) }
+
+// relink is unlink, but links stay, with targets that are absolute, unless base is nil.
+func relink(s string, defined map[string]string, base *url.URL) string {
 	if !strings.Contains(s, "]") && !strings.Contains(s, "<!--") {
 		return s
 	}
@@ -120,7 +132,7 @@ func unlink(s string, defined map[string]bool) string {
 		case s[i] == ']' && len(open) > 0:
 			mark := open[len(open)-1]
 			open = open[:len(open)-1]
-			n := target(s[i+1:], s[mark.from:i], defined)
+			n, to := target(s[i+1:], s[mark.from:i], defined)
 			if n < 0 {
 				i++
 				continue
@@ -130,6 +142,9 @@ func unlink(s string, defined map[string]bool) string {
 			if text := s[mark.from:i]; mark.image && strings.TrimSpace(text) != "" {
 				pieces[mark.to] = "[이미지: "
 				pieces = append(pieces, "]")
+			} else if to = absolute(base, to); to != "" && !mark.image {
+				pieces[mark.to] = "["
+				pieces = append(pieces, "]("+to+")")
 			}
 			i += 1 + n
 			plain = i
@@ -174,30 +189,36 @@ func codeSpan(s string) int {
 }
 
 // target is the length of what makes a link of the text in brackets before s: its target in
-// parentheses, its label, or nothing where the text is a label itself; -1 if there is no link.
-func target(s, text string, defined map[string]bool) int {
+// parentheses, its label, or nothing where the text is a label itself; -1 if there is no link. to is where it leads.
+func target(s, text string, defined map[string]string) (n int, to string) {
 	if strings.HasPrefix(s, "(") {
-		if m := inParentheses.FindString(s[:min(len(s), maxTarget)]); m != "" {
-			return len(m)
+		if m := inParentheses.FindStringSubmatch(s[:min(len(s), maxTarget)]); m != nil {
+			return len(m[0]), m[1]
 		}
 	}
 	if len(defined) == 0 || len(text) > 1000 {
-		return -1
+		return -1, ""
 	}
+	own, isLabel := defined[label(text)]
 	if strings.HasPrefix(s, "[") {
-		if of, _, ok := strings.Cut(s[1:min(len(s), 1000)], "]"); ok && (of == "" && defined[label(text)] || defined[label(of)]) {
-			return len(of) + len("[]")
+		if of, _, ok := strings.Cut(s[1:min(len(s), 1000)], "]"); ok {
+			if of == "" && isLabel {
+				return len("[]"), own
+			}
+			if to, ok := defined[label(of)]; ok {
+				return len(of) + len("[]"), to
+			}
 		}
 	}
-	if defined[label(text)] {
-		return 0
+	if isLabel {
+		return 0, own
 	}
-	return -1
+	return -1, ""
 }
 
 // inParentheses matches the target of a link with its title. A target may have
 // parentheses in it.
-var inParentheses = regexp.MustCompile(`^\(\s*(?:<[^<>\n]*>|(?:[^\s()<>\\]|\\.|\((?:[^\s()<>\\]|\\.|\([^\s()<>]*\))*\))*)(?:\s+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\)))?\s*\)`)
+var inParentheses = regexp.MustCompile(`^\(\s*(<[^<>\n]*>|(?:[^\s()<>\\]|\\.|\((?:[^\s()<>\\]|\\.|\([^\s()<>]*\))*\))*)(?:\s+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\)))?\s*\)`)
 
 var (
 	closedBy  = regexp.MustCompile(`(?m)^(#{1,6} [^\n]*?)[ \t]+#+[ \t]*$`)

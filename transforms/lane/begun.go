@@ -19,13 +19,15 @@ import (
 )
 
 const (
-	// maxDeaths is how many processes may die while they read a unit.
+	// maxDeaths is how many processes may die while they read a unit, the last one alone for aloneAfter. Twice
+	// as many may if none read it so long.
 	maxDeaths = 2
 	// begunAfter is how long a document is read before the store has a record of that. Most are read in less,
 	// and cost no call; what takes the memory of a process takes longer.
 	begunAfter = 100 * time.Millisecond
-	// aloneAfter is begunAfter of a unit that is read alone: a kill from outside should rarely meet it.
-	aloneAfter = 20 * time.Millisecond
+	// aloneAfter is how long a unit is read alone before a death is a sign against it: a kill from outside
+	// should rarely meet it.
+	aloneAfter = 50 * time.Millisecond
 	// careful is how long a process has such a record written at once, after another one died.
 	careful = 5 * time.Minute
 )
@@ -34,7 +36,7 @@ const (
 type diedError struct{ Deaths int }
 
 func (e *diedError) Error() string {
-	return fmt.Sprintf("the process died %d times while it read this, the last time with nothing else at work: too little memory, or a fault of the program; replay its dead letter when one of them has changed", e.Deaths)
+	return fmt.Sprintf("the process died %d times while it read this, at least once with nothing else at work: too little memory, or a fault of the program; replay its dead letter when one of them has changed", e.Deaths)
 }
 
 // begun records which units' documents this process reads, so that a later process learns at which
@@ -60,7 +62,7 @@ func (w *Worker) Unit(ctx context.Context, in ledger.Input) (within context.Cont
 	w.begun.mu.Lock()
 	d := w.begun.deaths[unit]
 	w.begun.mu.Unlock()
-	if d.Count >= maxDeaths && d.Alone {
+	if d.Count >= maxDeaths && d.Alone || d.Count >= 2*maxDeaths {
 		return ctx, func() {}, &diedError{d.Count}
 	}
 	var read atomic.Bool
@@ -79,7 +81,11 @@ func (w *Worker) Unit(ctx context.Context, in ledger.Input) (within context.Cont
 func (w *Worker) begin(unit string, alone bool) (ended func()) {
 	b := &w.begun
 	over := make(chan struct{})
+	var slot int64
 	say := func() {
+		if alone {
+			b.sign(slot, unit, over)
+		}
 		w.kept(func(ctx context.Context) error {
 			return ledger.SayBegun(ctx, w.Store, w.cfg.Job, unit, processName(), alone)
 		})
@@ -98,7 +104,7 @@ func (w *Worker) begin(unit string, alone bool) (ended func()) {
 		debug.FreeOSMemory() // before it counts: a kill from outside meanwhile is no sign against the unit
 	}
 	b.mu.Lock()
-	slot := b.note(w.journal(), unit, alone)
+	slot = b.note(w.journal(), unit)
 	at := begunAfter
 	switch {
 	case alone:
@@ -116,8 +122,8 @@ func (w *Worker) begin(unit string, alone bool) (ended func()) {
 		stop = time.AfterFunc(at, func() { say(); unsay() }).Stop
 	}
 	return func() {
-		b.clear(slot)
 		close(over)
+		b.clear(slot)
 		if stop() {
 			b.writes.Done()
 		}
@@ -204,7 +210,7 @@ const slotSize = 32
 
 // note writes a unit to the local file, which the first call makes. Without a file the slot is below 0. The
 // caller has locked mu.
-func (b *begun) note(prefix, unit string, alone bool) (slot int64) {
+func (b *begun) note(prefix, unit string) (slot int64) {
 	if !b.tried {
 		b.tried = true
 		dir, remove, err := scratch.Dir(prefix)
@@ -225,12 +231,22 @@ func (b *begun) note(prefix, unit string, alone bool) (slot int64) {
 		slot = b.slots
 		b.slots++
 	}
-	word := "begun"
-	if alone {
-		word = "alone"
-	}
-	b.write(slot, unit+" "+word)
+	b.write(slot, unit+" begun")
 	return slot
+}
+
+// sign says in a slot that its unit has been read alone for aloneAfter, and is not over.
+func (b *begun) sign(slot int64, unit string, over <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-over: // the slot may be another unit's
+		return
+	default:
+	}
+	if slot >= 0 && b.file != nil {
+		b.write(slot, unit+" alone")
+	}
 }
 
 // write fills a slot. An error, such as of a full disk, is no reason not to read the unit.

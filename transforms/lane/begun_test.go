@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,6 +73,10 @@ func TestUnitsAtWhichProcessesDied(t *testing.T) {
 	doneGood()
 	require.Equal(t, ledger.Deaths{}, deaths(w, "good"))
 	endBad, _ = begin(w, "bad")
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(w.begun.file.Name())
+		return err == nil && strings.Contains(string(text), " alone")
+	}, time.Minute, time.Millisecond)
 	dies(w)
 	endBad()
 
@@ -88,4 +93,35 @@ func TestUnitsAtWhichProcessesDied(t *testing.T) {
 	require.NoError(t, ledger.ForgetDeaths(t.Context(), s, []ledger.DeadLetter{{Job: "docs", Kind: ledger.Died, Input: input("bad")}}))
 	w = open()
 	require.Equal(t, ledger.Deaths{}, deaths(w, "bad"))
+}
+
+// Kills from outside that meet the first moments of a unit, alone or not, are no sign against it, unless they
+// never stop.
+func TestKillsFromOutsideAreNoSign(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	in := ledger.Input{Source: "s", URL: "https://a.example/"}
+	w := &Worker{cfg: Config{Job: "docs"}}
+	for deaths, refused := range map[ledger.Deaths]bool{
+		{Count: 1}: false, {Count: 2}: false, {Count: 3}: false, {Count: 4}: true, {Count: 1, Alone: true}: false, {Count: 2, Alone: true}: true,
+	} {
+		w.begun.deaths = map[string]ledger.Deaths{ledger.Unit("docs", in): deaths}
+		_, _, err := w.Unit(t.Context(), in)
+		require.Equal(t, refused, err != nil, "%+v", deaths)
+	}
+	b := &w.begun
+	over := make(chan struct{})
+	slot := b.note(w.journal(), "unit")
+	local := func() string {
+		text, err := os.ReadFile(b.file.Name())
+		require.NoError(t, err)
+		return strings.TrimSpace(string(text))
+	}
+	require.Equal(t, "unit begun", local())
+	b.sign(slot, "unit", over)
+	require.Equal(t, "unit alone", local())
+	close(over)
+	b.clear(slot)
+	b.sign(slot, "unit", over)
+	require.Empty(t, local())
+	b.close()
 }

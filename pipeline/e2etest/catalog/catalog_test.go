@@ -140,7 +140,7 @@ func TestKilledAndResumed(t *testing.T) {
 			assert.NotContains(t, resumed.out.String(), "lease_waits", "the leases of a dead process are taken over at once")
 			assert.Equal(t, counts["product_urls_found"], counts["detail_pages_fetched"])
 			assert.Equal(t, counts["detail_pages_fetched"], counts["products_saved"])
-			assert.EqualValues(t, 240, p.query(`SELECT count(*) FROM catalog_products`))
+			assert.EqualValues(t, 240, p.query(`SELECT count(*) FROM catalog_products`), "%s", p.tool("dead-letters", "list", "--job=catalog"))
 			assert.Zero(t, p.query(`SELECT count(*) FROM catalog_products WHERE last_seen <> first_seen`), "saved twice")
 			assert.Zero(t, p.query(`SELECT count(*) FROM catalog_tasks`))
 

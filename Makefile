@@ -28,7 +28,12 @@ UNRACED     = $(subst $(SPACE),|,$(strip \
   LayoutBreakErasesNothing GoodRowStays ExportedDomains Sitemap GoneProducts Index MaxPages DescriptionPlacesAllowed \
   SideOrigins ProductThatIsNoLongerListed Context7 ListThatHidesProducts DescriptionNamed SeedHasTwoNames GitHubLongFile \
   CollidingPagesWithoutAField Walls RefusedSources SameTextAfterAKill FrontierIsBounded DeadLettersEnd RowsWithOneLink \
-  RemovalAfterAKill Nights LateAndMissing))
+  RemovalAfterAKill Nights LateAndMissing ResumeOverManyLanes ResumeListsMarks CertificatesOutage DelayedMarkResolvesItsDeadLetter \
+  NewDateSaysThatASiteIsNotOpen DismissAndReplayFound AlertsBySelection AlertsOfSchedules AnswersAreAsDescribed Bodies Summaries \
+  StartedBy AlertOnceAndOver ProviderPages PageThatShowsAnotherProduct Details RemovedProductsAtTheHead ListThatCannotBeRead \
+  MissingValueStaysAndChangesAreKept KeysThatCollide RenderedTooLarge RefusedMidway HandOffAgain Limit Removal NoSeedAnswers \
+  EveryPublisherTwice BlockedForAWeek CanonicalOfAnotherArticle HalfOfASitemapOfAnIndex Discover WarningsAreBounded \
+  PasswordIsNeverInAnError CopiesInAnyOrder))
 
 # Tests write and sync thousands of small files. On a disk that takes half of their
 # time and disturbs tests that measure time. So test and race keep the tests' files

@@ -70,6 +70,7 @@ type Page struct {
 	headings    []*html.Node      // h1
 	subheadings []*html.Node      // h2
 	times       []*html.Node      // time elements and itemprop=datePublished
+	corrections []*html.Node      // notes that correct the article, by their names
 	ld          structured.Article
 	gone        unseen
 
@@ -216,6 +217,9 @@ func (p *Page) survey(n *html.Node) {
 				p.times = append(p.times, c)
 			}
 		default:
+			if len(p.corrections) < most && corrects(c) {
+				p.corrections = append(p.corrections, c)
+			}
 			if prop := attr(c, "itemprop"); prop != "" && strings.Contains(prop, "datePublished") && len(p.times) < most {
 				p.times = append(p.times, c)
 			}

@@ -40,6 +40,7 @@ func (p *Page) bodyBy(c *Compiled, title string) string {
 		intro = []textLine{{text: lede}}
 	}
 	lines = append(intro, lines...)
+	lines = append(lines, p.corrected(r, roots, lines)...)
 	text := cleanLines(lines, c.drop)
 	if own := clean(stripTags(html.UnescapeString(p.ld.Body)), c.drop); utf8.RuneCountInString(text)*2 < utf8.RuneCountInString(own) {
 		return own // the page is filled by scripts
@@ -57,6 +58,52 @@ func repeated(lines []textLine, text string) bool {
 	f := fold(text)
 	return slices.ContainsFunc(lines, func(l textLine) bool { return len(l.text) >= len(f) && strings.Contains(fold(l.text), f) })
 }
+
+// corrects reports whether an element is named as a note that corrects an article.
+func corrects(n *html.Node) bool {
+	for i := range n.Attr {
+		if a := &n.Attr[i]; a.Key == "class" || a.Key == "id" || a.Key == "itemprop" {
+			for name := range strings.FieldsSeq(a.Val) {
+				for at := 0; at < len(name); {
+					begin := at
+					if at = wordEnd(name, at); at == begin {
+						at++
+					} else if ofWord(name[begin:at], correctionWords, &correctionLengths) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// corrected returns the corrections that stand outside the element of the text, or in a box or footer of it.
+func (p *Page) corrected(r *reader, roots []*html.Node, lines []textLine) (more []textLine) {
+	const least, most = 30, 1000 // width, without links
+	article := roots[0]
+	for article.Parent != nil && article.DataAtom != atom.Article && article.DataAtom != atom.Main && article != p.body {
+		article = article.Parent
+	}
+	for _, n := range p.corrections {
+		t := line(n)
+		if w := prose(n); w < least || w > most || !sentence(t) || asksReaders(t) || !isBelow(n, article) || holds(n, atom.H1, atom.Article) || repeated(lines, t) || repeated(more, t) {
+			continue
+		}
+		own := newReader(n)
+		for _, l := range own.write([]*html.Node{n}) {
+			if !repeated(lines, l.text) {
+				more = append(more, l)
+			}
+		}
+	}
+	return more
+}
+
+var (
+	correctionWords   = words("correction corrections corrected erratum errata clarification clarifications korrektur korrekturhinweis rectificatif rectificación rectificacion correzione")
+	correctionLengths = lengthsOf(correctionWords)
+)
 
 // stripTags removes the tags from a text that contains HTML.
 func stripTags(s string) string {

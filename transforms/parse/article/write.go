@@ -69,7 +69,7 @@ func (r *reader) trim(lines []textLine) []textLine {
 	}
 	const most = 8 // lines before the text
 	begin := max(0, slices.IndexFunc(lines[:min(most, len(lines))], func(l textLine) bool { return paragraph(l) || l.item }))
-	if begin > 0 && subheading(lines[begin-1], lines[begin:]) {
+	if begin > 0 && r.subheading(lines[begin-1], lines[begin:]) {
 		begin--
 	}
 	for begin > 0 && begin < len(lines) && alikeParagraphs(lines[begin-1], lines[begin]) && !strings.ContainsAny(lines[begin-1].text, "0123456789") { // short ones, but no names and days
@@ -88,7 +88,7 @@ func (r *reader) trim(lines []textLine) []textLine {
 			kept = kept[:len(kept)-1]
 			continue
 		}
-		if last.item || introduces(last) || !last.heading && (paragraph(last) || sentence(last.text) && width(last.text) >= 12 || closes(last, kept[:len(kept)-1])) {
+		if last.item || introduces(last) || !last.heading && (paragraph(last) || sentence(last.text) && width(last.text) >= 12 || closes(last, kept[:len(kept)-1]) || quoted(last)) {
 			break
 		}
 		kept = kept[:len(kept)-1]
@@ -154,10 +154,13 @@ func introduces(l textLine) bool {
 	return l.heading && width(l.text) >= 80 && sentence(l.text)
 }
 
-// subheading reports whether a heading before the text is the first of several like it.
-func subheading(l textLine, after []textLine) bool {
+// subheading reports whether a heading before the text is that of its first part: the first of several like it, or right before a paragraph.
+func (r *reader) subheading(l textLine, after []textLine) bool {
 	if !l.heading || l.of == nil {
 		return false
+	}
+	if a := after[0].of; a != nil && l.of.DataAtom != atom.H1 && beside(l.of, true) == a && width(l.text) >= 12 && (len(r.title) < 12 || !strings.Contains(fold(l.text), r.title)) {
+		return true
 	}
 	for _, a := range after {
 		if a.heading && a.of != nil && a.of.DataAtom == l.of.DataAtom && a.of.Parent == l.of.Parent {
@@ -181,9 +184,22 @@ func closes(l textLine, before []textLine) bool {
 	return false
 }
 
+// quoted reports whether a line is a quotation of the text's own; those of other sites have classes.
+func quoted(l textLine) bool {
+	for n := l.of; n != nil; n = n.Parent {
+		if n.DataAtom == atom.Blockquote {
+			return attr(n, "class") == ""
+		}
+		if n.DataAtom != atom.P {
+			break
+		}
+	}
+	return false
+}
+
 // alikeParagraphs reports whether two lines are paragraphs of one class next to each other.
 func alikeParagraphs(a, b textLine) bool {
-	return a.of != nil && b.of != nil && a.of.DataAtom == atom.P && b.of.DataAtom == atom.P && a.of.Parent == b.of.Parent && attr(a.of, "class") == attr(b.of, "class")
+	return a.of != nil && b.of != nil && (a.of.DataAtom == atom.P || a.of.DataAtom == atom.Div) && b.of.DataAtom == a.of.DataAtom && a.of.Parent == b.of.Parent && attr(a.of, "class") == attr(b.of, "class")
 }
 
 // paragraph reports whether a line is prose, by its length or as a sentence.
@@ -242,6 +258,10 @@ func (w *writer) element(n *html.Node) {
 			w.inLink = true
 			from := w.pending.Len()
 			w.block(n)
+			if href := attr(n, "href"); href != "" && href[0] == '#' && w.of != nil && isHeading(w.of) { // the heading's own address
+				w.inLink = false
+				return
+			}
 			w.links = append(w.links, span{from, w.pending.Len()})
 			w.inLink = false
 			return
@@ -258,14 +278,14 @@ func (w *writer) element(n *html.Node) {
 	case atom.Ul, atom.Ol, atom.Dl, atom.Table:
 		listed := false
 		if !w.r.bySelector && w.linkList(n) {
-			if listed = betweenParagraphs(n); !listed {
+			if listed = belongs(n); !listed {
 				w.flush(false)
 				return
 			}
 		}
 		w.flush(false)
 		before := w.inData
-		w.inData = before || listed || n.DataAtom == atom.Table && isData(n)
+		w.inData = before || listed || n.DataAtom == atom.Table && isData(n) || mostlyPlain(n)
 		w.listDepth++
 		w.block(n)
 		w.flush(false)
@@ -310,27 +330,67 @@ func (w *writer) linkList(n *html.Node) bool {
 	return l.all > 0 && l.free*10 < l.all*4 && (n.DataAtom != atom.Table || !isData(n))
 }
 
-// betweenParagraphs reports whether a list is part of the text that continues after it: its items are linked things that
-// the text names.
-func betweenParagraphs(n *html.Node) bool {
-	const items, least = 3, 80 // items, width of a paragraph
-	isProse := func(n *html.Node) bool {
-		return n != nil && n.DataAtom == atom.P && prose(n) >= least && !announcesOthers(line(n))
-	}
+// belongs reports whether a list of links is part of the text around it: a sentence with a colon or a heading introduces
+// its items, or a paragraph does, and the text continues after it.
+func belongs(n *html.Node) bool {
+	const items, least, introduction = 3, 80, 25 // items, widths of a paragraph and of what introduces a list
 	count := 0
 	for c := range n.ChildNodes() {
 		if c.DataAtom == atom.Li {
 			count++
 		}
 	}
-	before, after := n.PrevSibling, n.NextSibling
-	for before != nil && before.Type != html.ElementNode {
-		before = before.PrevSibling
+	for n.Parent != nil && n.Parent.DataAtom == atom.Div && beside(n, false) == nil && beside(n, true) == nil {
+		n = n.Parent
 	}
-	for after != nil && after.Type != html.ElementNode {
-		after = after.NextSibling
+	before, after := beside(n, false), beside(n, true)
+	if count < items-1 || before == nil || announcesOthers(line(before)) {
+		return false
 	}
-	return count >= items && isProse(before) && isProse(after)
+	if before.DataAtom == atom.P && prose(before) >= introduction && strings.HasSuffix(line(before), ":") {
+		return true
+	}
+	if after != nil && isHeading(after) && !announcesOthers(line(after)) {
+		after = beside(after, true)
+	}
+	return count >= items && (isHeading(before) || isProse(before, least)) && isProse(after, least)
+}
+
+// isProse reports whether an element is a paragraph of at least a width that announces nothing.
+func isProse(n *html.Node, least int) bool {
+	return n != nil && n.DataAtom == atom.P && prose(n) >= least && !announcesOthers(line(n))
+}
+
+// beside returns the element before or after n with the same parent, nil for none, or for text that is in no element.
+func beside(n *html.Node, after bool) *html.Node {
+	for {
+		if after {
+			n = n.NextSibling
+		} else {
+			n = n.PrevSibling
+		}
+		if n == nil || n.Type == html.ElementNode {
+			return n
+		}
+		if strings.TrimSpace(n.Data) != "" && n.Type == html.TextNode {
+			return nil
+		}
+	}
+}
+
+// mostlyPlain reports whether most items of a list have no link: the others are of the same kind, as the ingredients of a recipe are.
+func mostlyPlain(list *html.Node) bool {
+	plain, linked := 0, 0
+	for c := range list.ChildNodes() {
+		switch {
+		case c.DataAtom != atom.Li:
+		case holds(c, atom.A):
+			linked++
+		default:
+			plain++
+		}
+	}
+	return plain > 0 && plain >= linked
 }
 
 // card reports whether an article element in the text announces another article or is a box
@@ -515,14 +575,31 @@ func (w *writer) begin() {
 func (w *writer) drops(line string, heading bool, links int, several bool) bool {
 	n := width(line)
 	switch {
-	case !w.inData && links*10 > n*7 && !strings.HasPrefix(line, "http") && (n < 60 || several && links*10 > n*9 || !sentence(line)): // a line of links
-		return true
-	case heading && links*10 > n*5:
-		return true
 	case !strings.ContainsFunc(line, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }):
 		return true
 	case len(line) < 2*len(w.r.title) && fold(line) == w.r.title: // short ones only, as fold costs
 		return true
+	case !w.inData && links*10 > n*7 && !strings.HasPrefix(line, "http") && (n < 60 || several && links*10 > n*9 || !sentence(line)), // a line of links
+		heading && links*10 > n*5:
+		return !w.linkedPart(line, heading)
+	}
+	return false
+}
+
+// linkedPart reports whether a block that is a link stands in the text: a heading of one of its parts, or a sentence that is
+// a paragraph between others.
+func (w *writer) linkedPart(line string, heading bool) bool {
+	const least, near = 80, 50 // width of a paragraph, elements before a heading
+	if w.of == nil || w.of.Parent == nil || !isProse(beside(w.of, true), least) {
+		return false
+	}
+	if !heading {
+		return w.of.DataAtom == atom.P && strings.HasSuffix(line, ".") && strings.Count(line, " ") >= 4 && isProse(beside(w.of, false), least)
+	}
+	for c, i := beside(w.of, false), 0; c != nil && i < near; c, i = beside(c, false), i+1 {
+		if isProse(c, least) {
+			return true
+		}
 	}
 	return false
 }

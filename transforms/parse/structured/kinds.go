@@ -81,7 +81,7 @@ func (d *Data) Article() (a Article, ok bool) {
 	a.Body = strings.TrimSpace(cmp.Or(it.plain("articleBody"), it.plain("text")))
 	for _, update := range it.Items("liveBlogUpdate") {
 		if a.Body == "" || it.plain("articleBody") == "" {
-			a.Body = strings.TrimSpace(a.Body + "\n" + update.plain("articleBody"))
+			a.Body = strings.TrimSpace(a.Body + "\n" + update.plain("headline") + "\n" + update.plain("articleBody"))
 		}
 	}
 	a.Authors = it.people("author")

@@ -21,8 +21,8 @@ func init() { register.Function2x0(report) }
 // report is a stage of the user's own.
 func report(file string, o seed.FileOutcome) { fmt.Println(filepath.Base(file), o.Finished) }
 
-// A pipeline that adds a stage to those of the seed job. On another runner than direct its
-// workers are processes of this program: call beam.Init in main, and name a bucket as the store.
+// A pipeline that adds a stage to those of the seed job. pipeline/e2etest/flink/testdata/own is such a program
+// for Flink too.
 func Example() {
 	sim := webtest.New(webtest.Options{}) // a program of your own needs neither ConnectTo nor RootCAs
 	if err := sim.Start(); err != nil {

@@ -330,11 +330,9 @@ func (r *reader) compileKind(where, name, locale, zone, money, unit string, grou
 		return k, wrong(where+".type", "%s.type %q: want one of %s", where, name, strings.Join(fieldTypes[1:], ", "))
 	}
 	k = kind{name: name, money: cmp.Or(money, group.Currency, s.Currency), unit: unit}
-	usual := s.Locale
-	if group.From == fromStructured {
-		usual = "en" // as programs
-	}
-	if k.locale, err = value.ParseLocale(cmp.Or(locale, group.Locale, usual)); err != nil {
+	if own := cmp.Or(locale, group.Locale); own == "" && group.From == fromStructured {
+		k.locale = value.Programs
+	} else if k.locale, err = value.ParseLocale(cmp.Or(own, s.Locale)); err != nil {
 		return k, wrong(where+".locale", "%s: %w", where, err)
 	}
 	if err := value.ParseCurrency(money); err != nil {

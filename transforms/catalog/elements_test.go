@@ -15,6 +15,17 @@ func TestDigitsOfElements(t *testing.T) {
 		{"money", "de-DE", `1.299<sup>00</sup> €`, "{1299 EUR}"},
 		{"money", "en-US", `US$14 <sup><small>99</small></sup>`, "{14.99 USD}"},
 		{"money", "de-DE", `14,<sup>99</sup> €`, "{14.99 EUR}"},
+		{"money", "fr-FR", `14€<sup>99</sup>`, "{14.99 EUR}"},
+		{"money", "fr-FR", `<b>1 249<span>€</span></b><sup>90</sup> TTC`, "{1249.9 EUR}"},
+		{"money", "en-US", `<sup>US$</sup><b>3</b><span><sup>49</sup></span>`, "{3.49 USD}"},
+		{"money", "cs-CZ", `<b>1 299</b><sup>00</sup> Kč`, "{1299 CZK}"},
+		{"money", "de-DE", `19,90 €<sup>1</sup>`, ""},
+		{"money", "de-DE", `19 €<sup>12</sup>`, "{19.12 EUR}"},
+		{"money", "de-DE", `<span>14</span><span class="cents">99</span> €`, ""},
+		{"money", "fr-FR", `14<span>€</span>99`, ""},
+		{"money", "de-DE", `<s>25,00 €</s><b>19,90 €</b>`, ""},
+		{"money", "de-DE", `19,90 €<small>1,99 €/100 g</small>`, ""},
+		{"money", "ar-KW", `5<sup>25</sup> KWD`, ""},
 		{"money", "", `14<sup>99</sup> €`, ""},
 		{"money", "ja-JP", `14<sup>99</sup> 円`, ""},
 		{"money", "de-DE", `14,50<sup>99</sup> €`, ""},
@@ -61,6 +72,23 @@ fields:
 	}
 }
 
+// A text that was refused names what it may mean.
+func TestReadingsAreNamed(t *testing.T) {
+	for _, tt := range []struct{ kind, locale, of, want string }{
+		{"money", "", `14<sup>99</sup> €`, "may be 14.99, or 14 and 99"},
+		{"money", "de-DE", `14<i>99</i> €`, "may be 14.99, 1499, or 14 and 99"},
+		{"number", "de-DE", `14<sup>99</sup>`, "may be 14.99, 1499, or 14 and 99"},
+		{"money", "ja-JP", `<del>19</del><ins>150</ins> 円`, "may be 19150, or 19 and 150"},
+		{"money", "ja-JP", `14<sup>99</sup> 円`, "may be 1499, or 14 and 99, and JPY has no cents"},
+	} {
+		r := compiled(t, fmt.Sprintf("name: shop\nlocale: %q\nlist: {url: \"https://shop.test/\", product_link: {selector: a}}\nkey: id\nfields: {id: {selector: \"#id\"}, v: {selector: \"#v\", type: %s}}", tt.locale, tt.kind))
+		p, err := r.readDetail("https://shop.test/1", `<p id="id">1</p><div id="v">`+tt.of+`</div>`, "")
+		require.NoError(t, err)
+		require.Len(t, p.lacks, 1, tt.of)
+		assert.Contains(t, p.lacks[0].why, tt.want)
+	}
+}
+
 // Structured data is read as programs write numbers, unless the field's own locale says otherwise.
 func TestLocaleOfStructuredData(t *testing.T) {
 	for _, tt := range []struct{ locale, price, want string }{
@@ -69,6 +97,7 @@ func TestLocaleOfStructuredData(t *testing.T) {
 		{"", `1,299.00`, "map[money:{1299 EUR} offers:[map[price:1299]] price:1299]"},
 		{"de-DE", `"1.299,90"`, "map[money:{1299.9 EUR} offers:[map[price:1299.9]] price:1299.9]"},
 		{"de-DE", `"1,299.90"`, "map[]"},
+		{"de-DE", `1.299`, "map[money:{1299 EUR} offers:[map[price:1299]] price:1299]"},
 	} {
 		r := compiled(t, fmt.Sprintf(`
 name: shop

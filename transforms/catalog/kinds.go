@@ -31,9 +31,6 @@ func (k kind) hasDigits() bool {
 	return slices.Contains([]string{"integer", "number", "quantity", "money", "date", "time"}, k.name)
 }
 
-// programs is how JSON writes numbers.
-var programs, _ = value.ParseLocale("en")
-
 // read returns a field's value; nil if the page does not have it.
 func (f fieldReader) read(p *page, base *url.URL) (any, error) {
 	if f.Type == "group" {
@@ -107,7 +104,7 @@ func (f fieldReader) readGroups(p *page, base *url.URL) (any, error) {
 func (k kind) typed(found scalar, base *url.URL) (any, error) {
 	s, locale := found.text, k.locale
 	if found.plain {
-		locale = programs
+		locale = value.Programs
 	}
 	switch k.name {
 	case "integer":

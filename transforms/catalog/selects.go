@@ -309,7 +309,7 @@ var marks = strings.NewReplacer(string(value.Apart), "", string(value.Raised), "
 type collector struct {
 	strings.Builder
 	apart bool
-	last  rune // that is no white space
+	last  rune // that is neither white space nor the sign of a currency
 	mark  rune // for the boundary of elements after last, 0: there is none
 }
 
@@ -340,7 +340,7 @@ func (c *collector) add(n *html.Node) {
 // text writes a text, with a mark in front of a digit that follows one of another element.
 func (c *collector) text(s string) {
 	for _, r := range s {
-		if !unicode.IsSpace(r) {
+		if !unicode.IsSpace(r) && !unicode.Is(unicode.Sc, r) {
 			if c.apart && c.mark != 0 && unicode.IsDigit(c.last) && unicode.IsDigit(r) {
 				c.WriteRune(c.mark)
 			}

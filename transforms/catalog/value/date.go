@@ -41,15 +41,43 @@ var (
 	yearLeads  = regexp.MustCompile(`(?:^|[^\d])(\d{4})\s*[-./年년]\s*(\d{1,2})\s*[-./月월]\s*(\d{1,2})(?:[^\d]|$)`)
 	shortYear  = regexp.MustCompile(`(?:^|[^\d])(\d{2})\s*[-./年년]\s*(\d{1,2})\s*[-./月월]\s*(\d{1,2})(?:[^\d]|$)`)
 	yearEnds   = regexp.MustCompile(`(?:^|[^\d])(\d{1,2})\s?([-./])\s?(\d{1,2})\s?[-./]\s?(\d{4}|\d{2})(?:[^\d]|$)`)
-	dayAndWord = regexp.MustCompile(`(?:^|[^\d\pL])(\d{1,2})(?:st|nd|rd|th|er|º|ª|\.)?[\s-]*(?:de |of )?(\pL[\pL\pM]*(?:\.[\pL\pM]+)?)[.,]?[\s-]*(?:de |del |พ\.ศ\. ?)?(\d{4})(?:[^\d]|$)`)
+	dayAndWord = regexp.MustCompile(`(?:^|[^\d\pL])(\d{1,2})(?:st|nd|rd|th|er|º|ª|\.)?[\s-]*(?:de |of )?(\pL[\pL\pM]*(?:\.[\pL\pM]+)?)[.,]?[\s-]*(?:de |del |(?:พ|ค)\.ศ\. ?|พุทธศักราช ?|คริสต์ศักราช ?)?(\d{4})(?:[^\d]|$)`)
 	wordAndDay = regexp.MustCompile(`(?:^|[^\pL])(\pL+)\.?\s*(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})(?:[^\d]|$)`)
 )
 
-// eras matches a year of an era. The year 1 of eraBegins is the year after its number.
+// eras matches a year of an era, in Japanese also by its short name. The year 1 of eraBegins is the year after its number.
 var (
-	eras      = regexp.MustCompile(`(令和|平成|昭和|民國|民国)\s*(\d{1,3}|元)\s*年`)
-	eraBegins = map[string]int{"令和": 2018, "平成": 1988, "昭和": 1925, "民國": 1911, "民国": 1911}
+	eras      = regexp.MustCompile(`(令和?|平成?|昭和?|大正|明治|民國|民国|\b[RHSTM])\.?\s*(\d{1,3}|元)\s*(年|[./-])`)
+	eraBegins = map[string]int{"令和": 2018, "令": 2018, "R": 2018, "平成": 1988, "平": 1988, "H": 1988, "昭和": 1925, "昭": 1925, "S": 1925,
+		"大正": 1911, "T": 1911, "明治": 1867, "M": 1867, "民國": 1911, "民国": 1911}
+	kanji   = regexp.MustCompile(`[〇零一二三四五六七八九十]+\s*[年月日]`)
+	ofKanji = strings.NewReplacer("〇", "0", "零", "0", "一", "1", "二", "2", "三", "3", "四", "4", "五", "5", "六", "6", "七", "7", "八", "8", "九", "9")
 )
+
+// westernYears writes the years of eras as those of the common era, and the numbers of a date in kanji as digits.
+func westernYears(s string, l Locale) string {
+	s = kanji.ReplaceAllStringFunc(s, func(number string) string {
+		tens, ones, ten := strings.Cut(ofKanji.Replace(number), "十")
+		if !ten {
+			return tens
+		}
+		if tens == "" {
+			tens = "1"
+		}
+		if ones[0] < '0' || ones[0] > '9' {
+			tens += "0"
+		}
+		return tens + ones
+	})
+	return eras.ReplaceAllStringFunc(s, func(whole string) string {
+		m := eras.FindStringSubmatch(whole)
+		if long := len([]rune(m[1])) > 1; (!long || m[3] != "年") && l.months != "ja" {
+			return whole
+		}
+		year, _ := strconv.Atoi(strings.ReplaceAll(m[2], "元", "1"))
+		return strconv.Itoa(eraBegins[m[1]]+year) + "年"
+	})
+}
 
 // Date reads the only date in a text and returns it as YYYY-MM-DD. A time with an
 // offset from UTC is converted to its day in zone, if zone is not nil.
@@ -58,7 +86,7 @@ func Date(text string, l Locale, zone *time.Location) (string, error) {
 	if strings.ContainsAny(s, string(Apart)+string(Raised)) {
 		return "", fmt.Errorf("%q has digits of several elements side by side: choose one element by the selector", text)
 	}
-	if t, ok := instant(s, zone); ok {
+	if t, ok := instant(s, l, zone); ok {
 		return t.Format(time.DateOnly), nil
 	}
 	all, err := dates(s, l)
@@ -77,9 +105,7 @@ func Date(text string, l Locale, zone *time.Location) (string, error) {
 
 func dates(s string, l Locale) (all []string, err error) {
 	add := func(year, month, day int) {
-		if l.months == "th" && year > 2400 { // of the Buddhist calendar
-			year -= 543
-		}
+		year -= l.buddhist(year)
 		t := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 		if t.Year() != year || int(t.Month()) != month || t.Day() != day {
 			err = errors.New("there is no such day")
@@ -87,11 +113,7 @@ func dates(s string, l Locale) (all []string, err error) {
 		}
 		all = append(all, t.Format(time.DateOnly))
 	}
-	s = eras.ReplaceAllStringFunc(s, func(whole string) string {
-		m := eras.FindStringSubmatch(whole)
-		year, _ := strconv.Atoi(strings.ReplaceAll(m[2], "元", "1"))
-		return strconv.Itoa(eraBegins[m[1]]+year) + "年"
-	})
+	s = westernYears(s, l)
 	// each form is searched in the text that the forms before it did not match
 	take := func(form *regexp.Regexp, read func(m []string) bool) {
 		s = form.ReplaceAllStringFunc(s, func(whole string) string {
@@ -150,6 +172,14 @@ func dates(s string, l Locale) (all []string, err error) {
 		return true
 	})
 	return all, err
+}
+
+// buddhist is how many years a year of the Buddhist calendar is ahead, 0 for another one.
+func (l Locale) buddhist(year int) int {
+	if l.months == "th" && year > 2400 {
+		return 543
+	}
+	return 0
 }
 
 // number3 returns the numbers of three texts of digits.

@@ -37,7 +37,7 @@ var signs = []struct {
 	{"MX$", []string{"MXN"}}, {"R$", []string{"BRL"}}, {"A$", []string{"AUD"}}, {"C$", []string{"CAD"}}, {"S$", []string{"SGD"}},
 	{"$", []string{"USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD", "MXN", "CLP", "COP", "ARS"}},
 	{"€", []string{"EUR"}}, {"£", []string{"GBP"}}, {"₩", []string{"KRW"}}, {"원", []string{"KRW"}}, {"円", []string{"JPY"}}, {"元", []string{"CNY", "TWD", "HKD"}},
-	{"¥", []string{"JPY", "CNY"}}, {"￥", []string{"JPY", "CNY"}}, {"￦", []string{"KRW"}}, {"₹", []string{"INR"}}, {"₽", []string{"RUB"}}, {"₫", []string{"VND"}},
+	{"¥", []string{"JPY", "CNY"}}, {"₹", []string{"INR"}}, {"₽", []string{"RUB"}}, {"₫", []string{"VND"}},
 	{"฿", []string{"THB"}}, {"₺", []string{"TRY"}}, {"₴", []string{"UAH"}}, {"₪", []string{"ILS"}}, {"₱", []string{"PHP"}}, {"₦", []string{"NGN"}}, {"₸", []string{"KZT"}},
 }
 
@@ -95,9 +95,9 @@ func Money(text string, l Locale, other string) (Amount, error) {
 	cents := raised.FindStringSubmatch(s)
 	if cents != nil {
 		if l.decimal == 0 {
-			return Amount{}, fmt.Errorf("%q may be %s.%s or two numbers: set the site's or the field's locale, or choose one element by the selector", text, cents[1], cents[2])
+			return Amount{}, fmt.Errorf("%q may be %s.%s, or %[2]s and %[3]s: set the site's or the field's locale, or choose one element by the selector", text, cents[1], cents[3])
 		}
-		s = raised.ReplaceAllString(s, "${1}"+string(l.decimal)+"${2}${3}")
+		s = raised.ReplaceAllString(s, "${1}"+string(l.decimal)+"${3}${2}${4}")
 	}
 	n, err := find(s)
 	if err != nil {
@@ -110,13 +110,13 @@ func Money(text string, l Locale, other string) (Amount, error) {
 	of, _ := currencies(n.before + " " + n.after)
 	a, err := amountIn(f, of, text, other, l.money)
 	if scale, _ := currency.Standard.Rounding(currency.MustParseISO(cmp.Or(a.Currency, "EUR"))); err == nil && cents != nil && scale != 2 {
-		return Amount{}, fmt.Errorf("%q has raised digits, and %s has no cents: choose one element by the selector", text, a.Currency)
+		return Amount{}, fmt.Errorf("%q may be %s%s, or %[2]s and %[3]s, and %[4]s has no cents: choose one element by the selector", text, cents[1], cents[3], a.Currency)
 	}
 	return a, err
 }
 
-// raised matches two raised digits, which may be the cents of the number before them.
-var raised = regexp.MustCompile(`([0-9]+) ?` + string(Raised) + `([0-9]{2})([^0-9]|$)`)
+// raised matches two raised digits, which may be the cents of the number before them: 14↑99, 14€↑99.
+var raised = regexp.MustCompile(`([0-9]+) ?(\p{Sc}?) ?` + string(Raised) + `([0-9]{2})([^0-9]|$)`)
 
 // amountIn returns an amount in the only one of the currencies that may be meant.
 func amountIn(f float64, of []string, text, other, home string) (Amount, error) {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 	"golang.org/x/text/number"
+	"golang.org/x/text/unicode/norm"
 )
 
 // Locale says how numbers and dates are written in a language and region. The zero
@@ -28,6 +29,9 @@ type Locale struct {
 	money   string // currency of the region that its name has, "" if it has none
 	months  string // language whose names of months are known, in addition to English
 }
+
+// Programs is how programs write numbers. Which of day and month is first in their dates is not known.
+var Programs = Locale{name: "en", decimal: '.', months: "en"}
 
 // ParseLocale reads a BCP 47 tag such as de-CH; "" is the unknown locale.
 func ParseLocale(s string) (Locale, error) {
@@ -132,19 +136,46 @@ var (
 	multiplier = regexp.MustCompile(`^\s*(?i:k|mio|mn|mln|mrd|bn|million(?:s|en)?|milliarden?|milliards?|millones|billion(?:en)?|thousand|tausend|tsd|mille|lakhs?|crores?|千|万|萬|億|亿|천|만|억|백만|천만)(?:[^\p{L}]|$|원|円|元)`)
 )
 
-// digits writes the decimal digits of other scripts, and the wide forms of signs, as ASCII.
+// digits writes the decimal digits of all scripts as ASCII, and characters that are another's form as that one: wide signs, ㎝, ㋿.
+// Fractions, powers and numbers in circles stay: without their form they are other numbers.
 func digits(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '！' && r <= '～' {
-			return r - '！' + '!'
+	ascii := true
+	for i := 0; ascii && i < len(s); i++ {
+		ascii = s[i] < utf8.RuneSelf
+	}
+	if ascii {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r >= utf8.RuneSelf && unicode.IsDigit(r):
+			b.WriteRune('0' + digitOf(r))
+		case (r >= '\u3000' || unicode.Is(letterlike, r)) && !unicode.Is(unicode.No, r):
+			b.WriteString(norm.NFKC.String(string(r)))
+		default:
+			b.WriteRune(r)
 		}
-		for _, zero := range []rune{'٠', '۰', '०', '০', '๐'} {
-			if r >= zero && r <= zero+9 {
-				return '0' + r - zero
-			}
+	}
+	return norm.NFC.String(b.String())
+}
+
+// letterlike is the block with ℃ and ℓ.
+var letterlike = &unicode.RangeTable{R16: []unicode.Range16{{Lo: 0x2100, Hi: 0x214f, Stride: 1}}}
+
+// digitOf is the value of a decimal digit. Those of a script follow one another, from 0 to 9 (Unicode, 4.6).
+func digitOf(r rune) rune {
+	for _, of := range unicode.Nd.R16 {
+		if r >= rune(of.Lo) && r <= rune(of.Hi) {
+			return (r - rune(of.Lo)) % 10
 		}
-		return r
-	}, s)
+	}
+	for _, of := range unicode.Nd.R32 {
+		if r >= rune(of.Lo) && r <= rune(of.Hi) {
+			return (r - rune(of.Lo)) % 10
+		}
+	}
+	return 0
 }
 
 // find returns the only number of a text.
@@ -155,12 +186,13 @@ func find(text string) (numeral, error) {
 	case len(all) == 0:
 		return numeral{}, fmt.Errorf("%q has no number", text)
 	case len(all) > 1 && strings.ContainsAny(s, string(Apart)+string(Raised)):
-		return numeral{}, fmt.Errorf("%q has digits of several elements, which may be several numbers, or the parts of one: choose one element by the selector, or one number by a regexp", text)
+		return numeral{}, fmt.Errorf("%q has digits of several elements: it may be %s: choose one element by the selector, or one number by a regexp", text, readings(s, all))
 	case len(all) > 1:
 		return numeral{}, fmt.Errorf("%q has several numbers: choose one by a regexp", text)
 	}
 	n := numeral{text: s[all[0][0]:all[0][1]], before: s[:all[0][0]], after: s[all[0][1]:]}
-	if strings.ContainsFunc(n.before+n.after, func(r rune) bool { return unicode.Is(unicode.No, r) && r != '²' && r != '³' }) {
+	power, _ := utf8.DecodeRuneInString(n.after)
+	if unicode.Is(unicode.No, power) || strings.ContainsFunc(n.before+n.after, func(r rune) bool { return unicode.Is(unicode.No, r) && r != '²' && r != '³' }) {
 		return numeral{}, fmt.Errorf("%q has a fraction or a number of another form", text)
 	}
 	if multiplier.MatchString(n.after) {
@@ -192,6 +224,19 @@ func find(text string) (numeral, error) {
 		return numeral{}, fmt.Errorf("%q ends in a dash: it may be negative or the beginning of a range", text)
 	}
 	return n, nil
+}
+
+// readings names what numbers next to each other may mean.
+func readings(s string, all [][]int) string {
+	var parts []string
+	for _, at := range all[:min(len(all), 4)] {
+		parts = append(parts, s[at[0]:at[1]])
+	}
+	apart, one := strings.Join(parts, " and "), strings.Join(parts, "")
+	if last := parts[len(parts)-1]; len(parts) == 2 && len(last) == 2 && !strings.ContainsAny(parts[0], decimals) {
+		return parts[0] + "." + last + ", " + one + ", or " + apart
+	}
+	return one + ", or " + apart
 }
 
 func last(s string) rune {

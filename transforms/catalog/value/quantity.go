@@ -43,7 +43,8 @@ var unitNames = map[string]string{
 	"inch": "in", "inches": "in", "zoll": "in", "\"": "in", "″": "in", "”": "in", "feet": "ft", "foot": "ft", "'": "ft", "meter": "m", "metre": "m", "meters": "m", "metres": "m",
 	"qm": "m²", "m2": "m²", "m^2": "m²", "m3": "m³", "m^3": "m³", "cm2": "cm²", "cm3": "cm³", "liter": "l", "litre": "l", "liters": "l", "litres": "l", "ltr": "l",
 	"watt": "W", "watts": "W", "volt": "V", "volts": "V", "ampere": "A", "stunden": "h", "hours": "h", "hour": "h", "std": "h", "minutes": "min", "minuten": "min", "sec": "s", "seconds": "s",
-	"tage": "d", "days": "d", "day": "d", "lumen": "lm", "pixel": "px", "pixels": "px", "percent": "%", "prozent": "%", "℃": "°C", "㎝": "cm", "㎜": "mm", "㎞": "km", "㎏": "kg", "㎎": "mg", "㎡": "m²", "㎖": "ml", "㎗": "dl", "kb": "kB",
+	"tage": "d", "days": "d", "day": "d", "lumen": "lm", "pixel": "px", "pixels": "px", "percent": "%", "prozent": "%", "kb": "kB", "cc": "cm³",
+	"グラム": "g", "キログラム": "kg", "センチ": "cm", "センチメートル": "cm", "ミリメートル": "mm", "メートル": "m", "リットル": "l", "ミリリットル": "ml", "トン": "t", "インチ": "in", "パーセント": "%", "ワット": "W", "ボルト": "V",
 }
 
 // powers matches areas and volumes without their signs: m2, cm^3.
@@ -62,7 +63,7 @@ func unitList() string { return strings.Join(slices.Sorted(maps.Keys(units)), ",
 // Quantity reads the only number in a text and the unit after it: "2,5 kg", `15.6"`. With
 // want the value is converted to that unit, which is also the unit of a text without one.
 func Quantity(text string, l Locale, want string) (Measure, error) {
-	n, err := find(powers.ReplaceAllStringFunc(text, func(s string) string { return strings.NewReplacer("^", "", "2", "²", "3", "³").Replace(s) }))
+	n, err := find(powers.ReplaceAllStringFunc(digits(text), func(s string) string { return strings.NewReplacer("^", "", "2", "²", "3", "³").Replace(s) }))
 	if err != nil {
 		return Measure{}, err
 	}

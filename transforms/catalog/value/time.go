@@ -21,7 +21,7 @@ var joined = regexp.MustCompile(`(\d)T(\d)`)
 // an offset from UTC is of zone, and an offset is converted to it; zone may be nil.
 func Time(text string, l Locale, zone *time.Location) (string, error) {
 	s := strings.ReplaceAll(strings.TrimSpace(digits(text)), " "+string(Apart), " ")
-	if t, ok := instant(s, zone); ok {
+	if t, ok := instant(s, l, zone); ok {
 		return t.Format(time.RFC3339), nil
 	}
 	s = joined.ReplaceAllString(s, "$1 $2")
@@ -92,7 +92,7 @@ func twice(t time.Time) bool {
 var instants = []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z0700", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04Z07:00", "2006-01-02 15:04 Z07:00", "2006-01-02 15:04 Z0700", time.RFC1123Z, time.RFC1123}
 
 // instant reads a text that is nothing but a point in time with its offset from UTC.
-func instant(s string, zone *time.Location) (t time.Time, ok bool) {
+func instant(s string, l Locale, zone *time.Location) (t time.Time, ok bool) {
 	if !strings.Contains(s, ":") {
 		return t, false
 	}
@@ -109,6 +109,7 @@ func instant(s string, zone *time.Location) (t time.Time, ok bool) {
 			}
 			t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.FixedZone(name, seconds))
 		}
+		t = t.AddDate(-l.buddhist(t.Year()), 0, 0)
 		if zone != nil {
 			t = t.In(zone)
 		}

@@ -1,6 +1,7 @@
 package structured
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -243,12 +244,15 @@ func (r *reader) property(n *html.Node, names string) string {
 	if s, ok := find(n, "resource"); ok {
 		return strings.TrimSpace(s)
 	}
-	return r.text(n, strings.HasSuffix(strings.ToLower(names), "price"))
+	return r.text(n, numeric.MatchString(names))
 }
+
+// numeric matches the names of properties that are numbers.
+var numeric = regexp.MustCompile(`(?i)(price|value|count|quantity|depth|height|width|weight)$`)
 
 const blanks = " \t\n\r\f\u00a0"
 
-// text is an element's text. With apart it has ¦ between digits of different elements.
+// text is an element's text. With apart it has ¦ between digits of different elements, or ↑ if the second ones are raised.
 func (r *reader) text(n *html.Node, apart bool) string {
 	var b strings.Builder
 	digit := func(s string, i int) bool { return s != "" && s[i] >= '0' && s[i] <= '9' }
@@ -261,8 +265,8 @@ func (r *reader) text(n *html.Node, apart bool) string {
 			s := strings.TrimLeft(d.Data, blanks)
 			b.WriteString(d.Data[:len(d.Data)-len(s)])
 			if apart && digit(s, 0) && (d.PrevSibling == nil || d.PrevSibling.Type != html.CommentNode) {
-				if before := strings.TrimRight(b.String(), blanks); digit(before, len(before)-1) {
-					b.WriteString("¦")
+				if before := strings.TrimRight(b.String(), blanks+"€$£¥"); digit(before, len(before)-1) {
+					b.WriteString(boundary(n, d))
 				}
 			}
 			b.WriteString(s)
@@ -273,6 +277,18 @@ func (r *reader) text(n *html.Node, apart bool) string {
 	// Each element within another copies its text again.
 	r.bytes -= b.Len()
 	return strings.TrimSpace(b.String())
+}
+
+// boundary is the mark in front of the digits of d, a text in n.
+func boundary(n, d *html.Node) string {
+	for of := range d.Ancestors() {
+		if of.DataAtom == atom.Sup {
+			return "↑"
+		} else if of == n {
+			break
+		}
+	}
+	return "¦"
 }
 
 func find(n *html.Node, key string) (string, bool) {

@@ -67,19 +67,17 @@ func TestTables(t *testing.T) {
 		t.Skip("there is no PostgreSQL; with CI=true that fails")
 	}
 	require.ElementsMatch(t, names[db.SQLite], names[db.Postgres])
-	exported := map[string]bool{} // columns of views that the page of exports explains
+	exported := map[string]bool{} // columns of views that the schemas of exports explain
 	var rows, views, more [][]string
 	for _, what := range slices.Sorted(maps.Keys(viewOf)) {
 		w, err := export.Named(what)
 		require.NoError(t, err)
-		var of []string
 		for _, c := range w.Columns() {
 			name := viewOf[what] + "." + c.Name
 			require.Contains(t, names[db.Postgres], name, "each column of an export is in its view")
 			exported[name] = true
-			of = append(of, code(c.Name)+" "+kinds[name][db.Postgres])
 		}
-		views = append(views, []string{code(viewOf[what]), "[" + what + "](../export.md#" + what + ")", strings.Join(of, ", ")})
+		views = append(views, []string{code(viewOf[what]), "[columns](../schemas/" + what + ".schema.json) of the export `" + what + "`"})
 	}
 	for _, name := range names[db.Postgres] {
 		of, column, _ := strings.Cut(name, ".")

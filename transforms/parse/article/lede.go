@@ -95,7 +95,7 @@ func (r *reader) points(list *html.Node) (lines []textLine) {
 // without a link or a time that say something else.
 func (r *reader) below(headline, n *html.Node, text string) bool {
 	const least, words = 25, 4
-	if beside(n, false) != headline || n.DataAtom != atom.P || width(text) < least || strings.Count(text, " ") < words ||
+	if adjacent(n, false) != headline || n.DataAtom != atom.P || width(text) < least || strings.Count(text, " ") < words ||
 		holds(n, atom.A, atom.Time) || mayLabel(text) || announcesOthers(text) || strings.Contains(r.title, fold(text)) {
 		return false
 	}

@@ -159,7 +159,7 @@ func (r *reader) subheading(l textLine, after []textLine) bool {
 	if !l.heading || l.of == nil {
 		return false
 	}
-	if a := after[0].of; a != nil && l.of.DataAtom != atom.H1 && beside(l.of, true) == a && width(l.text) >= 12 && (len(r.title) < 12 || !strings.Contains(fold(l.text), r.title)) {
+	if a := after[0].of; a != nil && l.of.DataAtom != atom.H1 && adjacent(l.of, true) == a && width(l.text) >= 12 && (len(r.title) < 12 || !strings.Contains(fold(l.text), r.title)) {
 		return true
 	}
 	for _, a := range after {
@@ -340,10 +340,10 @@ func belongs(n *html.Node) bool {
 			count++
 		}
 	}
-	for n.Parent != nil && n.Parent.DataAtom == atom.Div && beside(n, false) == nil && beside(n, true) == nil {
+	for n.Parent != nil && n.Parent.DataAtom == atom.Div && adjacent(n, false) == nil && adjacent(n, true) == nil {
 		n = n.Parent
 	}
-	before, after := beside(n, false), beside(n, true)
+	before, after := adjacent(n, false), adjacent(n, true)
 	if count < items-1 || before == nil || announcesOthers(line(before)) {
 		return false
 	}
@@ -351,7 +351,7 @@ func belongs(n *html.Node) bool {
 		return true
 	}
 	if after != nil && isHeading(after) && !announcesOthers(line(after)) {
-		after = beside(after, true)
+		after = adjacent(after, true)
 	}
 	return count >= items && (isHeading(before) || isProse(before, least)) && isProse(after, least)
 }
@@ -361,8 +361,8 @@ func isProse(n *html.Node, least int) bool {
 	return n != nil && n.DataAtom == atom.P && prose(n) >= least && !announcesOthers(line(n))
 }
 
-// beside returns the element before or after n with the same parent, nil for none, or for text that is in no element.
-func beside(n *html.Node, after bool) *html.Node {
+// adjacent returns the element before or after n with the same parent, nil for none, or for text that is in no element.
+func adjacent(n *html.Node, after bool) *html.Node {
 	for {
 		if after {
 			n = n.NextSibling
@@ -590,13 +590,13 @@ func (w *writer) drops(line string, heading bool, links int, several bool) bool 
 // a paragraph between others.
 func (w *writer) linkedPart(line string, heading bool) bool {
 	const least, near = 80, 50 // width of a paragraph, elements before a heading
-	if w.of == nil || w.of.Parent == nil || !isProse(beside(w.of, true), least) {
+	if w.of == nil || w.of.Parent == nil || !isProse(adjacent(w.of, true), least) {
 		return false
 	}
 	if !heading {
-		return w.of.DataAtom == atom.P && strings.HasSuffix(line, ".") && strings.Count(line, " ") >= 4 && isProse(beside(w.of, false), least)
+		return w.of.DataAtom == atom.P && strings.HasSuffix(line, ".") && strings.Count(line, " ") >= 4 && isProse(adjacent(w.of, false), least)
 	}
-	for c, i := beside(w.of, false), 0; c != nil && i < near; c, i = beside(c, false), i+1 {
+	for c, i := adjacent(w.of, false), 0; c != nil && i < near; c, i = adjacent(c, false), i+1 {
 		if isProse(c, least) {
 			return true
 		}

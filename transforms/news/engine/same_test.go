@@ -58,8 +58,8 @@ func TestSameText(t *testing.T) {
 		w.run(p)
 		assert.Len(t, rows(), 5, "nothing is lost once the pages are there")
 
-		pages["/map.xml"] = list("/a/7?cmp=rss", "/a/7?origin=rss", "/a/7?xtor=RSS-3")
-		for _, q := range []string{"cmp=rss", "origin=rss", "xtor=RSS-3"} {
+		pages["/map.xml"] = list("/a/7?skin=a", "/a/7?lay=b", "/a/7?tone=c")
+		for _, q := range []string{"skin=a", "lay=b", "tone=c"} {
 			pages["/a/7?"+q] = tale("", 7)
 		}
 		r := w.run(p)

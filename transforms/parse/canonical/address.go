@@ -248,9 +248,9 @@ func encode(b *strings.Builder, s, more string) {
 // rest as written.
 func withoutTracking(query string, keep []string) string {
 	tracks := func(pair string) bool {
-		name, _, _ := strings.Cut(pair, "=")
-		name = formDecode(name)
-		return Tracking(name) && !keeps(keep, name)
+		name, value, _ := strings.Cut(pair, "=")
+		name, value = formDecode(name), formDecode(value)
+		return Tracking(name, value) && !keeps(keep, name, value)
 	}
 	found := false
 	for pair := range strings.SplitSeq(query, "&") {

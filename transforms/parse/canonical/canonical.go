@@ -228,12 +228,13 @@ func keyQuery(query string, keep []string) string {
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, hasValue := strings.Cut(pair, "=")
 		name = formDecode(name)
-		if name == "" || !keeps(keep, name) {
+		value = formDecode(value)
+		if name == "" || !keeps(keep, name, value) {
 			continue
 		}
 		text := url.QueryEscape(name)
 		if hasValue {
-			text += "=" + url.QueryEscape(formDecode(value))
+			text += "=" + url.QueryEscape(value)
 		}
 		kept = append(kept, parameter{name, text})
 	}
@@ -247,8 +248,8 @@ func keyQuery(query string, keep []string) string {
 
 // keeps reports whether a policy's list keeps a parameter; "*" keeps all that do not
 // track visitors.
-func keeps(keep []string, name string) bool {
-	return slices.Contains(keep, name) || slices.Contains(keep, "*") && !Tracking(name)
+func keeps(keep []string, name, value string) bool {
+	return slices.Contains(keep, name) || slices.Contains(keep, "*") && !Tracking(name, value)
 }
 
 // formDecode decodes a name or value of a query; an invalid escape stays as it is,
@@ -272,32 +273,4 @@ func formDecode(s string) string {
 		}
 	}
 	return string(b)
-}
-
-// Tracking reports whether a query parameter serves to follow visitors and not
-// to choose a page: utm_source, ref, gclid. The list is of the parameters that
-// analytics, advertising and mail services document as theirs.
-func Tracking(parameter string) bool {
-	p := strings.ToLower(parameter)
-	for _, prefix := range []string{"utm_", "mtm_", "matomo_", "piwik_", "pk_", "hsa_", "_hs", "mc_", "oly_", "vero_", "at_custom", "at_medium", "at_campaign"} {
-		if strings.HasPrefix(p, prefix) {
-			return true
-		}
-	}
-	return tracking[p]
-}
-
-var tracking = set(`ref ref_src ref_url referrer
-	gclid gclsrc gbraid wbraid dclid gad_source gad_campaignid _ga _gl
-	fbclid fb_action_ids fb_action_types fb_ref fb_source
-	msclkid yclid ysclid _openstat twclid ttclid li_fat_id epik igsh igshid scid
-	mkt_tok hsctatracking s_cid ncid cmpid icid trk trkcampaign wt.mc_id wt_mc
-	n_media n_query n_rank n_ad_group n_ad n_keyword_id n_keyword n_campaign_type napm`)
-
-func set(words string) map[string]bool {
-	m := make(map[string]bool)
-	for _, w := range strings.Fields(words) {
-		m[w] = true
-	}
-	return m
 }

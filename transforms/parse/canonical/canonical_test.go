@@ -221,10 +221,14 @@ func TestResolveCases(t *testing.T) {
 
 func TestTracking(t *testing.T) {
 	for p, want := range map[string]bool{
-		"utm_source": true, "UTM_Campaign": true, "ref": true, "gclid": true, "fbclid": true, "mc_cid": true, "NaPm": true,
-		"page": false, "reference": false, "idxno": false, "q": false, "": false, "v": false,
+		"utm_source=x": true, "UTM_Campaign=x": true, "ref=": true, "gclid=x": true, "fbclid=x": true, "mc_cid=x": true, "NaPm=x": true,
+		"xtor=RSS-3": true, "maca=en-rss-en-all": true, "CMP=share_btn": true, "cmp=rss": true, "ocid=abc": true, "ns_campaign=1490": true, "at_custom1=x": true,
+		"src=rss": true, "origin=rss": true, "source=Newsletter_daily": true, "feed=rss": true,
+		"src=/a.jpg": false, "origin=LHR": false, "source=rssl": false, "feed=rss2": false, "from=2026-01-02": false, "via=": false,
+		"page=2": false, "reference=rss": false, "idxno=1": false, "q=rss": false, "": false, "v=x": false, "compare=1": false,
 	} {
-		if got := canonical.Tracking(p); got != want {
+		name, value, _ := strings.Cut(p, "=")
+		if got := canonical.Tracking(name, value); got != want {
 			t.Errorf("%q: %v", p, got)
 		}
 	}

@@ -13,6 +13,7 @@ func TestProvider(t *testing.T) {
 		"https://www.mk.co.kr/newsRead.php?year=2021&no=123": "2021-123",
 		"https://www.mk.co.kr/news/economy/":                 "",
 		"https://www.mk.co.kr/news/ranking/":                 "",
+		"https://www.mk.co.kr/news/home/11012345":            "",
 		"https://other.example/news/economy/11012345":        "",
 	})
 }

@@ -201,7 +201,7 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 			if firstErr = cmp.Or(firstErr, err); keepsOut(err) {
 				v.refusing = append(v.refusing, err.Error())
 			}
-			v.log.Warn("sitemap_failed", "url", ledger.Redact(next.address), "error", ledger.Redact(err.Error()))
+			v.log.Warn("sitemap_failed", "code", code(err), "url", ledger.Redact(next.address), "error", ledger.Redact(err.Error()))
 			continue
 		}
 		read++
@@ -219,7 +219,7 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 				return nil, err
 			}
 		}
-		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps and feeds can be read: %v", firstErr)}
+		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps and feeds can be read: %v", firstErr), code(firstErr)}
 	}
 	if left := slices.DeleteFunc(slices.Concat(roots, queue, aside), needless); len(left) > 0 {
 		v.limit(fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", maxSitemaps, len(left),
@@ -281,7 +281,7 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) (children 
 	if err == nil {
 		children, err = v.entries(ctx, c, r, base, found, &a)
 	}
-	if len(children) == 0 { // an index is no source
+	if len(children) == 0 || c.page { // an index is no source
 		v.answered(a, r, err)
 	}
 	if err == nil {
@@ -297,6 +297,9 @@ func (v *visit) entries(ctx context.Context, c child, r *web.Response, base *url
 		return nil, err
 	}
 	defer end()
+	if c.page {
+		return v.frontLinks(c, r, base, found)
+	}
 	var entries []sitemap.Entry
 	times := map[string]int{}
 	read, err := sitemap.ScanAny(r.Body, func(e sitemap.Entry) bool {
@@ -344,9 +347,13 @@ func (v *visit) entries(ctx context.Context, c child, r *web.Response, base *url
 
 // getSitemap requests a sitemap or a feed. Relative addresses in it are relative to base.
 func (v *visit) getSitemap(ctx context.Context, c child) (r *web.Response, wall answer.Verdict, base *url.URL, err error) {
-	r, wall, err = v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml,application/feed+json", MaxBytes: maxSitemap, Invited: c.invited}, answer.Sitemap)
-	if err == nil && r.Status != http.StatusOK {
-		err = fmt.Errorf("status %d", r.Status)
+	want, kind := polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml,application/feed+json", MaxBytes: maxSitemap, Invited: c.invited}, answer.Sitemap
+	if c.page {
+		want, kind = polite.Request{URL: c.address, Accept: acceptPage, MaxBytes: maxPage}, answer.Page
+	}
+	r, wall, err = v.get(ctx, want, kind)
+	if err == nil {
+		err = checkStatus(r.Status)
 	}
 	if err == nil {
 		base, err = url.Parse(r.FinalURL)
@@ -423,10 +430,12 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 	for _, c := range found[:most] {
 		if !c.when().IsZero() && c.when().Before(oldest) {
 			v.old++
+			v.leftOut(c.url.String(), "expired", "it is older than the retention")
 			continue
 		}
-		if v.rules.Check(c.url) != nil {
+		if err := v.rules.Check(c.url); err != nil {
 			v.result.Forbidden++
+			v.leftOut(c.url.String(), code(err), err.Error())
 			continue
 		}
 		known, err := raw.Lookup(ctx, v.DB, v.p.ID(), c.canonical)

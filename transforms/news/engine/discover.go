@@ -160,6 +160,11 @@ func (v *visit) sources(ctx context.Context, d *provider.Draft, home []byte) err
 			}
 		}
 	}
+	if !slices.ContainsFunc(d.Sources, func(s provider.Source) bool { return len(s.Entries) > 0 }) {
+		if s := provider.Front(home, d.Base.JoinPath("/")); len(s.Entries) > 0 {
+			d.Sources = append(d.Sources, s)
+		}
+	}
 	return nil
 }
 

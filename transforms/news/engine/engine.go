@@ -140,8 +140,8 @@ func (r Result) Tally() ledger.Tally {
 
 // errStop ends the crawl of a provider. The report has its reason.
 type errStop struct {
-	state  State
-	reason string
+	state        State
+	reason, code string
 }
 
 func (e *errStop) Error() string { return e.reason }
@@ -174,7 +174,7 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 		if _, lack := fault.Of(fault.Database, context.Cause(within)); lack != nil {
 			return v.result, lack
 		}
-		err = &errStop{Cut, "another run took it over"}
+		err = &errStop{Cut, "another run took it over", "lease_lost"}
 	}
 	var notDue *errNotDue
 	if errors.As(err, &notDue) {
@@ -184,7 +184,7 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 	if errors.As(err, &stop) {
 		v.result.State, v.result.Reason = stop.state, stop.reason
 		if stop.state != Left {
-			v.log.Warn("provider_ended", "state", stop.state, "reason", ledger.Redact(stop.reason))
+			v.log.Warn("provider_ended", "state", stop.state, "code", stop.code, "reason", ledger.Redact(stop.reason))
 		}
 		err = nil
 	}
@@ -252,9 +252,9 @@ func (v *visit) acquire(ctx context.Context) (within context.Context, release fu
 	var inUse *lease.InUseError
 	switch {
 	case errors.As(err, &inUse):
-		err = &errStop{Skipped, "another run is at work on it: " + inUse.Holder.String()}
+		err = &errStop{Skipped, "another run is at work on it: " + inUse.Holder.String(), "in_use"}
 	case err == nil && within == nil:
-		err = &errStop{Cut, "the run was stopped"}
+		err = &errStop{Cut, "the run was stopped", "stopped"}
 	}
 	return within, release, err
 }
@@ -263,11 +263,11 @@ func (v *visit) acquire(ctx context.Context) (within context.Context, release fu
 func (v *visit) crawl(ctx context.Context) error {
 	var err error
 	if v.base, err = url.Parse(v.p.BaseURL()); err != nil {
-		return &errStop{Skipped, "its base URL: " + err.Error()}
+		return &errStop{Skipped, "its base URL: " + err.Error(), "bad_url"}
 	}
 	if v.Quota != nil && v.Quota.Empty() {
 		v.result.Left = 1
-		return &errStop{Left, "the run's limit is used up"}
+		return &errStop{Left, "the run's limit is used up", "limit"}
 	}
 	if err := v.due(ctx); err != nil {
 		return err
@@ -338,18 +338,18 @@ func (v *visit) robots(ctx context.Context) (err error) {
 	switch {
 	case errors.As(err, &no) && no.Err == nil:
 		v.answered(site.Answer{Role: site.Robots, URL: no.URL}, &web.Response{Status: no.Status}, nil)
-		return &errStop{Skipped, no.Error()}
+		return &errStop{Skipped, no.Error(), code(err)}
 	case errors.As(err, &no):
 		v.answered(site.Answer{Role: site.Robots, URL: no.URL}, nil, no.Err)
-		return &errStop{Skipped, no.Error()}
+		return &errStop{Skipped, no.Error(), code(err)}
 	case errors.As(err, &abandoned) && abandoned.CrawlDelay > 0:
-		return &errStop{Skipped, fmt.Sprintf("robots.txt asks for %v between two requests, more than --max-crawl-delay (%v)", abandoned.CrawlDelay, v.Polite.Longest())}
+		return &errStop{Skipped, fmt.Sprintf("robots.txt asks for %v between two requests, more than --max-crawl-delay (%v)", abandoned.CrawlDelay, v.Polite.Longest()), code(err)}
 	}
 	if err == nil && v.rules.Status == http.StatusOK {
 		r := &web.Response{Status: v.rules.Status, Header: v.rules.Header, FinalURL: v.rules.FinalURL, Body: v.rules.Body}
 		if wall, err := classify(r, v.rules.URL, answer.Robots); err != nil {
 			v.answered(site.Answer{Role: site.Robots, URL: v.rules.URL, Verdict: wall, Ends: true}, r, nil)
-			return &errStop{Stopped, err.Error()}
+			return &errStop{Stopped, err.Error(), code(err)}
 		}
 	}
 	return v.ended(ctx, err)
@@ -425,7 +425,7 @@ func (v *visit) more(ctx context.Context, e *raw.Evidence) (later, ended error) 
 		case errors.As(err, &stop) || ctx.Err() != nil:
 			return err, err
 		case err != nil:
-			v.log.Warn("next_page_failed", "url", ledger.Redact(next), "error", ledger.Redact(err.Error()))
+			v.log.Warn("next_page_failed", "code", code(err), "url", ledger.Redact(next), "error", ledger.Redact(err.Error()))
 			if why.retryable {
 				later = fmt.Errorf("its page %.200s: %w", next, err)
 			}
@@ -449,7 +449,7 @@ type lost struct {
 
 // page fetches the page of an article. before says that it was refused in an earlier run.
 func (v *visit) page(ctx context.Context, address string, before bool) (*web.Response, lost, error) {
-	r, wall, err := v.get(ctx, polite.Request{URL: address, Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage, Scope: func(u *url.URL) error {
+	r, wall, err := v.get(ctx, polite.Request{URL: address, Accept: acceptPage, MaxBytes: maxPage, Scope: func(u *url.URL) error {
 		if !provider.Hosts(v.p.BaseURL(), u) || v.rules.Check(u) != nil {
 			return errors.New("it redirects to an address that may not be requested")
 		}
@@ -465,12 +465,12 @@ func (v *visit) page(ctx context.Context, address string, before bool) (*web.Res
 	}
 	switch {
 	case ends:
-		err = &errStop{Stopped, refused.Error()}
+		err = &errStop{Stopped, refused.Error(), code(err)}
 	case errors.As(err, &failed):
 		why = lost{string(failed.Kind), true}
 	case err != nil:
 	case r.Status != http.StatusOK:
-		err, why = fmt.Errorf("status %d", r.Status), lost{fmt.Sprintf("http_%d", r.Status), r.Status >= 500}
+		err, why = checkStatus(r.Status), lost{ofStatus(r.Status), r.Status >= 500}
 	case brokenOff(r): // half an article is not stored as a whole one
 		err, why = errors.New("the answer ends early"), lost{string(web.KindReset), true}
 	case !isPage(r):
@@ -489,7 +489,7 @@ func (v *visit) page(ctx context.Context, address string, before bool) (*web.Res
 func (v *visit) failed(ctx context.Context, letter ledger.DeadLetter, err error) error {
 	v.result.Failed++
 	letter.Error = err.Error()
-	v.log.Warn(letter.Kind, "url", ledger.Redact(letter.Input.URL), "error", ledger.Redact(letter.Error))
+	v.log.Warn(letter.Kind, "code", codeOf(letter.Kind, err), "url", ledger.Redact(letter.Input.URL), "error", ledger.Redact(letter.Error))
 	write := func(ctx context.Context) error { return v.Worker.DeadLetter(ctx, letter) }
 	if letter.Kind == ledger.Died {
 		return write(ctx)

@@ -18,6 +18,7 @@ type child struct {
 	place   int       // for those without a time: the distance from the newest end
 	depth   int
 	invited bool // robots.txt names it, or an index that it names does
+	page    bool // it is no sitemap, but the front page or one of its sections
 }
 
 // arrange sorts the sitemaps of one index, or the roots, in the order in which they are

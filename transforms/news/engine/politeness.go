@@ -131,9 +131,9 @@ func (v *visit) ended(ctx context.Context, err error) error {
 	case errors.As(err, &abandoned) && abandoned.Site != web.Site(v.base):
 		return err // of another host, where only this file is
 	case errors.Is(err, polite.ErrStopped):
-		return &errStop{Cut, err.Error()}
+		return &errStop{Cut, err.Error(), "stopped"}
 	case errors.As(err, &abandoned):
-		return &errStop{Stopped, ledger.Redact(abandoned.Error())}
+		return &errStop{Stopped, ledger.Redact(abandoned.Error()), code(err)}
 	}
 	return err
 }

@@ -76,7 +76,7 @@ func (v *visit) hold(ctx context.Context, h held) error {
 	}
 	if same >= minSame && !v.differ {
 		v.oneText = fmt.Sprintf("its pages show one text in place of articles: %.100q, as at %.200s", h.a.Title, ledger.Redact(h.e.URL))
-		return &errStop{Stopped, v.oneText}
+		return &errStop{Stopped, v.oneText, "duplicate"}
 	}
 	if len(v.held) > maxHeld {
 		first := v.held[0]
@@ -116,6 +116,7 @@ func (v *visit) keepText(ctx context.Context, h held) error {
 		if err == nil && v.oneArticle(at, h.u) || !h.a.Published.IsZero() && h.a.Published.Equal(there.Published) {
 			v.result.Same++
 			v.stored = true
+			v.leftOut(h.e.URL, "duplicate", "it is stored from "+there.URL)
 			row := raw.Row{Source: v.p.ID(), SitemapAt: h.e.SitemapAt, FetchedAt: h.e.FetchedAt}
 			return raw.Alias(ctx, v.DB, row, h.asked, raw.Same)
 		}

@@ -113,11 +113,17 @@ func (v *visit) put(ctx context.Context, h held) error {
 	case raw.Same:
 		v.result.Same++
 		v.stored = true
+		if copied {
+			v.leftOut(e.URL, "duplicate", "it is stored from "+canonical)
+		}
 	case raw.Paywalled:
 		v.result.Paywalled++
+		v.leftOut(e.URL, "paywall", "the page does not show the article to readers without a subscription")
 	case raw.Purged:
+		v.leftOut(e.URL, "expired", "its retention has ended")
 	default:
 		v.result.Empty++
+		v.leftOut(e.URL, "empty_content", "the page has no text")
 	}
 	return v.Worker.Resolve(ctx, letter)
 }
@@ -209,7 +215,7 @@ func (v *visit) whole(e raw.Evidence, u *url.URL) (provider.Article, error) {
 			next, err = v.parse(more, at)
 		}
 		if err != nil {
-			v.log.Warn("next_page_failed", "url", ledger.Redact(page.URL), "error", ledger.Redact(err.Error()))
+			v.log.Warn("next_page_failed", "code", "parse_failed", "url", ledger.Redact(page.URL), "error", ledger.Redact(err.Error()))
 			continue
 		}
 		a.Join(next)
@@ -299,7 +305,7 @@ func (v *visit) reparse(ctx context.Context) error {
 			return err
 		}
 		if !v.Worker.Proceed(ctx) {
-			return &errStop{Cut, "the run was stopped"}
+			return &errStop{Cut, "the run was stopped", "stopped"}
 		}
 		if !e.FetchedAt.Add(v.Config.Retention()).After(v.now()) {
 			continue

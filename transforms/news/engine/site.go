@@ -172,7 +172,7 @@ func (v *visit) conclude(ctx context.Context, ended error) error {
 		}
 	}
 	if !open {
-		return &errStop{State(verdict.State), verdict.String()}
+		return &errStop{State(verdict.State), verdict.String(), "site_" + string(verdict.State)}
 	}
 	return errors.Join(v.settleOpen(ctx), ended)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/site"
 )
 
+const acceptPage = "text/html,application/xhtml+xml"
+
 // maxFeeds is how many of the feeds that a site links to are read: the first ones are
 // those of all its news, the others those of sections.
 const maxFeeds = 5
@@ -32,32 +34,41 @@ func (v *visit) roots(ctx context.Context, asked map[string]bool) (out []child, 
 			}
 		}
 	}
+	home := child{address: v.base.JoinPath("/").String(), page: true}
 	add(v.policy.Feeds, false)
 	add(named, true)
 	if len(named) == 0 || len(asked) > 0 {
 		add(hints, false)
 	}
-	if len(out) == 0 && v.policy.Discover {
-		if out, err = v.discover(ctx); err != nil {
+	if v.policy.Homepage && !asked[home.address] {
+		out = append(out, home)
+	}
+	usual := v.base.JoinPath("/sitemap.xml").String()
+	switch {
+	case len(out) > 0 || !v.policy.Discover:
+	case !asked[usual]:
+		if out, err = v.discover(ctx, usual); err != nil {
 			return nil, err
 		}
+	case !asked[home.address]:
+		out = append(out, home)
 	}
 	if len(out) == 0 && len(asked) == 0 {
-		return nil, &errStop{Skipped, "robots.txt names no sitemap and there are no sitemapHints and no feeds: add them to the configuration"}
+		return nil, &errStop{Skipped, "robots.txt names no sitemap and there are no sitemapHints and no feeds: add them to the configuration, or homepage: true", "no_source"}
 	}
 	return out, nil
 }
 
 // discover returns the feeds that the page at the base URL links to, or the usual
 // address of a sitemap.
-func (v *visit) discover(ctx context.Context) (out []child, err error) {
+func (v *visit) discover(ctx context.Context, usual string) (out []child, err error) {
 	r, home, err := v.front(ctx)
 	var stop *errStop
 	switch {
 	case errors.As(err, &stop) || ctx.Err() != nil:
 		return nil, err
 	case err != nil:
-		v.log.Warn("home_page_failed", "url", ledger.Redact(home.String()), "error", ledger.Redact(err.Error()))
+		v.log.Warn("home_page_failed", "code", code(err), "url", ledger.Redact(home.String()), "error", ledger.Redact(err.Error()))
 	case r.Status == http.StatusOK && isPage(r):
 		if final, err := url.Parse(r.FinalURL); err == nil {
 			home = final
@@ -69,7 +80,7 @@ func (v *visit) discover(ctx context.Context) (out []child, err error) {
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, child{address: v.base.JoinPath("/sitemap.xml").String()})
+		out = append(out, child{address: usual})
 	}
 	return out, nil
 }
@@ -77,7 +88,7 @@ func (v *visit) discover(ctx context.Context) (out []child, err error) {
 // front requests the page at the base URL.
 func (v *visit) front(ctx context.Context) (*web.Response, *url.URL, error) {
 	home := v.base.JoinPath("/")
-	r, wall, err := v.get(ctx, polite.Request{URL: home.String(), Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage}, answer.Page)
+	r, wall, err := v.get(ctx, polite.Request{URL: home.String(), Accept: acceptPage, MaxBytes: maxPage}, answer.Page)
 	a := site.Answer{Role: site.Seed, URL: home.String(), Verdict: wall}
 	if r != nil && v.leaves(a.URL, r.FinalURL) {
 		a.To = r.FinalURL

@@ -49,6 +49,35 @@ func TestBaseURLOnly(t *testing.T) {
 	}
 }
 
+// A publisher with nothing but a front page is read by its links and those of its sections, in their order.
+func TestHomepageOnly(t *testing.T) {
+	for name, text := range map[string]string{"nothing else is there": "baseUrl: https://daily.example", "the file says so": "baseUrl: https://daily.example\narticleUrl: \\d{4}/\nhomepage: true"} {
+		t.Run(name, func(t *testing.T) {
+			w := once(t)
+			pages := map[string]string{"/robots.txt": "User-agent: *\nDisallow: /sport\n", "/sitemap.xml": told("error", ""),
+				"/": `<base href="/"><nav><a href="/about">About us</a><a href="/sport">Sport</a><a href="/town">Town</a><a href="/world/">World</a><a href="/login/">Log in</a><a href="/tag/storm">Storm</a></nav>
+					<a href="world/2026/03/01/third-quay-for-the-town">A</a> <a href="/town/2026/03/01/crane-by-night-and-day?src=rss">B</a><a href="#top">Top</a><a href="https://other.example/2026/03/01/not-of-this-host">C</a>`,
+				"/world":  `<a href="/world/2026/03/01/third-quay-for-the-town">A</a><a href="/world/2026/02/28/storm-takes-a-ship">D</a><a href="/world/europe">Europe</a>`,
+				"/town":   `<a href="/town/2026/02/27/council-has-met-again">E</a>`,
+				"/world/": `<a href="/world/2026/03/01/third-quay-for-the-town">A</a><a href="/world/2026/02/28/storm-takes-a-ship">D</a><a href="/world/europe">Europe</a>`}
+			articles := []string{"/world/2026/03/01/third-quay-for-the-town", "/town/2026/03/01/crane-by-night-and-day", "/world/2026/02/28/storm-takes-a-ship", "/town/2026/02/27/council-has-met-again"}
+			for i, path := range articles {
+				pages[path] = told([]string{"harbour", "crane", "storm", "council"}[i], "")
+			}
+			w.serve("daily.example", pages)
+			r := w.run(declared(t, text))
+			assert.Equal(t, engine.Ran, r.State, r.Reason)
+			assert.Equal(t, counts{Found: 4, Fetched: 4, Inserted: 4}, countsOf(r))
+			assert.NotContains(t, w.paths(), "/about")
+			assert.NotContains(t, w.paths(), "/world/europe")
+			assert.NotContains(t, w.paths(), "/sport", "robots.txt forbids it")
+			assert.Equal(t, articles[:2], w.paths()[len(w.paths())-4:len(w.paths())-2], "the front page's are first")
+			r = w.run(declared(t, text))
+			assert.Equal(t, counts{Found: 4}, countsOf(r), "they are known")
+		})
+	}
+}
+
 // Declared feeds are read as well as the sitemaps; robots.txt of a feed's own host counts.
 func TestFeeds(t *testing.T) {
 	w := once(t)

@@ -3,8 +3,12 @@
 package engine_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +18,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
+	"github.com/newsfork/seed-engine/transforms/news/newssim"
 )
 
 const (
@@ -116,4 +121,43 @@ func TestDatesOfPages(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"https://daily.example/a/2 0", fmt.Sprint("https://daily.example/a/3 ", begin.Add(-time.Hour).UnixMicro())}, rows)
 	assert.Equal(t, counts{Found: 3}, countsOf(w.run(p)), "what is too old is not requested again")
+}
+
+// Each reason in the log has a code next to its sentence.
+func TestCodes(t *testing.T) {
+	empty := `<!doctype html><html lang="en"><head><title>Council 2 decides</title></head><body><article></article></body></html>`
+	for name, tt := range map[string]struct {
+		pages map[string]string
+		codes []string
+	}{
+		"articles": {map[string]string{"/robots.txt": "User-agent: *\nDisallow: /a/3\n", "/map.xml": list("/a/1", "/a/2", "/a/3", "/a/4?skin=a", "/a/4?skin=b", "/a/5", "/a/6"),
+			"/a/1": tale("", 1), "/a/2": empty, "/a/4?skin=a": tale("", 4), "/a/4?skin=b": tale("", 4), "/a/5": signIn, "/rss": "<rss/>"},
+			[]string{"duplicate", "empty_content", "http_404", "robots_deny", "wall"}},
+		"a wall":     {map[string]string{"/map.xml": challenged, "/rss": challenged}, []string{"site_blocked", "wall"}},
+		"no sources": {map[string]string{"/map.xml": "no sitemap", "/robots.txt": "User-agent: *\nDisallow: /rss\n"}, []string{"robots_deny", "unreadable"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := once(t)
+			w.serve("daily.example", tt.pages)
+			var b bytes.Buffer
+			w.run(declared(t, ofA), func(e *engine.Engine) { e.Log = slog.New(slog.NewJSONHandler(&b, nil)) })
+			var codes []string
+			for line := range strings.Lines(b.String()) {
+				var said struct{ Msg, Code, Reason, Error string }
+				require.NoError(t, json.Unmarshal([]byte(line), &said))
+				assert.Equal(t, said.Reason+said.Error != "", said.Code != "", line)
+				if said.Code != "" && !slices.Contains(codes, said.Code) {
+					codes = append(codes, said.Code)
+				}
+			}
+			slices.Sort(codes)
+			assert.Equal(t, tt.codes, codes)
+		})
+	}
+	w := once(t)
+	site := newssim.Add(w.sim.Handle, newssim.Press{Host: "daily.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/map.xml": "urlset", "/rss": "rss"}}, begin)
+	site.Answer("*", 429)
+	var b bytes.Buffer
+	w.run(declared(t, ofA), func(e *engine.Engine) { e.Log = slog.New(slog.NewJSONHandler(&b, nil)) })
+	assert.Contains(t, b.String(), `"code":"http_429"`)
 }

@@ -34,10 +34,13 @@ type Declaration struct {
 	SitemapHints []string `yaml:"sitemapHints" pattern:"^https?://"`
 	// RSS, Atom and JSON feeds to read as well as the sitemaps. Robots.txt of a feed's host is obeyed.
 	Feeds []string `yaml:"feeds" pattern:"^https?://"`
+	// Whether the links of the page at baseUrl and of its sections are read as well: those that
+	// are articles by articleUrl, or by their form. They have no dates: the first are taken as the newest.
+	Homepage bool `yaml:"homepage" jsonschema:"default=false"`
 	// Regular expression over a URL's path and query: which URLs are articles. Without it,
 	// those that have an article's usual form (a date, a long number, a title of four words
 	// or more), and when neither robots.txt nor this file names a sitemap or a feed, the
-	// feeds that the page at baseUrl links to are read, or else /sitemap.xml.
+	// feeds that the page at baseUrl links to are read, else /sitemap.xml, else its links.
 	ArticleURL string `yaml:"articleUrl"`
 	// Regular expression over path and query: URLs that articleUrl matches and that are
 	// no articles.
@@ -111,7 +114,7 @@ func Declared(text []byte) (Provider, error) {
 	}
 	host := canonical.Host(base)
 	d.ID, d.Press = cmp.Or(d.ID, idOf(host)), cmp.Or(d.Press, host)
-	p := &declared{d: d, policy: Policy{Unique: cmp.Or(d.Unique, ByURL), Keep: d.KeepQuery, Feeds: d.Feeds, Discover: d.ArticleURL == "", Teasers: d.Teasers}}
+	p := &declared{d: d, policy: Policy{Unique: cmp.Or(d.Unique, ByURL), Keep: d.KeepQuery, Feeds: d.Feeds, Discover: d.ArticleURL == "", Homepage: d.Homepage, Teasers: d.Teasers}}
 	for _, e := range []struct {
 		key, text string
 		to        **regexp.Regexp

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"iter"
 	"net/url"
 	"regexp"
 	"slices"
@@ -32,41 +33,9 @@ func NextPage(page []byte, u *url.URL) string {
 	whole, number := pageOf(u)
 	first := u.EscapedPath()
 	first = strings.TrimSuffix(first, "/") + "?" + u.Query().Encode()
-	z := html.NewTokenizer(bytes.NewReader(page))
-	z.SetMaxBuf(1 << 20)
-	base, based := u, false
-	for {
-		kind := z.Next()
-		if kind == html.ErrorToken {
-			return ""
-		}
-		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
-			continue
-		}
-		name, more := z.TagName()
-		element := string(name)
-		if element != "a" && element != "link" && element != "base" {
-			continue
-		}
-		var href, rel string
-		for more {
-			var key, value []byte
-			key, value, more = z.TagAttr()
-			switch string(key) {
-			case "href":
-				href = strings.TrimSpace(string(value))
-			case "rel":
-				rel = strings.ToLower(string(value))
-			}
-		}
-		if element == "base" {
-			if !based && href != "" {
-				base, based = Base(u, href), true
-			}
-			continue
-		}
-		next, err := base.Parse(href)
-		if href == "" || err != nil || next.Scheme != u.Scheme || next.Host != u.Host {
+	for l := range links(page, u) {
+		next, err := l.base.Parse(l.href)
+		if err != nil || next.Scheme != u.Scheme || next.Host != u.Host {
 			continue
 		}
 		next.Fragment = ""
@@ -74,8 +43,53 @@ func NextPage(page []byte, u *url.URL) string {
 		if n > MaxPages || (of != whole || n != number+1) && (of != first || n != 2) {
 			continue
 		}
-		if slices.Contains(strings.Fields(rel), "next") || next.RawQuery == u.RawQuery {
+		if slices.Contains(strings.Fields(l.rel), "next") || next.RawQuery == u.RawQuery {
 			return next.String()
+		}
+	}
+	return ""
+}
+
+// link is a link of a page: of an a or a link element.
+type link struct {
+	base               *url.URL // to which href is relative
+	element, href, rel string
+}
+
+// links yields the links of the page at an address, in its order.
+func links(page []byte, at *url.URL) iter.Seq[link] {
+	return func(yield func(link) bool) {
+		z := html.NewTokenizer(bytes.NewReader(page))
+		z.SetMaxBuf(1 << 20)
+		base, based := at, false
+		for kind := z.Next(); kind != html.ErrorToken; kind = z.Next() {
+			if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
+				continue
+			}
+			name, more := z.TagName()
+			l := link{base: base, element: string(name)}
+			if l.element != "a" && l.element != "link" && l.element != "base" {
+				continue
+			}
+			for more {
+				var key, value []byte
+				key, value, more = z.TagAttr()
+				switch string(key) {
+				case "href":
+					l.href = strings.TrimSpace(string(value))
+				case "rel":
+					l.rel = strings.ToLower(string(value))
+				}
+			}
+			switch {
+			case l.href == "":
+			case l.element == "base":
+				if !based {
+					base, based = Base(at, l.href), true
+				}
+			case !yield(l):
+				return
+			}
 		}
 	}
 }

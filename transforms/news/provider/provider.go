@@ -91,8 +91,10 @@ type Policy struct {
 	Zone *time.Location
 	// Feeds are RSS, Atom and JSON feeds to read as well as the sitemaps.
 	Feeds []string
-	// Discover looks for feeds and a sitemap on the site when none is named.
+	// Discover looks for feeds and a sitemap on the site when none is named, and reads its front page when it has none.
 	Discover bool
+	// Homepage reads the links of the front page and its sections as well.
+	Homepage bool
 	// Teasers stores what a page shows of an article that is not free.
 	Teasers bool
 	// Delay is the least pause between two requests, 0 for the job's.

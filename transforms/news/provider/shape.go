@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 var (
@@ -50,6 +52,57 @@ func looksLikeArticle(u *url.URL) bool {
 	foreign := strings.IndexFunc(title, func(c rune) bool { return c > unicode.MaxLatin1 }) >= 0
 	return len(word.FindAllString(title, 4)) == 4 && len(title) >= 20 || foreign && utf8.RuneCountInString(title) >= 12
 }
+
+// Links returns the addresses of web pages to which the page at an address links, each once, in its order.
+func Links(page []byte, at *url.URL) (out []*url.URL) {
+	seen := map[string]bool{}
+	for l := range links(page, at) {
+		u, err := canonical.Address(l.base, l.href, []string{"*"})
+		if err != nil || l.element != "a" || seen[u.String()] {
+			continue
+		}
+		seen[u.String()] = true
+		if out = append(out, u); len(out) == maxLinks {
+			break
+		}
+	}
+	return out
+}
+
+// maxLinks is how many links of a page are read.
+const maxLinks = 2000
+
+// Sections returns the pages among others that are probably sections: a path of one or two short parts, of no help page,
+// account or file. The first have most of the articles below them.
+func Sections(others, articles []*url.URL, most int) (out []*url.URL) {
+	below := map[string]int{}
+	for _, u := range articles {
+		parts := strings.Split(strings.Trim(strings.ToLower(u.Path), "/"), "/")
+		for i := 1; i < len(parts) && i < 3; i++ {
+			below[strings.Join(parts[:i], "/")]++
+		}
+	}
+	seen := map[string]bool{}
+	for _, u := range others {
+		at := strings.Trim(strings.ToLower(u.Path), "/")
+		parts := strings.Split(at, "/")
+		grouped := len(parts) == 2 && slices.Contains([]string{"category", "section", "topic"}, parts[0])
+		listed := slices.ContainsFunc(parts, func(p string) bool { return slices.Contains(lists, p) || slices.Contains(services, p) })
+		if at == "" || seen[at] || len(parts) > 2 || u.RawQuery != "" || listed && !grouped || path.Ext(at) != "" || utf8.RuneCountInString(at) > 40 {
+			continue
+		}
+		seen[at] = true
+		out = append(out, u)
+	}
+	slices.SortStableFunc(out, func(a, b *url.URL) int {
+		return below[strings.Trim(strings.ToLower(b.Path), "/")] - below[strings.Trim(strings.ToLower(a.Path), "/")]
+	})
+	return out[:min(len(out), most)]
+}
+
+// services are parts of the paths of pages that are for readers, and list no articles.
+var services = []string{"contact", "contacts", "privacy", "terms", "imprint", "impressum", "datenschutz", "agb", "cookies", "advertise", "advertising", "subscribe", "subscription", "subscriptions",
+	"signup", "sign-up", "signin", "sign-in", "register", "user", "users", "profile", "shop", "store", "jobs", "careers", "faq", "sitemap", "weather", "games", "apps", "app", "my"}
 
 // zones are the time zones of countries that have only one, by their domains.
 var zones = map[string]string{

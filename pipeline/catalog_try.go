@@ -107,8 +107,11 @@ func trialText(t catalog.Trial) string {
 	}
 	writeParts(&b, t.List)
 	key := "no key, so that nothing would be saved"
-	if t.Key != "" {
+	switch {
+	case t.Key != "":
 		key = "key " + t.Key
+	case t.KeyInRow:
+		key = "its key is in its row of the list"
 	}
 	fmt.Fprintf(&b, "\nas a product's page: %s\n", key)
 	writeParts(&b, t.Fields)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -110,4 +111,57 @@ fields:
 			assert.Equal(t, TrialPart{Name: "none", Selector: ".none | body", Why: "no element matches the selector"}, f)
 		}
 	}
+}
+
+// Variants are read as groups wherever shops write them.
+func TestVariants(t *testing.T) {
+	const at = "https://shop.test/"
+	for name, tt := range map[string]struct{ field, page, want string }{
+		"ProductGroup": {`{from: structured, path: variants, type: group, many: true, fields: {sku: {path: sku}, price: {path: "offers[0].money", type: money}, color: {path: item.color}, in: {path: "offers[0].availability", type: boolean}}}`,
+			`<script type="application/ld+json">{"@type":"ProductGroup","productGroupID":"G","variesBy":["https://schema.org/color"],"hasVariant":[{"@type":"Product","sku":"G-1","color":"red","offers":{"@type":"Offer","price":1,299.00,"priceCurrency":"EUR","availability":"https://schema.org/InStock"}},
+			{"@type":"Product","sku":"G-2","color":"blue","offers":[{"priceSpecification":[{"price":"20","priceType":"https://schema.org/StrikethroughPrice"},{"price":"15","priceCurrency":"EUR"}],"availability":"SoldOut"}]}]}</script>`,
+			"[map[color:red in:true price:{1299 EUR} sku:G-1] map[color:blue in:false price:{15 EUR} sku:G-2]]"},
+		"WooCommerce": {`{selector: form.variations_form, attribute: data-product_variations, path: "[*]", type: group, many: true, currency: EUR, fields: {sku: {path: sku}, price: {path: display_price, type: money}, shown: {path: price_html, selector: ins, type: money, locale: de-DE}, color: {path: "attributes.\"attribute_pa_größe\""}, in: {path: is_in_stock, type: boolean}, image: {path: image.src, type: image}}}`,
+			`<form class="variations_form cart" data-product_id="7" data-product_variations="[{&quot;attributes&quot;:{&quot;attribute_pa_gr\u00f6\u00dfe&quot;:&quot;XL&quot;},&quot;display_price&quot;:1299.5,&quot;display_regular_price&quot;:1499,&quot;image&quot;:{&quot;src&quot;:&quot;\/xl.jpg&quot;},&quot;is_in_stock&quot;:true,&quot;price_html&quot;:&quot;&lt;span class=\&quot;price\&quot;&gt;&lt;del&gt;1.499,00 \u20ac&lt;\/del&gt; &lt;ins&gt;&lt;bdi&gt;1.299,50&amp;nbsp;&lt;span&gt;&amp;euro;&lt;\/span&gt;&lt;\/bdi&gt;&lt;\/ins&gt;&lt;\/span&gt;&quot;,&quot;sku&quot;:&quot;W-XL&quot;}]"></form>`,
+			"[map[color:XL image:https://shop.test/xl.jpg in:true price:{1299.5 EUR} shown:{1299.5 EUR} sku:W-XL]]"},
+		"WooCommerce, too many for the page": {`{selector: form, attribute: data-product_variations, path: "[*]", type: group, many: true, fields: {sku: {path: sku}}}`,
+			`<form data-product_variations="false"></form>`, "<nil>"},
+		"Magento": {`{selector: "script[type='text/x-magento-init']", path: "*.*.jsonConfig.optionPrices[][].*[]", type: group, many: true, currency: USD, fields: {old: {path: oldPrice.amount, type: money}, price: {path: finalPrice.amount, type: money}}}`,
+			`<script type="text/x-magento-init">{"[data-role=swatch-options]":{"Magento_Swatches/js/swatch-renderer":{"jsonConfig":{"optionPrices":{"52":{"oldPrice":{"amount":29},"finalPrice":{"amount":24.5}}}}}}}</script>`,
+			"[map[old:{29 USD} price:{24.5 USD}]]"},
+		"Shopify": {`{selector: "script[data-product-json]", path: "variants[*]", type: group, many: true, fields: {sku: {path: sku}, in: {path: available, type: boolean}, cents: {path: price, type: integer}}}`,
+			`<script type="application/json" data-product-json>{"variants":[{"sku":"S-1","available":false,"price":1999}]}</script>`, "[map[cents:1999 in:false sku:S-1]]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := compiled(t, "name: shop\nlist: {url: \""+at+"\", product_link: {selector: a}}\nkey: id\nfields:\n  id: {selector: b}\n  v: "+tt.field+"\n")
+			p, err := r.readDetail(at+"1", "<b>1</b>"+tt.page, "")
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, fmt.Sprint(p.Fields["v"]), "%v", p.lacks)
+		})
+	}
+}
+
+// A product's page of a site whose key is in the list's rows can be tried, and so can its list.
+func TestTryKeyInRow(t *testing.T) {
+	r := compiled(t, `
+name: shop
+list: {url: "https://shop.test/list", rows: {selector: tr}, product_link: {selector: a}}
+key: no
+fields:
+  "no": {from: row, selector: .no}
+  price: {selector: .price, type: money}
+`)
+	trial, err := r.try("https://shop.test/1", "https://shop.test/1", `<p class=price>5 EUR</p>`)
+	require.NoError(t, err)
+	assert.True(t, trial.Found())
+	assert.True(t, trial.KeyInRow)
+	require.Len(t, trial.Fields, 2)
+	assert.Equal(t, "price", trial.Fields[0].Name)
+	assert.Equal(t, TrialPart{Name: "no", Selector: ".no", Why: "it is in the product's row of the list: try a page of the list, https://shop.test/list"}, trial.Fields[1])
+	trial, err = r.try("https://shop.test/2", "https://shop.test/2", `<p>nothing</p>`)
+	require.NoError(t, err)
+	assert.False(t, trial.Found())
+	trial, err = r.try("https://shop.test/list", "https://shop.test/list", `<table><tr><td class=no>7</td><td><a href=/7>x</a></td></table>`)
+	require.NoError(t, err)
+	assert.Equal(t, []any{"7", false, true}, []any{trial.Key, trial.KeyInRow, trial.Found()})
 }

@@ -120,13 +120,7 @@ func (k kind) typed(found scalar, base *url.URL) (any, error) {
 	case "url", "image":
 		return address(s, base)
 	case "boolean":
-		switch strings.ToLower(s) {
-		case "yes", "true", "1", "y":
-			return true, nil
-		case "no", "false", "0", "n":
-			return false, nil
-		}
-		return nil, fmt.Errorf("%q is neither yes nor no", s)
+		return value.Boolean(s)
 	}
 	return s, nil
 }
@@ -176,8 +170,8 @@ func (r *reader) compileParts(where string, f Field, format string) (parts []fie
 	if len(f.Fields) == 0 {
 		return nil, wrong(where, "%s: a group needs fields: the names of its parts, each with a selector or a path inside of it", where)
 	}
-	if f.Attribute != "" || f.Regexp != "" || f.Label != nil {
-		return nil, wrong(where, "%s: attribute, regexp and label do not belong to a group; attribute and regexp belong to its fields", where)
+	if data := f.Selector != "" && f.Path != "" && format == formatHTML; f.Attribute != "" && !data || f.Regexp != "" || f.Label != nil {
+		return nil, wrong(where, "%s: attribute, regexp and label do not belong to a group, but an attribute with JSON that path reads; attribute and regexp belong to its fields", where)
 	}
 	format = f.inside(format)
 	for _, name := range sortedNames(f.Fields) {

@@ -112,5 +112,5 @@ func TestErrorsOfLabels(t *testing.T) {
 	f("label: [Size", "from: structured, path: sku, label: [Size",
 		"line 8: fields.size.label: only an HTML page of a product has labels, without from and path")
 	f("selector: .size", "type: group, selector: .size, fields: {a: {selector: b}}",
-		"line 8: fields.size: attribute, regexp and label do not belong to a group; attribute and regexp belong to its fields")
+		"line 8: fields.size: attribute, regexp and label do not belong to a group, but an attribute with JSON that path reads; attribute and regexp belong to its fields")
 }

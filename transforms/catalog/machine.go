@@ -18,21 +18,21 @@ func (p *page) described() *page {
 	if p.machine == nil {
 		p.machine = &page{}
 		if product, ok := structured.Read(p.root).Product(); ok {
-			p.machine.data = productData(product)
+			left := maxItemValues
+			p.machine.data = productData(product, &left)
 		}
 	}
 	return p.machine
 }
 
-func productData(p structured.Product) map[string]any {
+func productData(p structured.Product, left *int) map[string]any {
 	out := texts("name", p.Name, "description", p.Description, "sku", p.SKU, "gtin", p.GTIN, "mpn", p.MPN, "brand", p.Brand, "category", p.Category, "url", p.URL,
 		"rating", p.Rating, "rating_count", p.RatingCount, "reviews", p.Reviews)
 	var images []any
 	for _, s := range p.Images {
 		images = append(images, s)
 	}
-	var offers []any
-	left := maxItemValues
+	var offers, variants []any
 	for _, o := range p.Offers {
 		money := ""
 		if o.Price != "" {
@@ -41,9 +41,12 @@ func productData(p structured.Product) map[string]any {
 		offers = append(offers, texts("price", o.Price, "low", o.Low, "high", o.High, "currency", o.Currency, "money", money, "availability", o.Availability, "condition", o.Condition,
 			"url", o.URL, "seller", o.Seller, "sku", o.SKU, "expiry", o.Expiry))
 	}
-	out["images"], out["offers"] = images, offers
+	for _, v := range p.Variants {
+		variants = append(variants, productData(v, left))
+	}
+	out["images"], out["offers"], out["variants"] = images, offers, variants
 	if p.Item != nil {
-		out["item"] = itemData(p.Item, maxItemDepth, &left)
+		out["item"] = itemData(p.Item, maxItemDepth, left)
 	}
 	return out
 }

@@ -27,6 +27,8 @@ type Trial struct {
 	Fields []TrialPart  `json:"fields"`
 	Links  []string     `json:"product_links"` // the page's first ones, as a list page
 	Counts TrialNumbers `json:"counts"`
+	// KeyInRow is true for a product's page of a site whose key is in the rows of the list, and so in another page.
+	KeyInRow bool `json:"key_in_row,omitempty"`
 	// Tags are what the model of Tagging says of the product; nil: it was not asked, or
 	// Untagged says why it gave none.
 	Tags     []string `json:"tags,omitempty"`
@@ -54,7 +56,10 @@ type TrialPart struct {
 }
 
 // Found reports whether the page is one of the site's: it has a product, or links to some.
-func (t Trial) Found() bool { return t.Key != "" || t.Counts.ProductLinks > 0 }
+func (t Trial) Found() bool {
+	has := func(f TrialPart) bool { return f.Value != nil }
+	return t.Key != "" || t.Counts.ProductLinks > 0 || t.KeyInRow && slices.ContainsFunc(t.Fields, has)
+}
 
 const (
 	maxShown = 200 // characters of a page's text that a person sees
@@ -203,6 +208,13 @@ func (r *reader) tryDetail(t *Trial, address, text string) error {
 	}
 	r.tryFields(t, fromPage, p, base)
 	r.tryFields(t, fromStructured, p.described(), base)
+	for _, f := range r.fields {
+		tried := slices.ContainsFunc(t.Fields, func(part TrialPart) bool { return part.Name == f.name })
+		if f.From == fromRow && !tried {
+			t.KeyInRow = t.KeyInRow || f.name == r.site.Key
+			t.Fields = append(t.Fields, TrialPart{Name: f.name, Selector: f.String(), Why: "it is in the product's row of the list: try a page of the list, " + r.listURL(r.firstPage())})
+		}
+	}
 	return nil
 }
 

@@ -142,6 +142,21 @@ func TestDate(t *testing.T) {
 	}
 }
 
+func TestBoolean(t *testing.T) {
+	for of, want := range map[string]string{
+		"Yes": "true", "n": "false", "0": "false", "１": "true", "In stock": "true", "IN STOCK!": "true", "in-stock": "true", "in_stock": "true", "InStock": "true", "https://schema.org/OutOfStock": "false",
+		"http://schema.org/InStoreOnly": "true", "SoldOut": "false", "✓ Auf Lager": "true", "nicht vorrätig": "false", "Rupture de stock": "false", "Agotado": "false", "在庫あり": "true", "품절": "false",
+		"12 in stock": "true", "0 in stock": "false", "Only 2 left in stock": "true", "PreOrder": "", "": "", "2": "", "stock": "", "Available on backorder": "",
+	} {
+		got, err := Boolean(of)
+		if want == "" {
+			assert.Error(t, err, of)
+		} else if assert.NoError(t, err, of) {
+			assert.Equal(t, want == "true", got, of)
+		}
+	}
+}
+
 func FuzzValue(f *testing.F) {
 	for _, s := range []string{"€ 3.299,00", "1 299,00 €", "12,– kr", "2026년 11월 22일", "3. März 2026", ".5", "-", "٣٬٢٩٩٫٥٠"} {
 		f.Add(s, "de")

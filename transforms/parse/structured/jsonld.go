@@ -115,11 +115,20 @@ func (p *jsonReader) value(depth int, inObject bool) []Value {
 	return []Value{{Text: word}}
 }
 
-// inNumber reports whether the sign here separates groups of a number that a template wrote
-// without quotation marks, and that began before: 1,299.00. A name or the end follows other commas.
+// inNumber reports whether the sign here is within a number that a template wrote without quotation marks, and that began before:
+// 1,299.00 USD. A name or the end follows other commas.
 func (p *jsonReader) inNumber(begin int) bool {
 	digit := func(i int) bool { return i < len(p.s) && p.s[i] >= '0' && p.s[i] <= '9' }
-	return (p.s[p.at] == ',' || p.s[p.at] == ' ') && p.at > begin && digit(p.at-1) && digit(p.at+1)
+	switch {
+	case p.at == begin:
+		return false
+	case p.s[p.at] == ',':
+		return digit(p.at-1) && digit(p.at+1)
+	case p.s[p.at] != ' ' || strings.TrimLeft(p.s[begin:p.at], "abcdefghijklmnopqrstuvwxyz") == "": // true, null
+		return false
+	}
+	next := strings.TrimLeft(p.s[p.at:], " ")
+	return next != "" && strings.IndexByte("\"{}[],:/\r\n\t", next[0]) < 0
 }
 
 func (p *jsonReader) list(depth int) (out []Value) {

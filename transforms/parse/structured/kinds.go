@@ -131,7 +131,8 @@ type Product struct {
 	Brand, Category, URL         string
 	Images                       []string
 	Rating, RatingCount, Reviews string
-	Offers                       []Offer
+	Offers                       []Offer   // those for everybody and one piece first
+	Variants                     []Product // of a ProductGroup; without variants of their own
 }
 
 // Offer is a price of a product. Numbers are as written.
@@ -174,10 +175,13 @@ func (d *Data) Product() (p Product, ok bool) {
 	}
 	if best != nil {
 		p = best.Product()
+		for _, variant := range d.variants(best) {
+			p.Variants = append(p.Variants, variant.Product())
+		}
 	}
-	if len(p.Offers) == 0 {
-		if price := d.First("product:price:amount", "og:price:amount", "product:sale_price:amount"); price != "" {
-			p.Offers = []Offer{{Price: price, Currency: d.First("product:price:currency", "og:price:currency", "product:sale_price:currency"), Availability: d.First("product:availability", "og:availability")}}
+	for _, of := range []string{"product:sale_price:", "product:price:", "og:price:"} { // the first is lower than the others
+		if price := d.First(of + "amount"); len(p.Offers) == 0 && strings.Trim(price, "0.,") != "" {
+			p.Offers = []Offer{{Price: price, Currency: d.First(of+"currency", "product:price:currency", "og:price:currency"), Availability: d.First("product:availability", "og:availability")}}
 		}
 	}
 	if best == nil && len(p.Offers) > 0 || strings.Contains(d.First("og:type"), "product") {
@@ -191,6 +195,22 @@ func (d *Data) Product() (p Product, ok bool) {
 		p.URL = cmp.Or(p.URL, d.First("og:url"))
 	}
 	return p, best != nil || p.Name != ""
+}
+
+// variants are those that a group names, else those that name the group.
+func (d *Data) variants(group *Item) []*Item {
+	all := group.Items("hasVariant")
+	if len(all) > 0 || !group.Is("ProductGroup") {
+		return all
+	}
+	id := group.Text("productGroupID")
+	for it := range d.main() {
+		of := slices.Contains(it.Items("isVariantOf"), group) || id != "" && it.Text("inProductGroupWithID") == id
+		if of && it != group {
+			all = append(all, it)
+		}
+	}
+	return all
 }
 
 // Product reads the item as a product.
@@ -214,6 +234,13 @@ func (it *Item) Product() Product {
 			}
 		}
 	}
+	forSome := func(o Offer) int {
+		if o.Item.limited() || local(o.Item.URL("businessFunction")) == leaseOut {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(p.Offers, func(a, b Offer) int { return forSome(a) - forSome(b) })
 	return p
 }
 
@@ -240,6 +267,14 @@ func (it *Item) offers(seen map[*Item]bool) []Offer {
 	return out
 }
 
+// leaseOut is the function of an offer to rent.
+const leaseOut = "http://purl.org/goodrelations/v1#LeaseOut"
+
+// limited reports whether an offer or a price is for members, or for several pieces.
+func (it *Item) limited() bool {
+	return len(it.Values("validForMemberTier")) > 0 || slices.ContainsFunc(it.Items("eligibleQuantity"), (*Item).several)
+}
+
 // paidTypes are the types of a price that a buyer pays, the better ones first.
 var paidTypes = []string{"", "SalePrice", "RegularPrice"}
 
@@ -248,8 +283,9 @@ func (it *Item) paid() (best *Item) {
 	rank := len(paidTypes)
 	for _, spec := range it.Items("priceSpecification") {
 		i := slices.Index(paidTypes, local(spec.URL("priceType")))
-		if i < 0 || i >= rank || spec.Is("DeliveryChargeSpecification", "PaymentChargeSpecification") || len(spec.Values("validForMemberTier")) > 0 ||
-			slices.ContainsFunc(spec.Items("referenceQuantity"), (*Item).amount) || slices.ContainsFunc(spec.Items("eligibleQuantity"), (*Item).several) {
+		if i < 0 || i >= rank || spec.Is("DeliveryChargeSpecification", "PaymentChargeSpecification") || spec.limited() || spec.amount() ||
+			cmp.Or(spec.Text("price"), spec.Text("minPrice")) == "" || len(spec.Values("priceComponentType")) > 0 ||
+			slices.ContainsFunc(spec.Items("referenceQuantity"), (*Item).amount) {
 			continue
 		}
 		best, rank = spec, i
@@ -257,8 +293,12 @@ func (it *Item) paid() (best *Item) {
 	return best
 }
 
-// amount reports whether a reference quantity is another one than one piece, such as 100 g.
+// amount reports whether a price with this unit or reference quantity is for another amount than one piece, such as 100 g. A quantity
+// with a valueReference is what the piece contains, and that one the 100 g (Google's merchant listings, unit pricing).
 func (it *Item) amount() bool {
+	if len(it.Values("valueReference")) > 0 {
+		return false
+	}
 	return it.several() || !slices.Contains([]string{"", "C62", "H87", "EA", "PCE"}, strings.ToUpper(it.Text("unitCode"))) || it.Text("unitText") != ""
 }
 

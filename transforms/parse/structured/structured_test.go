@@ -207,6 +207,19 @@ func TestPriceSpecifications(t *testing.T) {
 		{spec(`{"price":"15","eligibleQuantity":{"minValue":10}}`, paid), "19.90", "", ""},
 		{spec(`{"price":"15","eligibleQuantity":{"minValue":1}}`), "15", "", ""},
 		{spec(`{"minPrice":5,"maxPrice":9}`), "", "5", "9"},
+		{spec(`{"@type":"UnitPriceSpecification","price":81.00,"referenceQuantity":{"value":"4.5","unitCode":"ML","valueReference":{"value":"100","unitCode":"ML"}}}`), "81.00", "", ""},
+		{spec(`{"@type":"UnitPriceSpecification","price":"2.49","unitCode":"KGM"}`, paid), "19.90", "", ""},
+		{spec(`{"@type":"UnitPriceSpecification","price":"2.49","unitText":"per kg"}`), "", "", ""},
+		{spec(`{"@type":"UnitPriceSpecification","price":"2.49","unitCode":"C62"}`), "2.49", "", ""},
+		{spec(`{"price":"5","priceComponentType":"https://schema.org/Downpayment"}`, paid), "19.90", "", ""},
+		{spec(`{"@type":"CompoundPriceSpecification","priceComponent":[{"price":1},{"price":2}]}`, paid), "19.90", "", ""},
+		{spec(`{"price":"15.00","priceCurrency":"EUR","valueAddedTaxIncluded":false,"validThrough":"2026-12-31"}`,
+			`{"price":"19.00","priceCurrency":"EUR","valueAddedTaxIncluded":false,"priceType":"https://schema.org/ListPrice"}`), "15.00", "", ""},
+		{spec(`{"price":"9","priceType":"InvoicePrice"}`, `{"price":"10","priceType":"MinimumAdvertisedPrice"}`), "", "", ""},
+		{`"price":1,299.00 USD,"priceCurrency":"USD"`, "1,299.00 USD", "", ""},
+		{`"price": 12,50 €` + "\n", "12,50 €", "", ""},
+		{`"price": EUR 1 299,50, "x": true , "y":null }`, "EUR 1 299,50", "", ""},
+		{`"x":true "price":"3"`, "3", "", ""},
 		{`"price":"21",` + spec(list), "21", "", ""},
 		{`"price":1,299.00,"priceCurrency":"USD"`, "1,299.00", "", ""},
 		{`"price":1 299,00 ,"priceCurrency":"EUR"`, "1 299,00", "", ""},
@@ -227,7 +240,36 @@ func TestProductGroup(t *testing.T) {
 		{"@id":"#b","@type":"Product","sku":"K10-B","offers":{"price":"21.90","sku":"own"}}]`)+"<h1>Kettle</h1>").Product()
 	require.True(t, ok)
 	require.Len(t, p.Offers, 2)
+	require.Len(t, p.Variants, 2)
+	assert.Equal(t, []string{"K10-R", "19.90", "K10-B", "21.90"}, []string{p.Variants[0].SKU, p.Variants[0].Offers[0].Price, p.Variants[1].SKU, p.Variants[1].Offers[0].Price})
 	assert.Equal(t, []string{"K10", "K10-R", "19.90", "own", "21.90"}, []string{p.SKU, p.Offers[0].SKU, p.Offers[0].Price, p.Offers[1].SKU, p.Offers[1].Price})
+}
+
+// The variants of a group may name it, instead of the group them.
+func TestVariantsOfAGroup(t *testing.T) {
+	p, ok := read(t, ld(`[{"@type":"ProductGroup","@id":"#g","productGroupID":"G","name":"Shirt"},{"@type":"Product","sku":"S","isVariantOf":{"@id":"#g"}},
+		{"@type":"Product","sku":"M","inProductGroupWithID":"G","isVariantOf":{"@type":"ProductGroup"}},{"@type":"Product","sku":"X","isVariantOf":{"@id":"#other"}}]`)+"<h1>Shirt</h1>").Product()
+	require.True(t, ok)
+	require.Len(t, p.Variants, 2)
+	assert.Equal(t, []string{"S", "M"}, []string{p.Variants[0].SKU, p.Variants[1].SKU})
+	_, ok = read(t, ld(`{"@type":"ProductGroup","@id":"#g","hasVariant":[{"@id":"#g"},{"@type":"Product","hasVariant":{"@id":"#g"}}]}`)).Product()
+	require.True(t, ok)
+}
+
+// Offers for everybody are before those for members or for many pieces, and a sale's price of Open Graph before the usual one.
+func TestOffersForAll(t *testing.T) {
+	p, _ := read(t, ld(`{"@type":"Product","name":"A","offers":[{"price":"15","eligibleQuantity":{"minValue":10}},{"price":"17","validForMemberTier":{"name":"gold"}},{"price":"3","businessFunction":"http://purl.org/goodrelations/v1#LeaseOut"},
+		{"price":"19","eligibleQuantity":{"value":1}},{"price":"20"}]}`)).Product()
+	var prices []string
+	for _, o := range p.Offers {
+		prices = append(prices, o.Price)
+	}
+	assert.Equal(t, []string{"19", "20", "15", "17", "3"}, prices)
+	for sale, want := range map[string]string{"7.50": "7.50", "0.00": "9.00", "": "9.00"} {
+		p, _ = read(t, `<meta property="og:title" content="A"><meta property="product:price:amount" content="9.00"><meta property="product:price:currency" content="EUR"><meta property="product:sale_price:amount" content="`+sale+`">`).Product()
+		require.Len(t, p.Offers, 1, sale)
+		assert.Equal(t, structured.Offer{Price: want, Currency: "EUR"}, p.Offers[0])
+	}
 }
 
 func TestAll(t *testing.T) {

@@ -8,13 +8,16 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/transforms/catalog/value"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
@@ -43,6 +46,8 @@ var (
 	plainClass = regexp.MustCompile(`^[A-Za-z_-][A-Za-z_-]*$`)
 	keyLabel   = regexp.MustCompile(`(?i)\b(certificate id|sku|article (no|number)|item (no|number|code)|model|mpn|isbn|ean|gtin|upc|product (id|code|number)|reference|serial)\b`)
 	priceName  = regexp.MustCompile(`(?i)(^|[-_])(price|preis|prix|precio)($|[-_])`)
+	keyName    = regexp.MustCompile(`(?i)(^|[-_])(sku|mpn|ean|gtin|isbn|upc)($|[-_])`)
+	stockName  = regexp.MustCompile(`(?i)(^|[-_])(stock|availability)($|[-_])`)
 )
 
 // minLinks is how many links that look alike are a list.
@@ -269,19 +274,42 @@ func candidates(p *page) (all []candidate, lines string) {
 			break
 		}
 	}
-	for _, n := range p.nodes {
-		if !slices.ContainsFunc(strings.Fields(attribute(n, "class")+" "+attribute(n, "id")), priceName.MatchString) {
-			continue
-		}
-		if s := p.selectorOf([]*html.Node{n}); s != "" {
-			y := strings.TrimSuffix(selectYAML(Select{Selector: s}), "}")
-			all = append(all, candidate{name: "price", yaml: y + ", type: money}", why: "by a class or id"},
-				candidate{name: "price", yaml: y + `, regexp: '[\d.,]+', type: number}`, why: "by a class or id; no currency was seen"})
-			break
-		}
+	if y := p.named(keyName); y != "" {
+		all = append(all, candidate{name: "sku", yaml: y + "}", why: "by a class or id", key: true})
+	}
+	if y := p.named(priceName); y != "" {
+		all = append(all, candidate{name: "price", yaml: y + ", type: money}", why: "by a class or id"},
+			candidate{name: "price", yaml: y + `, regexp: '[\d.,]+', type: number}`, why: "by a class or id; no currency was seen"})
+	}
+	if y := p.named(stockName); y != "" {
+		all = append(all, candidate{name: "availability", yaml: y + ", volatile: true}", why: "by a class or id"})
 	}
 	labelled, lines := labels(p)
 	return append(all, labelled...), lines
+}
+
+// named returns the YAML, without its end, that selects the first innermost element with such a class or id, "" for none. The shortest
+// class is best: others, such as in-stock, differ from product to product.
+func (p *page) named(name *regexp.Regexp) string {
+	names := func(n *html.Node) []string {
+		return slices.DeleteFunc(strings.Fields(attribute(n, "class")+" "+attribute(n, "id")), func(s string) bool { return !name.MatchString(s) })
+	}
+	is := func(n *html.Node) bool { return len(names(n)) > 0 }
+	for _, n := range p.nodes {
+		if !is(n) || slices.ContainsFunc(slices.Collect(n.Descendants()), is) {
+			continue
+		}
+		short := slices.MinFunc(names(n), func(a, b string) int { return len(a) - len(b) })
+		s := n.Data + "." + short
+		if !plainClass.MatchString(short) || !p.finds(s, []*html.Node{n}) {
+			s = p.selectorOf([]*html.Node{n})
+		}
+		if s == "" {
+			return ""
+		}
+		return strings.TrimSuffix(selectYAML(Select{Selector: s}), "}")
+	}
+	return ""
 }
 
 // labels returns fields for the labels of a page's properties. If the page has several kinds of lists of properties, the one with the
@@ -340,6 +368,9 @@ func (d *Draft) Write(products map[string]string) (string, error) {
 		taken[c.name] = true
 		isKey := c.key && key == "" && len(values) == len(order) && len(distinct) == len(order)
 		y := c.yaml
+		if !strings.Contains(y, ", type: ") && !slices.ContainsFunc(distinct, notBoolean) {
+			y = strings.TrimSuffix(y, "}") + ", type: boolean}"
+		}
 		switch {
 		case isKey:
 			key = c.name
@@ -364,6 +395,15 @@ func (d *Draft) Write(products map[string]string) (string, error) {
 		return "", fmt.Errorf("the file that was made is not valid, which is a mistake of this program: %w", err)
 	}
 	return file, nil
+}
+
+// notBoolean reports whether a value, as JSON, is no word that means yes or no.
+func notBoolean(v string) bool {
+	text, err := strconv.Unquote(v)
+	if err == nil {
+		_, err = value.Boolean(text)
+	}
+	return err != nil || !strings.ContainsFunc(text, unicode.IsLetter)
 }
 
 // head returns the file's lines above the key.

@@ -59,7 +59,7 @@ type Job struct {
 	// Offline reports whether its flags ask for a run without requests; nil: there is none.
 	Offline func() bool
 	// Input describes the objects of the store that the job reads; nil: none.
-	Input *Input
+	Input *input
 
 	// Options tells the options that mean something to this job, but not to every job; nil: none.
 	Options func(*option.Set)
@@ -84,7 +84,7 @@ type Job struct {
 	Config func(c RunOptions, l lane.Config, forceID string) any
 	Build  func(s beam.Scope, config any)
 	// Watch is how the job watches for new files; nil: it cannot.
-	Watch *Watch
+	Watch *watch
 
 	// LiveCount and Unit are what the live line shows: a counter of the report, and its name.
 	LiveCount, Unit string
@@ -127,9 +127,9 @@ type Action struct {
 	Do      func(ctx context.Context, c RunOptions, s store.Store, stdout io.Writer) error
 }
 
-// Watch is how a job watches for new files: with a batch run for the new ones,
+// watch is how a job watches for new files: with a batch run for the new ones,
 // or with one unbounded graph.
-type Watch struct {
+type watch struct {
 	Tracker func(RunOptions) Tracker
 	// Config is Job.Config for a batch of these files.
 	Config func(c RunOptions, l lane.Config, files []string) any
@@ -224,21 +224,21 @@ func (j Job) Filters(c RunOptions) string {
 	return c.filterHash()
 }
 
-// Input describes the objects that a job reads.
-type Input struct {
+// input describes the objects that a job reads.
+type input struct {
 	Name string // what a person calls one of them
 	List string // tells a person how to see which ones exist
 	Read func(key string) (hive.Raw, bool)
 }
 
 // noMatch is the error for filters that no object matches.
-func (in *Input) noMatch(c *RunOptions) error {
+func (in *input) noMatch(c *RunOptions) error {
 	return usage.Errorf("no %s matches --country=%q --category=%q --date=%q; %s", in.Name, c.Country, c.Category, c.Date, in.List)
 }
 
 // SampleMatches refuses filters that match nothing in the sample bucket, nor in
 // an earlier copy of it, before a copy is made.
-func (in *Input) SampleMatches(c *RunOptions) error {
+func (in *input) SampleMatches(c *RunOptions) error {
 	bucket, err := fs.Sub(testdata.Bucket, "bucket")
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func Migrate(s beam.Scope, cfg migrate.Config) {
 // migrateOptions are the migration's own flags.
 type migrateOptions struct{ DryRun, DeleteVerified bool }
 
-var legacyFile = &Input{Name: "legacy file", List: "a dry run without filters shows what there is", Read: hive.ParseLegacy}
+var legacyFile = &input{Name: "legacy file", List: "a dry run without filters shows what there is", Read: hive.ParseLegacy}
 
 func migrateJob() Job {
 	o := &migrateOptions{}

@@ -34,10 +34,10 @@ func Seed(s beam.Scope, cfg seed.Config) {
 	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }
 
-// SeedStream is the seed job as one unbounded graph: the stages of Seed after a
+// seedStream is the seed job as one unbounded graph: the stages of Seed after a
 // lister that lists the bucket again at each interval, until the control object
 // stops it. maxCall is the longest time that one call of the lister may take.
-func SeedStream(s beam.Scope, cfg seed.Config, every, maxCall time.Duration) {
+func seedStream(s beam.Scope, cfg seed.Config, every, maxCall time.Duration) {
 	files, listed := seed.Stream(s, cfg, every, maxCall)
 	read, records, extracted := seed.Extract(s, cfg, files)
 	visited, network, collected := seed.Visit(s, cfg, records)
@@ -70,7 +70,7 @@ func seedJob() Job {
 		Audit: seed.Audit,
 		Rows:  seed.Rows(), Removal: new(seed.Removal()), Commands: o.commands(),
 		Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept, Offer: o.offer,
-		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
+		Input: &input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
 		Config: func(c RunOptions, l lane.Config, forceID string) any {
 			cfg := o.config(c)
 			cfg.Lane, cfg.ForceID = l, forceID
@@ -92,8 +92,8 @@ func seedJob() Job {
 	}
 }
 
-func (o *seedOptions) watch() *Watch {
-	return &Watch{
+func (o *seedOptions) watch() *watch {
+	return &watch{
 		Tracker: func(c RunOptions) Tracker {
 			files := &seed.FileTracker{Interval: c.Watch}
 			list := func(ctx context.Context, s store.Store) (func(time.Time, int) []string, error) {
@@ -115,7 +115,7 @@ func (o *seedOptions) watch() *Watch {
 		Stream: func(s beam.Scope, c RunOptions, l lane.Config, maxCall time.Duration) {
 			cfg := o.config(c)
 			cfg.Lane = l
-			SeedStream(s, cfg, c.Watch, maxCall)
+			seedStream(s, cfg, c.Watch, maxCall)
 		},
 	}
 }

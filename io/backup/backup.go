@@ -430,8 +430,8 @@ func sum(open func() (io.ReadCloser, error)) (content, error) {
 	return content{hex.EncodeToString(h.Sum(nil)), n}, errors.Join(err, r.Close())
 }
 
-// ErrDamaged says that a content of a backup is not the one that was copied.
-var ErrDamaged = errors.New("the backup is damaged")
+// errDamaged says that a content of a backup is not the one that was copied.
+var errDamaged = errors.New("the backup is damaged")
 
 // verify reads a content of a backup.
 func verify(ctx context.Context, at store.Store, c content) error {

@@ -142,13 +142,13 @@ func TestDamage(t *testing.T) {
 	wrong, err := Check(t.Context(), to, &Progress{})
 	require.NoError(t, err)
 	require.Len(t, wrong, 1)
-	require.ErrorIs(t, wrong[0], ErrDamaged)
+	require.ErrorIs(t, wrong[0], errDamaged)
 	into := folder(t)
-	require.ErrorIs(t, Restore(t.Context(), to, s, into, "", &Progress{}), ErrDamaged)
+	require.ErrorIs(t, Restore(t.Context(), to, s, into, "", &Progress{}), errDamaged)
 	assert.NotContains(t, keys(t, into, ""), "b")
 
 	require.NoError(t, to.Delete(t.Context(), b.key()))
-	require.ErrorIs(t, Restore(t.Context(), to, s, into, "", &Progress{}), ErrDamaged)
+	require.ErrorIs(t, Restore(t.Context(), to, s, into, "", &Progress{}), errDamaged)
 	take(t, from, to, 0) // b is copied again
 	require.NoError(t, Restore(t.Context(), to, s, into, "", &Progress{}), "the same call continues")
 	assert.Equal(t, []string{"a", "b"}, keys(t, into, ""))

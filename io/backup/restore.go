@@ -205,7 +205,7 @@ type checked struct {
 func open(ctx context.Context, at store.Store, c content) (io.ReadCloser, error) {
 	r, err := at.Open(ctx, c.key())
 	if errors.Is(err, store.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w: the object is missing", c.key(), ErrDamaged)
+		return nil, fmt.Errorf("%s: %w: the object is missing", c.key(), errDamaged)
 	}
 	return &checked{ReadCloser: r, h: sha256.New(), want: c}, err
 }
@@ -215,7 +215,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	_, _ = c.h.Write(p[:n]) // it never fails
 	if c.n += int64(n); errors.Is(err, io.EOF) && (content{hex.EncodeToString(c.h.Sum(nil)), c.n} != c.want) {
-		return n, fmt.Errorf("%s: %w: its bytes have another SHA-256; remove the object, and the next snapshot copies it again if it is still in the store", c.want.key(), ErrDamaged)
+		return n, fmt.Errorf("%s: %w: its bytes have another SHA-256; remove the object, and the next snapshot copies it again if it is still in the store", c.want.key(), errDamaged)
 	}
 	return n, err
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 )
 
-// MaxValues is how many values of a facet are counted: those that most items have.
-const MaxValues = 30
+// maxValues is how many values of a facet are counted: those that most items have.
+const maxValues = 30
 
 // Counts are what a query chooses, counted.
 type Counts struct {
@@ -43,7 +43,7 @@ func FacetOf(field string, of map[string]int64) Facet {
 		f.Values = append(f.Values, Value{value, n})
 	}
 	slices.SortFunc(f.Values, func(a, b Value) int { return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Value, b.Value)) })
-	f.Values = f.Values[:min(len(f.Values), MaxValues)]
+	f.Values = f.Values[:min(len(f.Values), maxValues)]
 	return f
 }
 

@@ -13,19 +13,19 @@ import (
 // Event is a change of a lease that Keep renews.
 type Event struct {
 	Lease *Lease
-	Kind  EventKind
+	Kind  eventKind
 	Err   error         // why the last renewal failed
 	For   time.Duration // of Renewed: how long the lease was unsure
 }
 
-// EventKind is one of Unsure, Renewed, Lost.
-type EventKind string
+// eventKind is one of Unsure, Renewed, Lost.
+type eventKind string
 
 // The kinds of events, as the log names them.
 const (
-	Unsure  EventKind = "lease_unsure"  // requests and writes wait from now on
-	Renewed EventKind = "lease_renewed" // it is sure again
-	Lost    EventKind = "lease_lost"    // the work must stop at once
+	Unsure  eventKind = "lease_unsure"  // requests and writes wait from now on
+	Renewed eventKind = "lease_renewed" // it is sure again
+	Lost    eventKind = "lease_lost"    // the work must stop at once
 )
 
 // releaseTimeout is how long releasing a kept lease may take.

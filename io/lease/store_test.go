@@ -360,7 +360,7 @@ func (h *heard) tell(e Event) {
 	h.events = append(h.events, e)
 }
 
-func (h *heard) kinds() (kinds []EventKind) {
+func (h *heard) kinds() (kinds []eventKind) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range h.events {
@@ -369,7 +369,7 @@ func (h *heard) kinds() (kinds []EventKind) {
 	return kinds
 }
 
-func wantKinds(t *testing.T, h *heard, want ...EventKind) {
+func wantKinds(t *testing.T, h *heard, want ...eventKind) {
 	t.Helper()
 	if got := h.kinds(); !slices.Equal(got, want) {
 		t.Errorf("events %v, want %v", got, want)

@@ -31,11 +31,11 @@ type SiteState struct {
 	Cause     string       `json:"cause,omitempty"`
 	Advice    string       `json:"advice,omitempty"`
 	Evidence  []string     `json:"evidence,omitempty"`
-	History   []SiteChange `json:"history,omitempty"` // the states before, newest first
+	History   []siteChange `json:"history,omitempty"` // the states before, newest first
 }
 
-// SiteChange is an earlier state of a site.
-type SiteChange struct {
+// siteChange is an earlier state of a site.
+type siteChange struct {
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
@@ -70,7 +70,7 @@ func KeepSite(ctx context.Context, s store.Store, st SiteState, now time.Time) e
 			st.Runs++
 		}
 	case old.State != "":
-		st.History = slices.Insert(st.History, 0, SiteChange{old.State, old.Since, st.Since, old.Cause})
+		st.History = slices.Insert(st.History, 0, siteChange{old.State, old.Since, st.Since, old.Cause})
 		st.History = st.History[:min(len(st.History), maxSiteHistory)]
 	}
 	return store.WriteJSON(ctx, s, siteKey(st.Job, st.Site), st)

@@ -22,7 +22,7 @@ func TestSites(t *testing.T) {
 	got, err := ReadSite(t.Context(), s, "docs", "a")
 	require.NoError(t, err)
 	require.Equal(t, SiteState{Job: "docs", Site: "a", State: "open", Since: week(3), CheckedAt: week(3), RunID: "20260126", Runs: 1,
-		History: []SiteChange{{State: "blocked", Since: week(1), Until: week(3)}, {State: "open", Since: week(0), Until: week(1)}}}, got)
+		History: []siteChange{{State: "blocked", Since: week(1), Until: week(3)}, {State: "open", Since: week(0), Until: week(1)}}}, got)
 	none, err := ReadSite(t.Context(), s, "docs", "other")
 	require.NoError(t, err)
 	require.Zero(t, none)
@@ -39,7 +39,7 @@ func TestSites(t *testing.T) {
 func TestReportOfSites(t *testing.T) {
 	r := Report{RunID: "now"}
 	r.AddSites([]SiteState{
-		{Site: "a", RunID: "now", State: "moved", Cause: "a.test moved to b.test", Advice: "change seed_urls", History: []SiteChange{{State: "open"}}},
+		{Site: "a", RunID: "now", State: "moved", Cause: "a.test moved to b.test", Advice: "change seed_urls", History: []siteChange{{State: "open"}}},
 		{Site: "b", RunID: "now", State: SiteOpen},
 		{Site: "c", RunID: "now", State: "blocked", Cause: "c.test refuses"},
 		{Site: "d", RunID: "before", State: "blocked"},

@@ -20,10 +20,10 @@ import (
 
 const (
 	prefix = "removals/"
-	// Within is how long after a request everything must be removed.
-	Within = 48 * time.Hour
-	// Warn is how long before that time an open request raises an alert.
-	Warn = 24 * time.Hour
+	// within is how long after a request everything must be removed.
+	within = 48 * time.Hour
+	// warn is how long before that time an open request raises an alert.
+	warn = 24 * time.Hour
 	// maxText is the maximum length of what a request says, in bytes.
 	maxText   = 500
 	maxObject = 1 << 20
@@ -81,7 +81,7 @@ type Entry struct {
 func (e Entry) Open() bool { return e.Receipt == nil }
 
 // Late reports whether an open request must be looked at now.
-func (e Entry) Late(now time.Time) bool { return e.Open() && !now.Before(e.Due.Add(-Warn)) }
+func (e Entry) Late(now time.Time) bool { return e.Open() && !now.Before(e.Due.Add(-warn)) }
 
 // ErrNone means that there is no such request.
 var ErrNone = errors.New("there is no such request")
@@ -89,7 +89,7 @@ var ErrNone = errors.New("there is no such request")
 // Record records a request.
 func Record(ctx context.Context, s store.Store, r Request, now time.Time) (Request, error) {
 	r.At = now.UTC().Truncate(time.Second)
-	r.Due = r.At.Add(Within)
+	r.Due = r.At.Add(within)
 	r.ID = r.At.Format("20060102T150405Z") + "-" + strings.ToLower(rand.Text()[:6])
 	r.From, r.Note = untrusted.Text(r.From, maxText), untrusted.Text(r.Note, maxText)
 	return r, store.CreateJSON(ctx, s, key(r.ID, "request.json"), r)
@@ -148,10 +148,10 @@ func OpenOf(ctx context.Context, s store.Store, job, provider string) ([]Entry, 
 // cutOff is the Error of a try that has not ended.
 const cutOff = "it was cut off"
 
-// Begin writes down what a try will remove, before it does. A try that was cut off is
+// begin writes down what a try will remove, before it does. A try that was cut off is
 // continued: what it had found and this one does not find, it had removed. Begin returns
 // what both remove together.
-func Begin(ctx context.Context, s store.Store, e Entry, r Removed) (Removed, error) {
+func begin(ctx context.Context, s store.Store, e Entry, r Removed) (Removed, error) {
 	all, err := tries(ctx, s, e.ID)
 	if err != nil {
 		return r, err
@@ -184,8 +184,8 @@ func (r Removed) and(now Removed) Removed {
 	return now
 }
 
-// End writes down how a try ended that Begin returned.
-func End(ctx context.Context, s store.Store, e Entry, r Removed, err error) error {
+// end writes down how a try ended that begin returned.
+func end(ctx context.Context, s store.Store, e Entry, r Removed, err error) error {
 	if r.Error = ""; err != nil {
 		r.Error = ledger.ErrorText(err)
 	}

@@ -200,7 +200,7 @@ func (w What) Remove(ctx context.Context, src Source, by string, now time.Time) 
 	r, removed := w.removeAll(ctx, src, now, func(f found) (err error) {
 		f.At, f.By, values = now, by, f.values
 		for i, e := range asked {
-			if tries[i], err = Begin(ctx, src.Store, e, f.Removed); err != nil {
+			if tries[i], err = begin(ctx, src.Store, e, f.Removed); err != nil {
 				return err
 			}
 		}
@@ -210,7 +210,7 @@ func (w What) Remove(ctx context.Context, src Source, by string, now time.Time) 
 		if tries[i].At.IsZero() { // it ended before it had looked
 			tries[i] = Removed{At: now, By: by}
 		}
-		if err := End(ctx, src.Store, e, tries[i], removed); err != nil {
+		if err := end(ctx, src.Store, e, tries[i], removed); err != nil {
 			return r, nil, errors.Join(removed, err)
 		}
 	}

@@ -22,21 +22,21 @@ type JSON string
 // MarshalJSON implements json.Marshaler.
 func (j JSON) MarshalJSON() ([]byte, error) { return []byte(j), nil }
 
-// Kind is what the values of a column are.
-type Kind string
+// kind is what the values of a column are.
+type kind string
 
 // The kinds of columns.
 const (
-	Text    Kind = "text"
-	Integer Kind = "integer"
-	Boolean Kind = "boolean"
-	Time    Kind = "time" // RFC 3339 in UTC
-	Texts   Kind = "list of texts"
-	Structs Kind = "list of objects"
-	AnyJSON Kind = "JSON"
+	Text    kind = "text"
+	Integer kind = "integer"
+	Boolean kind = "boolean"
+	Time    kind = "time" // RFC 3339 in UTC
+	Texts   kind = "list of texts"
+	Structs kind = "list of objects"
+	AnyJSON kind = "JSON"
 )
 
-var kinds = map[reflect.Type]Kind{
+var kinds = map[reflect.Type]kind{
 	reflect.TypeFor[string](): Text, reflect.TypeFor[int32](): Integer, reflect.TypeFor[int64](): Integer, reflect.TypeFor[bool](): Boolean,
 	reflect.TypeFor[time.Time](): Time, reflect.TypeFor[[]string](): Texts, reflect.TypeFor[JSON](): AnyJSON,
 }
@@ -44,7 +44,7 @@ var kinds = map[reflect.Type]Kind{
 // Column is a column of a row's type.
 type Column struct {
 	Name     string
-	Kind     Kind
+	Kind     kind
 	Optional bool // it may be null
 	Doc      string
 	index    []int
@@ -111,7 +111,7 @@ func record[T any](columns []Column, row *T) (all explore.Record) {
 
 // Schema returns the JSON Schema (2020-12) of a row as a JSON line has it.
 func Schema(row reflect.Type, title, about string) ([]byte, error) {
-	types := map[Kind]map[string]any{
+	types := map[kind]map[string]any{
 		Text: {"type": "string"}, Integer: {"type": "integer"}, Boolean: {"type": "boolean"}, AnyJSON: {},
 		Time: {"type": "string", "format": "date-time"}, Texts: {"type": "array", "items": map[string]any{"type": "string"}},
 		Structs: {"type": "array", "items": map[string]any{"type": "object"}},

@@ -193,6 +193,6 @@ func TestUnknownType(t *testing.T) {
 		A float32 `parquet:"a" doc:"a"`
 	}
 	require.Panics(t, func() { Columns(reflect.TypeFor[bad]()) })
-	_, err := NewWriter[inner]("xlsx", discard{}, "")
+	_, err := newWriter[inner]("xlsx", discard{}, "")
 	require.ErrorContains(t, err, "xlsx")
 }

@@ -31,14 +31,14 @@ const (
 // Formats are all formats; the name of each is the ending of its files, too.
 var Formats = []Format{Parquet, JSONL, CSV}
 
-// Writer writes rows to a file. Without Close the file is not whole.
-type Writer[T any] interface {
+// writer writes rows to a file. Without Close the file is not whole.
+type writer[T any] interface {
 	Write(row T) error
 	Close() error
 }
 
-// NewWriter returns a writer of rows to w. name says in a Parquet file which rows it has.
-func NewWriter[T any](f Format, w io.Writer, name string) (Writer[T], error) {
+// newWriter returns a writer of rows to w. name says in a Parquet file which rows it has.
+func newWriter[T any](f Format, w io.Writer, name string) (writer[T], error) {
 	columns := Columns(reflect.TypeFor[T]())
 	switch f {
 	case Parquet:
@@ -209,7 +209,7 @@ func guarded(s string) string {
 
 // Write writes all rows to w, and returns how many there were.
 func Write[T any](f Format, to io.Writer, name string, all iter.Seq2[T, error]) (n int64, err error) {
-	w, err := NewWriter[T](f, to, name)
+	w, err := newWriter[T](f, to, name)
 	if err != nil {
 		return 0, err
 	}

@@ -15,26 +15,26 @@ func TestBackupAndRestore(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	require.NoError(t, os.Mkdir(at("a"), 0o750))
-	require.Equal(t, ExitOK, here(t, "catalog --web=demo --site=gadgets --log-level=error --store="+at("a")).code)
+	require.Equal(t, exitOK, here(t, "catalog --web=demo --site=gadgets --log-level=error --store="+at("a")).code)
 	got := here(t, "backup "+at("kept")+" --store="+at("a"))
-	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Equal(t, exitOK, got.code, got.stderr)
 	assert.Contains(t, got.stdout, "and the database; copied ")
 	got = here(t, "backup "+at("kept")+" --keep=1 --store="+at("a"))
-	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Equal(t, exitOK, got.code, got.stderr)
 	assert.Contains(t, got.stdout, "copied 0 contents, 0 B")
 	got = here(t, "backup ls --json "+at("kept"))
 	assert.Contains(t, got.stdout, `"database":"sqlite"`)
-	assert.Equal(t, ExitOK, here(t, "backup check "+at("kept")).code)
+	assert.Equal(t, exitOK, here(t, "backup check "+at("kept")).code)
 
 	got = here(t, "restore "+at("kept")+" --store="+at("b"))
-	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Equal(t, exitOK, got.code, got.stderr)
 	assert.FileExists(t, at("b/demo"))
 	for _, s := range []string{"a", "b"} {
 		got = here(t, "ls products --json --store="+at(s))
 		assert.Contains(t, got.stdout, "G-0007", s)
 	}
 	got = here(t, "catalog --contact=me@a.example --site=matter --log-level=error --store="+at("b"))
-	assert.Equal(t, ExitUsage, got.code)
+	assert.Equal(t, exitUsage, got.code)
 	assert.Contains(t, got.stderr, "has the results of a demo")
 
 	require.NoError(t, os.Mkdir(at("other"), 0o750))
@@ -57,15 +57,15 @@ func TestBackupAndRestore(t *testing.T) {
 		"restore " + at("kept") + " --store=" + at("d") + " --db=sqlite://" + at("b.db"):    "the database",
 	} {
 		got := here(t, args)
-		assert.Equal(t, ExitUsage, got.code, "%s: %s", args, got.stderr)
+		assert.Equal(t, exitUsage, got.code, "%s: %s", args, got.stderr)
 		assert.Contains(t, got.stderr, want, args)
 	}
 	got = here(t, "backup check "+at("other"))
-	assert.Equal(t, ExitUsage, got.code, "of a place without a snapshot")
+	assert.Equal(t, exitUsage, got.code, "of a place without a snapshot")
 	assert.Contains(t, got.stderr, "there is no such snapshot")
 	require.NoError(t, os.WriteFile(at("b/restoring.json"), []byte("{}"), 0o600))
 	got = here(t, "catalog --web=demo --site=gadgets --log-level=error --store="+at("b"))
-	assert.Equal(t, ExitUsage, got.code, got.stderr)
+	assert.Equal(t, exitUsage, got.code, got.stderr)
 	assert.Contains(t, got.stderr, "give the same `restore` command again")
 	assert.NoDirExists(t, at("x/data"))
 	left, err := os.ReadDir(at("d"))

@@ -34,7 +34,7 @@ func TestBotPage(t *testing.T) {
 		"page": "<code>2001:db8::/48</code>", "card": `"client_uri":"https://acme.example/bot"`, "directory": `"crv":"Ed25519"`, "addresses": `"192.0.2.7/32"`,
 	} {
 		got := here(t, "init bot-page --config=c.yaml --part="+part)
-		assert.Equal(t, ExitOK, got.code, got.stderr)
+		assert.Equal(t, exitOK, got.code, got.stderr)
 		assert.Contains(t, got.stdout, want)
 		assert.Contains(t, got.stderr, "Content-Type: ")
 		assert.Equal(t, part == "directory", strings.Contains(got.stderr, "Signature-Input: binding0="), got.stderr)
@@ -52,7 +52,7 @@ func TestBotPage(t *testing.T) {
 		"init bot-page --config=c.yaml --part=page --bot={\"nam\":\"A\"}": "unknown field",
 	} {
 		got := here(t, line)
-		assert.Equal(t, ExitUsage, got.code, line)
+		assert.Equal(t, exitUsage, got.code, line)
 		assert.Contains(t, got.stderr, says, line)
 	}
 }

@@ -41,14 +41,14 @@ func TestChangesOfSeed(t *testing.T) {
 	domain("2026-02-04", "d.sg", document("d.sg"))
 
 	a := here(t, "changes --job=seed --json --store="+dir)
-	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Equal(t, exitOK, a.code, a.stderr)
 	require.ElementsMatch(t, []string{
 		`{"kind":"gone","source":"sg/news/2026-01-21","item":"a.sg","what":""}`,
 		`{"kind":"changed","source":"sg/news/2026-01-28","item":"b.sg","what":"robots.txt: dns -> 200, 0 sitemaps"}`,
 		`{"kind":"new","source":"sg/news/2026-01-28","item":"c.sg","what":""}`,
 	}, strings.Split(strings.TrimSpace(a.stdout), "\n"))
 	a = here(t, "changes --job=seed --country=kr --store="+dir)
-	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Equal(t, exitOK, a.code, a.stderr)
 	require.Contains(t, a.stderr, "nothing changed")
 }
 
@@ -63,17 +63,17 @@ func TestChangesOfOtherJobs(t *testing.T) {
 		"changes seed more":                  "write pipeline changes [JOB]",
 	} {
 		a := here(t, args+" --store="+dir)
-		require.Equal(t, ExitUsage, a.code, args)
+		require.Equal(t, exitUsage, a.code, args)
 		require.Contains(t, a.stderr, want)
 	}
 	base := "--job=catalog --web=demo --site=gadgets --log-level=error --store=" + dir
-	require.Equal(t, ExitOK, here(t, base).code)
+	require.Equal(t, exitOK, here(t, base).code)
 	a := here(t, "changes --job=catalog --json --store="+dir)
-	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Equal(t, exitOK, a.code, a.stderr)
 	require.Equal(t, 48, strings.Count(a.stdout, `"kind":"new","source":"gadgets"`))
-	require.Equal(t, ExitOK, here(t, base+" --demo-changes=1").code)
+	require.Equal(t, exitOK, here(t, base+" --demo-changes=1").code)
 	a = here(t, "changes --job=catalog --store="+dir)
-	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Equal(t, exitOK, a.code, a.stderr)
 	require.Equal(t, 4, strings.Count(a.stdout, "changed  gadgets  G-00"), a.stdout)
 	require.NotContains(t, a.stdout, "new")
 
@@ -87,7 +87,7 @@ func TestChangesOfOtherJobs(t *testing.T) {
 	}
 	require.Len(t, runs, 2)
 	a = here(t, "changes --job=catalog --json --diff="+runs[0]+".."+runs[1]+" --store="+dir)
-	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Equal(t, exitOK, a.code, a.stderr)
 	require.Equal(t, `{"kind":"changed","site":"gadgets","product_key":"G-0010","url":"https://gadgets.example/shop/item/10","field":"price","was":"10.9","became":"10.91"}`, strings.Split(a.stdout, "\n")[0])
 	require.Equal(t, 4, strings.Count(a.stdout, "\n"))
 	a = here(t, "changes --job=catalog --diff="+runs[0]+".."+runs[1]+" --store="+dir)
@@ -101,7 +101,7 @@ func TestChangesOfOtherJobs(t *testing.T) {
 		runs[0] + ".. --job=docs": "--diff is for the catalog job",
 	} {
 		a := here(t, "changes --job=catalog --diff="+diff+" --store="+dir)
-		require.Equal(t, ExitUsage, a.code, diff)
+		require.Equal(t, exitUsage, a.code, diff)
 		require.Contains(t, a.stderr, want)
 	}
 }
@@ -115,7 +115,7 @@ func TestChangesOfDocs(t *testing.T) {
 	kinds := func() map[string]int {
 		t.Helper()
 		a := here(t, "changes --job=docs --json --store="+dir)
-		require.Equal(t, ExitOK, a.code, a.stderr)
+		require.Equal(t, exitOK, a.code, a.stderr)
 		n := map[string]int{}
 		for l := range strings.Lines(a.stdout) {
 			var c struct{ Kind, Item string }
@@ -124,10 +124,10 @@ func TestChangesOfDocs(t *testing.T) {
 		}
 		return n
 	}
-	require.Equal(t, ExitOK, here(t, base+" --limit=3").code)
+	require.Equal(t, exitOK, here(t, base+" --limit=3").code)
 	require.Equal(t, map[string]int{"new": 3}, kinds())
-	require.Equal(t, ExitOK, here(t, base).code)
+	require.Equal(t, exitOK, here(t, base).code)
 	require.Equal(t, map[string]int{"new": 8}, kinds())
-	require.Equal(t, ExitOK, here(t, base+" --demo-edition=2").code)
+	require.Equal(t, exitOK, here(t, base+" --demo-edition=2").code)
 	require.Equal(t, map[string]int{"new": 1, "changed": 2, "gone": 1}, kinds())
 }

@@ -22,7 +22,7 @@ func TestChoose(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "report.json")
 		got := here(t, args+" --web=demo --store="+t.TempDir()+" --report="+file)
-		require.Equal(t, ExitOK, got.code, got.stderr)
+		require.Equal(t, exitOK, got.code, got.stderr)
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		r := report(t, b)

@@ -118,7 +118,7 @@ func TestRunsSayWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, line := range []string{"runs list", "runs show " + id} {
-			if a := here(t, line+" --store="+dir); a.code != ExitOK || !strings.Contains(a.stdout, why.Error()[:50]) {
+			if a := here(t, line+" --store="+dir); a.code != exitOK || !strings.Contains(a.stdout, why.Error()[:50]) {
 				t.Errorf("%s: exit %d, %s, want %q", line, a.code, a.stdout, why)
 			}
 		}
@@ -141,13 +141,13 @@ func TestDeadLettersOfACrawl(t *testing.T) {
 	require.NoError(t, s.Close())
 	list := here(t, "dead-letters --job=catalog --store=b")
 	for _, want := range []string{"https://shop.example/p/7  e", "othershop"} {
-		if list.code != ExitOK || !strings.Contains(list.stdout, want) {
+		if list.code != exitOK || !strings.Contains(list.stdout, want) {
 			t.Errorf("exit %d, without %q:\n%s%s", list.code, want, list.stdout, list.stderr)
 		}
 	}
 	for _, job := range []string{"catalog", "news"} {
 		a := here(t, "dead-letters replay --job="+job+" --store=b")
-		if a.code != ExitUsage || !strings.Contains(a.stderr, "--db") {
+		if a.code != exitUsage || !strings.Contains(a.stderr, "--db") {
 			t.Errorf("replay of %s without the run's database: exit %d\n%s%s", job, a.code, a.stdout, a.stderr)
 		}
 	}
@@ -158,7 +158,7 @@ func TestDeadLettersOfACrawl(t *testing.T) {
 
 func TestExitTellsJoinedErrorsApart(t *testing.T) {
 	var b bytes.Buffer
-	Exit("pipeline", errors.Join(errors.Join(errors.New("a:\n b"), nil), fmt.Errorf("c: %w", errors.New("d"))), &b)
+	exit("pipeline", errors.Join(errors.Join(errors.New("a:\n b"), nil), fmt.Errorf("c: %w", errors.New("d"))), &b)
 	if want := "pipeline: a: b; c: d\n"; b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
@@ -170,7 +170,7 @@ func TestHelpAndVersion(t *testing.T) {
 	f := func(args string, has, hasNot []string) {
 		t.Helper()
 		a := here(t, args)
-		if a.code != ExitOK || a.stderr != "" {
+		if a.code != exitOK || a.stderr != "" {
 			t.Errorf("%s: exit %d: %s", args, a.code, a.stderr)
 		}
 		for _, s := range has {
@@ -210,7 +210,7 @@ func TestOneRun(t *testing.T) {
 	dir := smallBucket(t, true)
 	const run = "--store=b --web=demo --host-delay=1ms "
 	a := start(t, dir, run+"--report=- --runner=prism")
-	if a.code != ExitOK { // bad records are a dead letter, which does not fail a run
+	if a.code != exitOK { // bad records are a dead letter, which does not fail a run
 		t.Fatalf("exit %d: %s", a.code, a.stderr)
 	}
 	for d := json.NewDecoder(strings.NewReader(a.stderr)); d.More(); {
@@ -229,7 +229,7 @@ func TestOneRun(t *testing.T) {
 
 	// the same under --strict, with --force because all is done
 	a = start(t, dir, run+"--report=r.json --strict --force --runner=direct")
-	if a.code != ExitStrict || !strings.Contains(a.stderr, "see `errors`") || !strings.Contains(a.stderr, `"event":"run_reported"`) || !strings.Contains(a.stdout, "domains_collected") {
+	if a.code != exitStrict || !strings.Contains(a.stderr, "see `errors`") || !strings.Contains(a.stderr, `"event":"run_reported"`) || !strings.Contains(a.stdout, "domains_collected") {
 		t.Errorf("--strict: exit %d, stdout %q, stderr %q", a.code, a.stdout, a.stderr)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "r.json"))
@@ -241,18 +241,18 @@ func TestOneRun(t *testing.T) {
 
 	list := start(t, dir, "runs --store=b")
 	lines := strings.Split(strings.TrimSpace(list.stdout), "\n")
-	if list.code != ExitOK || len(lines) != 3 || !strings.HasPrefix(lines[1], forced.RunID) || !strings.HasPrefix(lines[2], r.RunID) {
+	if list.code != exitOK || len(lines) != 3 || !strings.HasPrefix(lines[1], forced.RunID) || !strings.HasPrefix(lines[2], r.RunID) {
 		t.Errorf("runs: exit %d, not newest first:\n%s%s", list.code, list.stdout, list.stderr)
 	}
 	show := start(t, dir, "runs show "+r.RunID, func(c *exec.Cmd) { c.Env = append(c.Env, "SEED_STORE=b") })
-	if got := report(t, []byte(show.stdout)); show.code != ExitOK || got.RunID != r.RunID || got.State != ledger.Done {
+	if got := report(t, []byte(show.stdout)); show.code != exitOK || got.RunID != r.RunID || got.State != ledger.Done {
 		t.Errorf("runs show: exit %d: %+v %s", show.code, got, show.stderr)
 	}
 	if want := `"event": "domain_extraction_failed"`; !strings.Contains(show.stdout, `"worker": "launcher"`) || !strings.Contains(show.stdout, want) {
 		t.Errorf("runs show has no warnings of workers, want %s:\n%s", want, show.stdout)
 	}
 	kept := start(t, dir, "runs log --store=b "+r.RunID)
-	if kept.code != ExitOK || !strings.Contains(kept.stdout, `"event":"run_ended"`) || !strings.Contains(kept.stdout, `"event":"domain_extraction_failed"`) {
+	if kept.code != exitOK || !strings.Contains(kept.stdout, `"event":"run_ended"`) || !strings.Contains(kept.stdout, `"event":"domain_extraction_failed"`) {
 		t.Errorf("runs log: exit %d:\n%s%s", kept.code, kept.stdout, kept.stderr)
 	}
 	for l := range strings.Lines(kept.stdout) {
@@ -261,7 +261,7 @@ func TestOneRun(t *testing.T) {
 		}
 	}
 	over := start(t, dir, "runs cancel "+r.RunID+" --store=b")
-	if over.code != ExitUsage || !strings.Contains(over.stderr, "is over (done)") {
+	if over.code != exitUsage || !strings.Contains(over.stderr, "is over (done)") {
 		t.Errorf("runs cancel of an ended run: exit %d: %s", over.code, over.stderr)
 	}
 
@@ -271,15 +271,15 @@ func TestOneRun(t *testing.T) {
 		ledger.WriteControl(t.Context(), bucket, "cancelled", ledger.Control{Action: ledger.ActionCancel}), bucket.Close()); err != nil {
 		t.Fatal(err)
 	}
-	for verb, code := range map[string]int{"pause": ExitUsage, "resume": ExitUsage, "cancel": ExitOK} {
-		if a := start(t, dir, "runs "+verb+" cancelled --store=b"); a.code != code || code == ExitUsage && !strings.Contains(a.stderr, "run cancelled: it was cancelled, which cannot be undone") {
+	for verb, code := range map[string]int{"pause": exitUsage, "resume": exitUsage, "cancel": exitOK} {
+		if a := start(t, dir, "runs "+verb+" cancelled --store=b"); a.code != code || code == exitUsage && !strings.Contains(a.stderr, "run cancelled: it was cancelled, which cannot be undone") {
 			t.Errorf("runs %s after a cancel: exit %d, want %d: %s", verb, a.code, code, a.stderr)
 		}
 	}
 
 	letters := start(t, dir, "dead-letters --store=b")
 	lines = strings.Split(strings.TrimSpace(letters.stdout), "\n")
-	if letters.code != ExitOK || len(lines) != 2 || !strings.Contains(lines[1], "bad_records") {
+	if letters.code != exitOK || len(lines) != 2 || !strings.Contains(lines[1], "bad_records") {
 		t.Fatalf("dead-letters: exit %d:\n%s%s", letters.code, letters.stdout, letters.stderr)
 	}
 	id := strings.Fields(lines[1])[0]
@@ -294,7 +294,7 @@ func TestOneRun(t *testing.T) {
 		t.Fatalf("the raw file is not done: %v", err)
 	}
 	for _, missing := range []string{"dead-letters replay --store=b 000000000000 " + id, "dead-letters replay --store=b --run=none " + id} {
-		if a := start(t, dir, missing); a.code != ExitUsage {
+		if a := start(t, dir, missing); a.code != exitUsage {
 			t.Errorf("%s: exit %d", missing, a.code)
 		}
 		if _, err := os.Stat(mark); err != nil {
@@ -302,7 +302,7 @@ func TestOneRun(t *testing.T) {
 		}
 	}
 	replayed := start(t, dir, "dead-letters replay --store=b "+id)
-	if _, err := os.Stat(mark); replayed.code != ExitOK || !os.IsNotExist(err) || !strings.Contains(replayed.stdout, "1 dead letter") {
+	if _, err := os.Stat(mark); replayed.code != exitOK || !os.IsNotExist(err) || !strings.Contains(replayed.stdout, "1 dead letter") {
 		t.Errorf("replay: exit %d: %s%s %v", replayed.code, replayed.stdout, replayed.stderr, err)
 	}
 	again := report(t, []byte(start(t, dir, run+"--report=-").stdout))
@@ -318,7 +318,7 @@ func TestPreviews(t *testing.T) {
 	f := func(args, want string) {
 		t.Helper()
 		a := here(t, args)
-		if a.code != ExitOK || !strings.Contains(a.stdout, want) {
+		if a.code != exitOK || !strings.Contains(a.stdout, want) {
 			t.Errorf("%s: exit %d: %s%s", args, a.code, a.stdout, a.stderr)
 		}
 		if left := tree(t, "."); len(left) > 0 {
@@ -355,9 +355,9 @@ func TestFailingStore(t *testing.T) {
 			assert.NotContains(t, a.stderr, "EXAMPLE")
 		}
 	}
-	f(503, `<Error><Code>ServiceUnavailable</Code><Message>later</Message></Error>`, ExitFailed)
-	f(404, `<Error><Code>NoSuchBucket</Code><Message>none</Message></Error>`, ExitUsage)
-	f(403, `<Error><Code>AccessDenied</Code><Message>no</Message></Error>`, ExitUsage)
+	f(503, `<Error><Code>ServiceUnavailable</Code><Message>later</Message></Error>`, exitFailed)
+	f(404, `<Error><Code>NoSuchBucket</Code><Message>none</Message></Error>`, exitUsage)
+	f(403, `<Error><Code>AccessDenied</Code><Message>no</Message></Error>`, exitUsage)
 	if left := tree(t, "."); len(left) > 0 {
 		t.Errorf("it made %q", left)
 	}
@@ -398,7 +398,7 @@ func TestUnreadableStore(t *testing.T) {
 
 func unreadable(t *testing.T, a answer) {
 	t.Helper()
-	if a.code != ExitUsage || strings.Count(a.stderr, "\n") != 1 || !strings.Contains(a.stderr, "permission denied") || !strings.Contains(a.stderr, "give this user the right") {
+	if a.code != exitUsage || strings.Count(a.stderr, "\n") != 1 || !strings.Contains(a.stderr, "permission denied") || !strings.Contains(a.stderr, "give this user the right") {
 		t.Errorf("exit %d: %s", a.code, a.stderr)
 	}
 }
@@ -414,7 +414,7 @@ func TestBrokenLetter(t *testing.T) {
 	require.NoError(t, s.Put(ctx, "dead-letters/seed/000.json", strings.NewReader("{"), store.PutOptions{}))
 	require.NoError(t, ledger.Put(ctx, s, ledger.DeadLetter{Job: "seed", RunID: "r", Kind: "bad_file", Input: ledger.Input{File: "datasets/x"}, Error: "broken"}))
 	a := here(t, "dead-letters --store=mem://letters")
-	if a.code != ExitFailed || !strings.Contains(a.stdout, "bad_file") || !strings.Contains(a.stderr, "000.json") {
+	if a.code != exitFailed || !strings.Contains(a.stdout, "bad_file") || !strings.Contains(a.stderr, "000.json") {
 		t.Errorf("exit %d:\n%s%s", a.code, a.stdout, a.stderr)
 	}
 }
@@ -426,7 +426,7 @@ func TestSecretsInErrors(t *testing.T) {
 		"--store=s3://key:hunter2@bucket", "--store=https://key:hunter2@bucket-{env}/x", "--store=s3://bucket?endpoint=http://key:hunter2@host",
 		"runs --store=r2://key:hunter2@bucket", "--runner=flink --endpoint=h:1 --store=file://key:hunter2@x",
 	} {
-		if a := here(t, args); a.code != ExitUsage || strings.Contains(a.stdout+a.stderr, "hunter2") {
+		if a := here(t, args); a.code != exitUsage || strings.Contains(a.stdout+a.stderr, "hunter2") {
 			t.Errorf("%s: exit %d: %s", args, a.code, a.stderr)
 		}
 	}
@@ -435,7 +435,7 @@ func TestSecretsInErrors(t *testing.T) {
 // Schedulers show the last line of a program's output.
 func TestExitSaysOneLine(t *testing.T) {
 	var stderr bytes.Buffer
-	assert.Equal(t, ExitFailed, Exit("pipeline", errors.New("[3:1] unknown field\n   1 | store: x\n>  3 | stor: y\n"), &stderr))
+	assert.Equal(t, exitFailed, exit("pipeline", errors.New("[3:1] unknown field\n   1 | store: x\n>  3 | stor: y\n"), &stderr))
 	if got, want := stderr.String(), "pipeline: [3:1] unknown field 1 | store: x > 3 | stor: y\n"; got != want {
 		t.Errorf("says %q, want %q", got, want)
 	}
@@ -472,8 +472,8 @@ func TestExitOfStrict(t *testing.T) {
 		"pipeline: the run is complete, but it left dead letters: see `errors`\n":                                                           launch.ErrStrict,
 	} {
 		var stderr strings.Builder
-		if code := Exit("pipeline", err, &stderr); code != ExitStrict || stderr.String() != says {
-			t.Errorf("exit code %d, %q; want %d, %q", code, stderr.String(), ExitStrict, says)
+		if code := exit("pipeline", err, &stderr); code != exitStrict || stderr.String() != says {
+			t.Errorf("exit code %d, %q; want %d, %q", code, stderr.String(), exitStrict, says)
 		}
 	}
 }
@@ -490,15 +490,15 @@ func TestPurgeCommand(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", " --older-than=ninety", " --older-than=-1h", " --older-than=0d", " --older-than=90d new", " --older-than=90d --job=sow"} {
-		if a := here(t, "runs purge --store="+dir+bad); a.code != ExitUsage {
+		if a := here(t, "runs purge --store="+dir+bad); a.code != exitUsage {
 			t.Errorf("runs purge%s: exit %d: %s%s", bad, a.code, a.stdout, a.stderr)
 		}
 	}
-	if a := here(t, "runs list --older-than=1h --store="+dir); a.code != ExitUsage {
+	if a := here(t, "runs list --older-than=1h --store="+dir); a.code != exitUsage {
 		t.Errorf("runs list --older-than: exit %d", a.code)
 	}
 	for _, c := range [][2]string{{" --job=docs", "removed 0 runs and 0 dead letters"}, {"", "removed 1 runs and 0 dead letters"}} {
-		if a := here(t, "runs purge --older-than=90d --store="+dir+c[0]); a.code != ExitOK || !strings.Contains(a.stdout, c[1]) {
+		if a := here(t, "runs purge --older-than=90d --store="+dir+c[0]); a.code != exitOK || !strings.Contains(a.stdout, c[1]) {
 			t.Errorf("runs purge%s: exit %d: %s%s, want %q", c[0], a.code, a.stdout, a.stderr, c[1])
 		}
 	}

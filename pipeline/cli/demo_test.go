@@ -39,14 +39,14 @@ func TestRealRunsRefuseADemo(t *testing.T) {
 	dir := smallBucket(t, false)
 	for range 2 {
 		a := start(t, dir, "--web=demo --store=b"+quiet)
-		require.Equal(t, ExitOK, a.code, a.stderr)
+		require.Equal(t, exitOK, a.code, a.stderr)
 	}
 	require.FileExists(t, filepath.Join(dir, "b/demo"))
 	b, err := os.ReadFile(filepath.Join(dir, "b/processing/country=sg/category=news/date=2026-01-28/kind-urlset-1.com/domain_metadata.json"))
 	require.NoError(t, err)
 	assert.Contains(t, string(b), `"web": "demo"`)
 	a := start(t, dir, "--job=docs --web=demo --store=b --provider=toss-payments"+quiet)
-	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Equal(t, exitOK, a.code, a.stderr)
 
 	writeFile(t, filepath.Join(dir, "c/datasets/x"), "")
 	before := filesIn(t, dir)
@@ -64,7 +64,7 @@ func TestRealRunsRefuseADemo(t *testing.T) {
 		"--store=c --job=news --db=sqlite://" + dir + "/b.db": "b.db has the rows of a demo",
 	} {
 		a := start(t, dir, args+quiet)
-		assert.Equal(t, ExitUsage, a.code, "%s: %s", args, a.stderr)
+		assert.Equal(t, exitUsage, a.code, "%s: %s", args, a.stderr)
 		assert.Contains(t, a.stderr, says, args)
 	}
 	assert.Equal(t, before, filesIn(t, dir))
@@ -73,7 +73,7 @@ func TestRealRunsRefuseADemo(t *testing.T) {
 		"export --what=domains --to=d.csv --store=b", "--job=docs --diff --store=b", "--job=docs --provider=toss-payments --markdown=md --store=b",
 		"--job=news --purge-expired --store=b", "--job=news --reparse --store=b", "--job=news --web=demo --keep-html --publisher=demo-economy --store=b"} {
 		a := start(t, dir, args+map[bool]string{true: quiet}[strings.HasPrefix(args, "--")])
-		assert.Equal(t, ExitOK, a.code, "%s: %s", args, a.stderr)
+		assert.Equal(t, exitOK, a.code, "%s: %s", args, a.stderr)
 	}
 	rows, err := os.ReadFile(filepath.Join(dir, "d.csv"))
 	require.NoError(t, err)
@@ -87,25 +87,25 @@ func TestDemoRefusesRealResults(t *testing.T) {
 		put  func(s store.Store) error
 		code int
 	}{
-		{"raw files alone", nil, ExitOK},
+		{"raw files alone", nil, exitOK},
 		{"a domain", func(s store.Store) error {
 			return s.Put(t.Context(), "processing/country=sg/category=a/date=2026-01-01/a.sg/x", strings.NewReader(""), store.PutOptions{})
-		}, ExitUsage},
+		}, exitUsage},
 		{"packed", func(s store.Store) error {
 			return s.Put(t.Context(), "packed/seed/lane-1/x", strings.NewReader(""), store.PutOptions{})
-		}, ExitUsage},
+		}, exitUsage},
 		{"documents", func(s store.Store) error {
 			return s.Put(t.Context(), "handoff/docs/stripe/x", strings.NewReader(""), store.PutOptions{})
-		}, ExitUsage},
+		}, exitUsage},
 		{"a run of another job", func(s store.Store) error {
 			return ledger.Start(t.Context(), s, ledger.Run{RunID: "r1", Job: "catalog"})
-		}, ExitUsage},
+		}, exitUsage},
 		{"a run that copied files", func(s store.Store) error {
 			return ledger.Start(t.Context(), s, ledger.Run{RunID: "r1", Job: "migrate"})
-		}, ExitOK},
+		}, exitOK},
 		{"a server's objects", func(s store.Store) error {
 			return s.Put(t.Context(), "alerts/state.json", strings.NewReader("{}"), store.PutOptions{})
-		}, ExitOK},
+		}, exitOK},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := smallBucket(t, false)
@@ -118,7 +118,7 @@ func TestDemoRefusesRealResults(t *testing.T) {
 			before := filesIn(t, dir)
 			a := start(t, dir, "--web=demo --force --store=b"+quiet)
 			require.Equal(t, c.code, a.code, a.stderr)
-			if c.code == ExitUsage {
+			if c.code == exitUsage {
 				assert.Contains(t, a.stderr, "--store=b has results of real runs")
 				assert.Equal(t, before, filesIn(t, dir))
 			}
@@ -134,11 +134,11 @@ func TestDemoRefusesRealResults(t *testing.T) {
 	_, err = base.ExecContext(t.Context(), "INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ('a', 'b', 'stored', 0, 0)")
 	require.NoError(t, err)
 	a := start(t, dir, demo+"e"+quiet)
-	assert.Equal(t, ExitUsage, a.code, a.stderr)
+	assert.Equal(t, exitUsage, a.code, a.stderr)
 	assert.Contains(t, a.stderr, "n.db has rows of real runs")
 	assert.Empty(t, filesIn(t, filepath.Join(dir, "e")), "the store is not marked either")
 	_, err = base.ExecContext(t.Context(), "DELETE FROM news_urls")
 	require.NoError(t, err)
 	a = start(t, dir, demo+"e"+quiet)
-	assert.Equal(t, ExitOK, a.code, "tables without rows: %s", a.stderr)
+	assert.Equal(t, exitOK, a.code, "tables without rows: %s", a.stderr)
 }

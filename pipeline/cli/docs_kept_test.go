@@ -36,7 +36,7 @@ func TestProvidersInTheStore(t *testing.T) {
 	crawled := func(flags string) (out []string) {
 		t.Helper()
 		got := here(t, "--job=docs --web=demo --log-level=error --report=- --store="+dir+" "+flags)
-		require.Equal(t, ExitOK, got.code, got.stderr)
+		require.Equal(t, exitOK, got.code, got.stderr)
 		b, err := json.Marshal(report(t, []byte(got.stdout)).Providers)
 		require.NoError(t, err)
 		var rows []struct{ Provider string }
@@ -52,7 +52,7 @@ func TestProvidersInTheStore(t *testing.T) {
 	writeFile(t, filepath.Join(files, "a.yaml"), "provider_id: toss-payments\nseed_urls: [https://kind-urlset-1.com/]\nallowed_path_patterns: [/**]\nmax_depth: 1\n")
 
 	unknown := here(t, "--job=docs --web=demo --log-level=error --provider=more --store="+dir)
-	assert.Equal(t, ExitUsage, unknown.code)
+	assert.Equal(t, exitUsage, unknown.code)
 	assert.Contains(t, unknown.stderr, "--provider=more: there is no such provider")
 	keep(t, dir, "more", 0, policy.Change{Text: more})
 	keep(t, dir, "aws-ses", 0, policy.Change{Disabled: true, Why: "they asked us to"})
@@ -65,18 +65,18 @@ func TestProvidersInTheStore(t *testing.T) {
 		"--url=https://docs.aws.amazon.com/ses/latest/dg": "it was disabled: they asked us to",
 	} {
 		got := here(t, "--job=docs --web=demo --log-level=error --store="+dir+" "+flags)
-		assert.Equal(t, ExitUsage, got.code, got.stderr)
+		assert.Equal(t, exitUsage, got.code, got.stderr)
 		assert.Contains(t, got.stderr, says)
 	}
 	why := here(t, "--job=docs --web=demo --log-level=error --store="+dir+" --explain=https://docs.aws.amazon.com/ses/latest/dg")
-	require.Equal(t, ExitOK, why.code, why.stderr)
+	require.Equal(t, exitOK, why.code, why.stderr)
 	assert.Contains(t, why.stdout, "it was disabled: they asked us to")
 
 	// Whether pages are shown whole is also decided by the policy in the store.
 	whole := func() bool {
 		to := t.TempDir()
 		got := here(t, "--job=docs --web=demo --log-level=error --provider=more --store="+dir+" --markdown="+to)
-		require.Equal(t, ExitOK, got.code, got.stderr)
+		require.Equal(t, exitOK, got.code, got.stderr)
 		b, err := os.ReadFile(filepath.Join(to, "kind-urlset-1.com", "articles", "9.html.md"))
 		require.NoError(t, err)
 		return strings.Contains(string(b), "\nwhole: true\n")
@@ -87,6 +87,6 @@ func TestProvidersInTheStore(t *testing.T) {
 
 	keep(t, dir, "toss-payments", 0, policy.Change{Disabled: true})
 	got := here(t, "--job=docs --web=demo --log-level=error --provider=toss-payments --policies="+files+" --store="+dir)
-	assert.Equal(t, ExitUsage, got.code)
+	assert.Equal(t, exitUsage, got.code)
 	assert.Contains(t, got.stderr, "it was disabled: no reason was given")
 }

@@ -19,7 +19,7 @@ func TestUnblock(t *testing.T) {
 		return got.code, got.stdout + got.stderr
 	}
 	code, said := run("stripe")
-	require.Equal(t, ExitUsage, code)
+	require.Equal(t, exitUsage, code)
 	assert.Contains(t, said, "no run has used")
 	base, err := db.Open(t.Context(), "sqlite://"+dir+".db")
 	require.NoError(t, err)
@@ -34,11 +34,11 @@ func TestUnblock(t *testing.T) {
 		code       int
 		left       []string
 	}{
-		{"", "write pipeline docs unblock PROVIDER [URL]", ExitUsage, []string{"auth0 a", "stripe a", "stripe b", "stripe c"}},
-		{"strpe", "docs unblock strpe: no such page is blocked by a 403; providers with such pages: auth0, stripe", ExitUsage, []string{"auth0 a", "stripe a", "stripe b", "stripe c"}},
-		{"stripe http://www.docs.example.com/b/#top", "1 pages of stripe that answered 403 are requested again", ExitOK, []string{"auth0 a", "stripe a", "stripe c"}},
-		{"stripe https://docs.example.com/b", "docs unblock stripe https://docs.example.com/b: no such page", ExitUsage, []string{"auth0 a", "stripe a", "stripe c"}},
-		{"stripe", "2 pages of stripe that answered 403 are requested again", ExitOK, []string{"auth0 a"}},
+		{"", "write pipeline docs unblock PROVIDER [URL]", exitUsage, []string{"auth0 a", "stripe a", "stripe b", "stripe c"}},
+		{"strpe", "docs unblock strpe: no such page is blocked by a 403; providers with such pages: auth0, stripe", exitUsage, []string{"auth0 a", "stripe a", "stripe b", "stripe c"}},
+		{"stripe http://www.docs.example.com/b/#top", "1 pages of stripe that answered 403 are requested again", exitOK, []string{"auth0 a", "stripe a", "stripe c"}},
+		{"stripe https://docs.example.com/b", "docs unblock stripe https://docs.example.com/b: no such page", exitUsage, []string{"auth0 a", "stripe a", "stripe c"}},
+		{"stripe", "2 pages of stripe that answered 403 are requested again", exitOK, []string{"auth0 a"}},
 	} {
 		code, said := run(c.args)
 		require.Equal(t, c.code, code, said)

@@ -36,7 +36,7 @@ func TestDocsURL(t *testing.T) {
 	base := "--job=docs --web=demo --log-level=error --store=" + dir + " "
 	to := t.TempDir()
 	got := here(t, base+"--url=https://kind-urlset-1.com/ --tos-allowed=2026-01-05 --depth=1 --markdown="+to)
-	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Equal(t, exitOK, got.code, got.stderr)
 	assert.Contains(t, got.stdout, "11 pages of https://kind-urlset-1.com/ are stored as provider url-kind-urlset-1-com-ad4d8f25d6d5\nurl-kind-urlset-1-com-ad4d8f25d6d5: 11 pages in "+to+"\n")
 	pages := files(t, to)
 	assert.Len(t, pages, 11)
@@ -48,7 +48,7 @@ func TestDocsURL(t *testing.T) {
 	// Of the same stored pages nothing says later that the terms were read.
 	excerpts := t.TempDir()
 	got = here(t, base+"--markdown="+excerpts+" --provider=url-kind-urlset-1-com-ad4d8f25d6d5")
-	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Equal(t, exitOK, got.code, got.stderr)
 	assert.Contains(t, got.stdout, "11 pages in "+excerpts+", the first 200 characters of each with a link")
 	short := files(t, excerpts)["kind-urlset-1.com/articles/9.html.md"]
 	_, text, _ := strings.Cut(short, "whole: false\n---\n\n")
@@ -60,19 +60,19 @@ func TestDocsURL(t *testing.T) {
 	writeFile(t, filepath.Join(policies, "a.yaml"), "provider_id: url-kind-urlset-1-com-ad4d8f25d6d5\nseed_urls: [https://kind-urlset-1.com/]\nallowed_path_patterns: [/**]\ntos: allowed\ntos_checked: 2026-01-05\n")
 	whole := t.TempDir()
 	got = here(t, base+"--markdown="+whole+" --policies="+policies)
-	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Equal(t, exitOK, got.code, got.stderr)
 	assert.Equal(t, pages, files(t, whole))
 
 	// One page, by the policy of its host, whose terms are unknown.
 	one := t.TempDir()
 	got = here(t, base+"--url=https://docs.tosspayments.com/reference --report=- --markdown="+one)
-	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Equal(t, exitOK, got.code, got.stderr)
 	assert.EqualValues(t, 1, report(t, []byte(got.stdout)).Counts["pages_new"])
 	assert.Contains(t, files(t, one)["docs.tosspayments.com/reference.md"], "whole: false")
 
 	// A page that could not be had is no success.
 	got = here(t, base+"--url=https://kind-disallow-all-1.com/docs --report=-")
-	assert.Equal(t, ExitFailed, got.code)
+	assert.Equal(t, exitFailed, got.code)
 	why := "nothing was kept of https://kind-disallow-all-1.com/docs: blocked (robots.txt line 3: Disallow: /)"
 	assert.Equal(t, 1, strings.Count(got.stderr, why), got.stderr)
 	refused := report(t, []byte(got.stdout))
@@ -80,9 +80,9 @@ func TestDocsURL(t *testing.T) {
 	assert.Contains(t, refused.Error, why)
 
 	// Nor is a purged provider's page asked for by another name.
-	require.Equal(t, ExitOK, here(t, base+"--purge-provider=toss-payments").code)
+	require.Equal(t, exitOK, here(t, base+"--purge-provider=toss-payments").code)
 	got = here(t, base+"--url=https://docs.tosspayments.com/reference")
-	assert.Equal(t, ExitUsage, got.code)
+	assert.Equal(t, exitUsage, got.code)
 	assert.Contains(t, got.stderr, "toss-payments was purged, and is not crawled again until --enable-provider=toss-payments is given")
 }
 
@@ -112,7 +112,7 @@ func TestDocsURLRefused(t *testing.T) {
 		"--markdown=" + dir + " --provider=strip":                                "there is no such provider",
 	} {
 		got := here(t, "--job=docs --web=demo --store="+t.TempDir()+" "+args)
-		assert.Equal(t, ExitUsage, got.code, args)
+		assert.Equal(t, exitUsage, got.code, args)
 		assert.Contains(t, got.stderr, want, args)
 	}
 	assert.Empty(t, files(t, dir))

@@ -21,7 +21,7 @@ func TestDomains(t *testing.T) {
 			fmt.Sprintf(`{"meta":{"country":"sg","category":"news","record_count":3},"records":[{"raw_url":%q},{"raw_url":%q},{"raw_url":%q}]}`,
 				"https://kind-urlset-1.com/a", "https://kind-index-2.com/", "https://kind-no-such-host-3.org/"))
 		got := here(t, "--web=demo --host-delay=0s --log-level=error --store="+dir+" --layout="+layout)
-		require.Equal(t, ExitOK, got.code, got.stderr)
+		require.Equal(t, exitOK, got.code, got.stderr)
 
 		for args, want := range map[string][]string{
 			"":                            {"kind-index-2.com", "kind-no-such-host-3.org", "kind-urlset-1.com"},
@@ -32,7 +32,7 @@ func TestDomains(t *testing.T) {
 			"--failed --date=2026-01-28":  {"kind-no-such-host-3.org"},
 		} {
 			got := here(t, "ls domains --json --store="+dir+" "+args)
-			require.Equal(t, ExitOK, got.code, got.stderr)
+			require.Equal(t, exitOK, got.code, got.stderr)
 			var names []string
 			for line := range strings.Lines(got.stdout) {
 				var row struct {
@@ -45,7 +45,7 @@ func TestDomains(t *testing.T) {
 			assert.Equal(t, want == nil, strings.Contains(got.stderr, "nothing matches"), args)
 		}
 		got = here(t, "ls domains --failed --country=us --store="+dir)
-		assert.Equal(t, ExitUsage, got.code)
+		assert.Equal(t, exitUsage, got.code)
 		assert.Contains(t, got.stderr, "the store has country/category/date sg/news/2026-01-28")
 		got = here(t, "ls domains --failed --store="+dir)
 		table := strings.Split(got.stdout, "\n")
@@ -69,7 +69,7 @@ func TestDomainsRefused(t *testing.T) {
 		"--country=Singapore": "two lower-case letters",
 	} {
 		got := here(t, "ls domains --store="+dir+" "+args)
-		assert.Equal(t, ExitUsage, got.code, args)
+		assert.Equal(t, exitUsage, got.code, args)
 		assert.Contains(t, got.stderr, want, args)
 	}
 }

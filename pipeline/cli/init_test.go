@@ -31,7 +31,7 @@ func TestInitSite(t *testing.T) {
 			dir := t.TempDir()
 			file := filepath.Join(dir, name+".yaml")
 			got := here(t, "init site --web=demo "+c.list+" --to="+file)
-			require.Equal(t, ExitOK, got.code, got.stderr)
+			require.Equal(t, exitOK, got.code, got.stderr)
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			t.Logf("%s", text)
@@ -41,7 +41,7 @@ func TestInitSite(t *testing.T) {
 				stores[of] = filepath.Join(dir, of)
 				require.NoError(t, os.Mkdir(stores[of], 0o750))
 				got := here(t, "catalog --web=demo --log-level=error "+args+" --store="+stores[of])
-				require.Equal(t, ExitOK, got.code, got.stderr)
+				require.Equal(t, exitOK, got.code, got.stderr)
 			}
 			made, shipped := here(t, "export products - --store="+stores["made"]).stdout, here(t, "export products - --store="+stores["shipped"]).stdout
 			assert.Equal(t, keysOf(t, shipped), keysOf(t, made))
@@ -61,7 +61,7 @@ func TestInitPolicy(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "openai.yaml")
 	got := here(t, "init policy --web=demo https://platform.openai.com/docs --to="+file)
-	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Equal(t, exitOK, got.code, got.stderr)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	t.Logf("%s", text)
@@ -71,7 +71,7 @@ func TestInitPolicy(t *testing.T) {
 		stores[of] = filepath.Join(dir, of)
 		require.NoError(t, os.Mkdir(stores[of], 0o750))
 		got := here(t, "docs --web=demo --log-level=error "+args+" --store="+stores[of])
-		require.Equal(t, ExitOK, got.code, got.stderr)
+		require.Equal(t, exitOK, got.code, got.stderr)
 	}
 	made, shipped := here(t, "export pages - --store="+stores["made"]).stdout, here(t, "export pages - --store="+stores["shipped"]).stdout
 	assert.NotEmpty(t, urlsOf(t, shipped))
@@ -125,7 +125,7 @@ func TestInitRefuses(t *testing.T) {
 				assert.Contains(t, string(text), "characters of text before its 1 scripts run")
 				continue
 			}
-			assert.Equal(t, ExitFailed, got.code, at)
+			assert.Equal(t, exitFailed, got.code, at)
 			assert.Contains(t, got.stderr, want, at)
 			assert.NoFileExists(t, file)
 		}
@@ -137,7 +137,7 @@ func TestInitRefuses(t *testing.T) {
 		"init policy --contact=me https://a.example":    "use a URL or a mail address",
 	} {
 		got := here(t, args)
-		assert.Equal(t, ExitUsage, got.code, args)
+		assert.Equal(t, exitUsage, got.code, args)
 		assert.Contains(t, got.stderr, want, args)
 	}
 }

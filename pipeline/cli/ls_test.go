@@ -20,7 +20,7 @@ func TestListGetAndRemove(t *testing.T) {
 	ok := func(line string) string {
 		t.Helper()
 		got := here(t, line+at)
-		require.Equal(t, ExitOK, got.code, got.stderr)
+		require.Equal(t, exitOK, got.code, got.stderr)
 		return got.stdout
 	}
 	ok("catalog --web=demo --host-delay=0s --log-level=error --site=gadgets")
@@ -44,7 +44,7 @@ func TestListGetAndRemove(t *testing.T) {
 		"rm site gadget":            "there is no such site; known are gadgets",
 	} {
 		got := here(t, line+at)
-		assert.Equal(t, ExitUsage, got.code, line)
+		assert.Equal(t, exitUsage, got.code, line)
 		assert.Contains(t, got.stderr, says, line)
 	}
 	assert.Contains(t, ok("rm site gadgets --dry-run"), "gadgets: would remove ")

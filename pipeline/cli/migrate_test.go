@@ -21,7 +21,7 @@ func TestMigrationDryRun(t *testing.T) {
 		writeFile(t, filepath.Join(dir, name), body)
 	}
 	a := start(t, dir, "--job=migrate --store=b")
-	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Equal(t, exitOK, a.code, a.stderr)
 	line := func(of string) string {
 		for l := range strings.Lines(a.stdout) {
 			if strings.Contains(l, of) {

@@ -18,7 +18,7 @@ func TestNewsDiscover(t *testing.T) {
 	emptyEnv(t)
 	at := filepath.Join(t.TempDir(), "a.yaml")
 	got := here(t, "init publisher --web=demo --contact=me@example.org https://economy.demo-press.example/x --to="+at)
-	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Equal(t, exitOK, got.code, got.stderr)
 	assert.Empty(t, got.stdout)
 	text, err := os.ReadFile(at)
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestNewsDiscover(t *testing.T) {
 	assert.Contains(t, string(text), "#   title \"데모 기사 12: 지하철 12호선 연장 공사 끝나\", published ")
 
 	got = here(t, "init publisher --web=demo https://www.mk.co.kr") // its sitemap names an article twice
-	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Equal(t, exitOK, got.code, got.stderr)
 	tried := regexp.MustCompile(`(?m)^# tried: .*`).FindAllString(got.stdout, -1)
 	assert.Len(t, slices.Compact(tried), 2, got.stdout)
 
@@ -37,15 +37,15 @@ func TestNewsDiscover(t *testing.T) {
 		code int
 		says string
 	}{
-		"init publisher": {ExitUsage, "write pipeline init publisher URL"},
-		"init publisher economy.demo-press.example":                                        {ExitUsage, "write the URL of a publisher's site"},
-		"init publisher --contact=me https://a.example":                                    {ExitUsage, "use a URL or a mail address"},
-		"init publisher --web=demo https://economy.demo-press.example --to=" + at:          {ExitUsage, "is there already"},
-		"init publisher --web=demo https://economy.demo-press.example --to=no/such/x.yaml": {ExitUsage, "there is no directory no/such; create it first"},
-		"init publisher --turns=/ https://a.example":                                       {ExitUsage, "name a file with --turns"},
-		"init publisher --web=demo https://kind-robots-500-1.com":                          {ExitFailed, "robots.txt cannot be fetched"},
-		"init publisher --web=demo --news-config=/nowhere/x.yaml https://a.example":        {ExitUsage, "--news-config"},
-		"init publisher --web=demo --connect-to=127.0.0.1:1 https://a.example --to=/none":  {ExitUsage, "give one"},
+		"init publisher": {exitUsage, "write pipeline init publisher URL"},
+		"init publisher economy.demo-press.example":                                        {exitUsage, "write the URL of a publisher's site"},
+		"init publisher --contact=me https://a.example":                                    {exitUsage, "use a URL or a mail address"},
+		"init publisher --web=demo https://economy.demo-press.example --to=" + at:          {exitUsage, "is there already"},
+		"init publisher --web=demo https://economy.demo-press.example --to=no/such/x.yaml": {exitUsage, "there is no directory no/such; create it first"},
+		"init publisher --turns=/ https://a.example":                                       {exitUsage, "name a file with --turns"},
+		"init publisher --web=demo https://kind-robots-500-1.com":                          {exitFailed, "robots.txt cannot be fetched"},
+		"init publisher --web=demo --news-config=/nowhere/x.yaml https://a.example":        {exitUsage, "--news-config"},
+		"init publisher --web=demo --connect-to=127.0.0.1:1 https://a.example --to=/none":  {exitUsage, "give one"},
 	} {
 		got := here(t, args)
 		assert.Equal(t, want.code, got.code, args)

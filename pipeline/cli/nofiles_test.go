@@ -14,7 +14,7 @@ import (
 func TestNoTurnsWithoutRequests(t *testing.T) {
 	emptyEnv(t)
 	t.Chdir(t.TempDir())
-	for args, want := range map[string]int{"--until=list": ExitOK, "--estimate": ExitOK, "--job=docs --store=s3://bucket": ExitUsage} {
+	for args, want := range map[string]int{"--until=list": exitOK, "--estimate": exitOK, "--job=docs --store=s3://bucket": exitUsage} {
 		got := here(t, args+" --turns=turns/file")
 		require.Equal(t, want, got.code, "%s: %s", args, got.stderr)
 		require.NoDirExists(t, "turns", args)
@@ -55,7 +55,7 @@ func TestPrefixes(t *testing.T) {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, raw+in+"raw_0001.json"), `{"records":[{"raw_url":"https://urlset-1.com/"}]}`)
 		run := here(t, "--store="+dir+" --web=demo "+args)
-		require.Equal(t, ExitOK, run.code, run.stderr)
+		require.Equal(t, exitOK, run.code, run.stderr)
 		document, err := os.ReadFile(filepath.Join(dir, "found/domains", in, "urlset-1.com/domain_metadata.json"))
 		require.NoError(t, err)
 		require.Contains(t, string(document), `"raw_file_path": "`+raw+in+`raw_0001.json"`)
@@ -66,14 +66,14 @@ func TestPrefixes(t *testing.T) {
 		again := here(t, "--until=list --store="+dir+" "+args)
 		require.Contains(t, again.stdout, "would read 0 raw files (1 listed, 1 already processed")
 		exported := here(t, "export --what=domains --format=csv --to="+filepath.Join(dir, "domains.csv")+" --store="+dir+" "+args)
-		require.Equal(t, ExitOK, exported.code, exported.stderr)
+		require.Equal(t, exitOK, exported.code, exported.stderr)
 		rows, err := os.ReadFile(filepath.Join(dir, "domains.csv"))
 		require.NoError(t, err)
 		require.Contains(t, string(rows), ":urlset-1.com,")
 	}
 	for args, says := range map[string]string{"--results-prefix=/": "other objects", "--raw-prefix=a --results-prefix=a/": "other objects", "--raw-prefix=../a": "write a prefix", "--raw-prefix=": "write /", "--job=docs --raw-prefix=a": "means nothing"} {
 		got := here(t, args)
-		require.Equal(t, ExitUsage, got.code, args)
+		require.Equal(t, exitUsage, got.code, args)
 		require.Contains(t, got.stderr, says, args)
 	}
 }

@@ -45,7 +45,7 @@ func TestCatalogTry(t *testing.T) {
   size: {selector: h2, regexp: '\d+ cm', optional: true}
 `)
 	got := here(t, "--job=catalog --web=demo --store="+t.TempDir()+" --log-level=error --try=https://gadgets.example/shop/item/7 --site="+file)
-	assert.Equal(t, ExitOK, got.code, got.stderr)
+	assert.Equal(t, exitOK, got.code, got.stderr)
 	assert.Equal(t, `https://gadgets.example/shop/item/7, read by the file of mine
 
 as a list page: 0 links to products, 0 other links ignored
@@ -76,7 +76,7 @@ as a product's page: key G-0007
 `, got.stdout)
 
 	got = here(t, "--job=catalog --web=demo --store="+t.TempDir()+" --log-level=error --try=https://gadgets.example/shop/")
-	assert.Equal(t, ExitOK, got.code, got.stderr)
+	assert.Equal(t, exitOK, got.code, got.stderr)
 	assert.Contains(t, got.stdout, "as a list page: 6 links to products")
 }
 
@@ -98,7 +98,7 @@ func TestCatalogTryTags(t *testing.T) {
 	file := site(t, "  sku: {selector: \"[itemprop=sku]\", attribute: content}\n  price: {selector: .price, type: money, volatile: true}\n")
 	try := func(page, endpoint string) string {
 		got := here(t, "--job=catalog --web=demo --store="+t.TempDir()+" --log-level=error --tag-model=m --tag-url="+model.URL+endpoint+" --try=https://gadgets.example/shop/"+page+" --site="+file)
-		assert.Equal(t, ExitOK, got.code, got.stderr)
+		assert.Equal(t, exitOK, got.code, got.stderr)
 		return got.stdout
 	}
 	const fields = `  ✓ sku                "G-0007"
@@ -121,14 +121,14 @@ func TestCatalogTryRefused(t *testing.T) {
 		code int
 		says string
 	}{
-		"--try=gadgets.example":                                         {ExitUsage, "write the URL of a page"},
-		"--try=https://other.example/x":                                 {ExitUsage, "no site's file has a list on that host"},
-		"--try=https://gadgets.example/x --site=gadgets,matter":         {ExitUsage, "name one with --site"},
-		"--try=https://gadgets.example/x --site=none.yaml":              {ExitUsage, "none.yaml"},
-		"--try=https://gadgets.example/x --history":                     {ExitUsage, "use one at a time"},
-		"--try=https://gadgets.example/shop/item/7 --site=" + file:      {ExitFailed, "has neither the key of a product (sku) nor links to products"},
-		"--try=https://gadgets.example/shop/item/999999 --site=" + file: {ExitFailed, "the site answers with status 404"},
-		"--web=live --try=https://gadgets.example/shop/item/7":          {ExitUsage, "add --contact=URL"},
+		"--try=gadgets.example":                                         {exitUsage, "write the URL of a page"},
+		"--try=https://other.example/x":                                 {exitUsage, "no site's file has a list on that host"},
+		"--try=https://gadgets.example/x --site=gadgets,matter":         {exitUsage, "name one with --site"},
+		"--try=https://gadgets.example/x --site=none.yaml":              {exitUsage, "none.yaml"},
+		"--try=https://gadgets.example/x --history":                     {exitUsage, "use one at a time"},
+		"--try=https://gadgets.example/shop/item/7 --site=" + file:      {exitFailed, "has neither the key of a product (sku) nor links to products"},
+		"--try=https://gadgets.example/shop/item/999999 --site=" + file: {exitFailed, "the site answers with status 404"},
+		"--web=live --try=https://gadgets.example/shop/item/7":          {exitUsage, "add --contact=URL"},
 	} {
 		got := here(t, "--job=catalog --web=demo --log-level=error --store="+t.TempDir()+" "+args)
 		assert.Equal(t, want.code, got.code, "%s: %s", args, got.stderr)
@@ -147,7 +147,7 @@ func TestNewsURL(t *testing.T) {
 	base := "--job=news --web=demo --log-level=error --store=" + dir + " --url=https://" + newssim.Economy
 	for args, want := range map[string][]string{"": {"demo-economy", "데모 경제"}, " --publishers=" + other: {"url", newssim.Economy}} {
 		got := here(t, base+sites[newssim.Economy].Path(3)+args)
-		require.Equal(t, ExitOK, got.code, got.stderr)
+		require.Equal(t, exitOK, got.code, got.stderr)
 		var one engine.One
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &one), got.stdout)
 		assert.Equal(t, want, []string{one.Provider, one.Press})
@@ -168,10 +168,10 @@ func TestNewsURL(t *testing.T) {
 		code int
 		says string
 	}{
-		"/private/x --publishers=" + other:            {ExitFailed, "robots.txt line 2: Disallow: /private/"},
-		"/articles/1 --publishers=" + other:           {ExitFailed, "status 404"},
-		"/private/x":                                  {ExitUsage, "for demo-economy that is no article's address (articleUrl)"},
-		sites[newssim.Economy].Path(3) + " --reparse": {ExitUsage, "leave --purge-expired, --reparse, --keep-html and --publisher out"},
+		"/private/x --publishers=" + other:            {exitFailed, "robots.txt line 2: Disallow: /private/"},
+		"/articles/1 --publishers=" + other:           {exitFailed, "status 404"},
+		"/private/x":                                  {exitUsage, "for demo-economy that is no article's address (articleUrl)"},
+		sites[newssim.Economy].Path(3) + " --reparse": {exitUsage, "leave --purge-expired, --reparse, --keep-html and --publisher out"},
 	} {
 		got := here(t, base+args)
 		assert.Equal(t, want.code, got.code, "%s: %s", args, got.stderr)

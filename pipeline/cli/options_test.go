@@ -177,7 +177,7 @@ func TestRefusals(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			code := Main(strings.Fields(strings.ReplaceAll(args, "SERVER", listener.Addr().String())), &stdout, &stderr)
 			line := strings.TrimSuffix(stderr.String(), "\n")
-			if code != ExitUsage || strings.Contains(line, "\n") || !strings.HasPrefix(line, "pipeline: ") || stdout.Len() > 0 {
+			if code != exitUsage || strings.Contains(line, "\n") || !strings.HasPrefix(line, "pipeline: ") || stdout.Len() > 0 {
 				t.Errorf("exit %d, stdout %q, stderr:\n%s", code, stdout.String(), stderr.String())
 			}
 			if !strings.Contains(line, culprit) || !strings.Contains(line, advice) {
@@ -379,7 +379,7 @@ func TestRefusedEnvironment(t *testing.T) {
 			t.Chdir(t.TempDir())
 			t.Setenv(name, value)
 			var stdout, stderr bytes.Buffer
-			if code := Main([]string{"--runner=direct"}, &stdout, &stderr); code != ExitUsage || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), value) {
+			if code := Main([]string{"--runner=direct"}, &stdout, &stderr); code != exitUsage || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), value) {
 				t.Errorf("exit %d: %s", code, stderr.String())
 			}
 			if left := tree(t, "."); len(left) > 0 {
@@ -461,7 +461,7 @@ func TestReach(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	start := time.Now()
 	code := Main(args, &stdout, &stderr)
-	if code != ExitFailed || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), addr) || !strings.Contains(stderr.String(), "start it") {
+	if code != exitFailed || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), addr) || !strings.Contains(stderr.String(), "start it") {
 		t.Errorf("exit %d: %s", code, stderr.String())
 	}
 	if took := time.Since(start); took > 3*time.Second {

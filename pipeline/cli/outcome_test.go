@@ -22,7 +22,7 @@ func TestRunThatKeepsNothingFailed(t *testing.T) {
 	writeFile(t, inTheWay, "a file where the folder should be")
 	a := start(t, dir, args)
 	r := reportFile(t, dir)
-	if a.code != ExitFailed || r.State != ledger.Failed || !strings.Contains(a.stderr, "the store refused everything that the run collected") || !strings.Contains(r.Error, "processing/") {
+	if a.code != exitFailed || r.State != ledger.Failed || !strings.Contains(a.stderr, "the store refused everything that the run collected") || !strings.Contains(r.Error, "processing/") {
 		t.Fatalf("exit code %d, state %s, error %q, want a run that failed for its store:\n%s", a.code, r.State, r.Error, a.stderr)
 	}
 	if r.Counts["domains_failed"] != 3 || r.DeadLetters["store_failed"] != 3 {
@@ -30,15 +30,15 @@ func TestRunThatKeepsNothingFailed(t *testing.T) {
 	}
 	require.NoError(t, os.Remove(inTheWay))
 	writeFile(t, filepath.Join(inTheWay, "country=sg/category=news/date=2026-01-28/kind-urlset-1.com"), "one in the way")
-	if a = start(t, dir, args); a.code != ExitOK || reportFile(t, dir).State != ledger.Done {
+	if a = start(t, dir, args); a.code != exitOK || reportFile(t, dir).State != ledger.Done {
 		t.Errorf("exit code %d, want 0 where one of three could not be kept:\n%s", a.code, a.stderr)
 	}
 	// All that is left to do fails.
-	if a = start(t, dir, args); a.code != ExitFailed {
+	if a = start(t, dir, args); a.code != exitFailed {
 		t.Errorf("exit code %d, want 1 where the run kept nothing:\n%s", a.code, a.stderr)
 	}
 	require.NoError(t, os.RemoveAll(inTheWay))
-	if a = start(t, dir, args); a.code != ExitOK || reportFile(t, dir).Counts["domains_collected"] != 3 {
+	if a = start(t, dir, args); a.code != exitOK || reportFile(t, dir).Counts["domains_collected"] != 3 {
 		t.Errorf("exit code %d after the store was mended:\n%s", a.code, a.stderr)
 	}
 }
@@ -88,15 +88,15 @@ func TestDeadLettersOfAllJobs(t *testing.T) {
 			t.Errorf("%s is not in the list:\n%s%s", j, all.stdout, all.stderr)
 		}
 		assert.Equal(t, j == "news", strings.Contains(one.stdout, id), one.stdout)
-		if a := start(t, dir, "dead-letters show --store=b "+id); a.code != ExitOK || !strings.Contains(a.stdout, "kind_of_"+j) {
+		if a := start(t, dir, "dead-letters show --store=b "+id); a.code != exitOK || !strings.Contains(a.stdout, "kind_of_"+j) {
 			t.Errorf("show: exit code %d\n%s%s", a.code, a.stdout, a.stderr)
 		}
 	}
-	if a := start(t, dir, "dead-letters show --store=b --job=news "+ids["docs"]); a.code != ExitUsage || !strings.Contains(a.stderr, "of job news") {
+	if a := start(t, dir, "dead-letters show --store=b --job=news "+ids["docs"]); a.code != exitUsage || !strings.Contains(a.stderr, "of job news") {
 		t.Errorf("exit code %d: %s", a.code, a.stderr)
 	}
 	a := start(t, dir, "dead-letters replay --store=b "+ids["news"]+" "+ids["seed"])
-	if a.code != ExitOK || strings.Count(a.stdout, "opened the inputs of 1 dead letters") != 2 || !strings.Contains(a.stdout, "--job=seed") || !strings.Contains(a.stdout, "--job=news") {
+	if a.code != exitOK || strings.Count(a.stdout, "opened the inputs of 1 dead letters") != 2 || !strings.Contains(a.stdout, "--job=seed") || !strings.Contains(a.stdout, "--job=news") {
 		t.Errorf("exit code %d\n%s%s", a.code, a.stdout, a.stderr)
 	}
 }
@@ -121,23 +121,23 @@ func TestDismissedDeadLetters(t *testing.T) {
 			t.Errorf("dead-letters %s: exit code %d, want %d, with %q and without %q\n%s%s", line, a.code, code, has, lacks, a.stdout, a.stderr)
 		}
 	}
-	f("dismiss "+d.ID(), ExitUsage, "--note", "")
-	f("dismiss --note=x", ExitUsage, "dismiss ID…", "")
-	f("dismiss "+d.ID()+" 000000000000 --note=x", ExitUsage, "no dead letter 000000000000", "")
-	f("list", ExitOK, d.ID(), "dismissed")
-	f("dismiss "+d.ID()+" --note=a-picture", ExitOK, "dismissed 1 dead letters", "")
+	f("dismiss "+d.ID(), exitUsage, "--note", "")
+	f("dismiss --note=x", exitUsage, "dismiss ID…", "")
+	f("dismiss "+d.ID()+" 000000000000 --note=x", exitUsage, "no dead letter 000000000000", "")
+	f("list", exitOK, d.ID(), "dismissed")
+	f("dismiss "+d.ID()+" --note=a-picture", exitOK, "dismissed 1 dead letters", "")
 	kept, err := ledger.Get(t.Context(), s, "news", d.ID())
 	if err != nil || kept.Open() || kept.Dismissed.Note != "a-picture" || kept.Dismissed.By == "" || kept.Dismissed.At.IsZero() {
 		t.Errorf("kept %+v %v, %v", kept, kept.Dismissed, err)
 	}
-	f("list", ExitOK, other.ID(), d.ID())
-	f("list --state=all", ExitOK, d.ID(), "")
-	f("list --state=dismissed", ExitOK, ": a-picture", other.ID())
-	f("list --state=shut", ExitUsage, "open, dismissed or all", "")
-	f("show --state=all "+d.ID(), ExitUsage, "--state: there is no such flag", "")
-	f("replay", ExitOK, "opened the inputs of 1 dead letters; the next run of --job=seed", "news")
-	f("replay "+d.ID(), ExitUsage, "was dismissed by", "")
-	f("replay --run=r2 "+other.ID(), ExitUsage, "of run r2", "")
-	f("reopen "+d.ID(), ExitOK, "opened 1 dead letters again", "")
-	f("replay "+d.ID(), ExitOK, "next run of --job=news", "")
+	f("list", exitOK, other.ID(), d.ID())
+	f("list --state=all", exitOK, d.ID(), "")
+	f("list --state=dismissed", exitOK, ": a-picture", other.ID())
+	f("list --state=shut", exitUsage, "open, dismissed or all", "")
+	f("show --state=all "+d.ID(), exitUsage, "--state: there is no such flag", "")
+	f("replay", exitOK, "opened the inputs of 1 dead letters; the next run of --job=seed", "news")
+	f("replay "+d.ID(), exitUsage, "was dismissed by", "")
+	f("replay --run=r2 "+other.ID(), exitUsage, "of run r2", "")
+	f("reopen "+d.ID(), exitOK, "opened 1 dead letters again", "")
+	f("replay "+d.ID(), exitOK, "next run of --job=news", "")
 }

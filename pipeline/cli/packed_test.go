@@ -34,9 +34,9 @@ func contents(t *testing.T, dir string) map[string]string {
 func TestPurgeOfResults(t *testing.T) {
 	dir := smallBucket(t, false)
 	a := start(t, dir, "--runner=direct --web=demo --store=b --host-delay=0s --layout=packed --progress=off")
-	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Equal(t, exitOK, a.code, a.stderr)
 	b := filepath.Join(dir, "b")
-	require.Equal(t, ExitOK, here(t, "store materialize --store="+b).code)
+	require.Equal(t, exitOK, here(t, "store materialize --store="+b).code)
 	files := contents(t, b)
 	results := slices.DeleteFunc(slices.Collect(maps.Keys(files)), func(name string) bool { return !strings.Contains(name, "/processing/") })
 	require.NotEmpty(t, results)
@@ -50,7 +50,7 @@ func TestPurgeOfResults(t *testing.T) {
 		"domain kind-urlset-1.com kind-urlset-2.com": "kind-urlset-2.com: would remove 1 rows, 4 objects",
 	} {
 		a := here(t, "rm "+args+" --dry-run --store="+b)
-		require.Equal(t, ExitOK, a.code, a.stderr)
+		require.Equal(t, exitOK, a.code, a.stderr)
 		require.Contains(t, a.stdout, want, args)
 		require.Equal(t, files, contents(t, b), args)
 	}
@@ -61,13 +61,13 @@ func TestPurgeOfResults(t *testing.T) {
 		"domain --dry-run":         "write pipeline rm domain NAME…",
 	} {
 		a := here(t, "rm "+args+" --store="+b)
-		require.Equal(t, ExitUsage, a.code, args)
+		require.Equal(t, exitUsage, a.code, args)
 		require.Contains(t, a.stderr, want, args)
 	}
-	require.Equal(t, ExitUsage, here(t, "store compact --dry-run --store="+b).code)
+	require.Equal(t, exitUsage, here(t, "store compact --dry-run --store="+b).code)
 
 	a = here(t, "rm older-than 2d --store="+b)
-	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Equal(t, exitOK, a.code, a.stderr)
 	require.Contains(t, a.stdout, "removed 0 packed results and 11 objects from before 20")
 	a = here(t, "rm older-than 1ms --store="+b)
 	require.Contains(t, a.stdout, "removed 3 packed results and 0 objects from before 20")

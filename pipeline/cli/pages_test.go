@@ -31,7 +31,7 @@ func follow(t *testing.T, page string) (dir string, last answer, commands, shown
 				environ, args, ok := strings.Cut(strings.TrimSpace(line), "go run ./cmd/pipeline ")
 				require.True(t, ok, line)
 				last = start(t, dir, args, func(c *exec.Cmd) { c.Env = append(c.Env, append(strings.Fields(environ), "SEED_LOG_LEVEL=error")...) })
-				require.Equal(t, ExitOK, last.code, "%s\n%s", line, last.stderr)
+				require.Equal(t, exitOK, last.code, "%s\n%s", line, last.stderr)
 				commands++
 			}
 		case "text":

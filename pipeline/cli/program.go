@@ -24,17 +24,17 @@ import (
 
 // Exit codes of the command line.
 const (
-	ExitOK          = 0
-	ExitFailed      = 1
-	ExitUsage       = 2
-	ExitDisallowed  = 3 // try: the site's robots.txt disallows the URL
-	ExitStrict      = 4 // with --strict: complete, but with dead letters
-	ExitInterrupted = 130
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitDisallowed  = 3 // try: the site's robots.txt disallows the URL
+	exitStrict      = 4 // with --strict: complete, but with dead letters
+	exitInterrupted = 130
 )
 
 // Program is the program's command line.
 type Program struct {
-	Serve Server // what `serve` does; nil: there is no such command
+	Serve server // what `serve` does; nil: there is no such command
 }
 
 // Main runs the command that args name and returns the exit code.
@@ -42,7 +42,7 @@ func (m Program) Main(args []string, stdout, stderr io.Writer) int {
 	words := lastWords()
 	err := m.run(context.Background(), args, printable.Writer(stdout), stderr)
 	words.say(err)
-	return Exit("pipeline", err, stderr)
+	return exit("pipeline", err, stderr)
 }
 
 func (m Program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -53,26 +53,26 @@ func (m Program) run(ctx context.Context, args []string, stdout, stderr io.Write
 // Root returns the commands, for programs that write about them.
 func (m Program) Root() *cobra.Command { return (&program{Program: m}).root() }
 
-// Exit writes in one line, without secrets, how a program ended, and returns its
+// exit writes in one line, without secrets, how a program ended, and returns its
 // exit code.
-func Exit(program string, err error, stderr io.Writer) int {
+func exit(program string, err error, stderr io.Writer) int {
 	if err == nil {
-		return ExitOK
+		return exitOK
 	}
 	if _, werr := fmt.Fprintf(stderr, "%s: %s\n", program, printable.Line(ledger.Redact(usage.OneLine(err)))); werr != nil {
-		return ExitFailed
+		return exitFailed
 	}
 	switch {
 	case usage.Is(err):
-		return ExitUsage
+		return exitUsage
 	case errors.Is(err, errDisallowed):
-		return ExitDisallowed
+		return exitDisallowed
 	case errors.Is(err, launch.ErrInterrupted), errors.Is(err, errExportInterrupted):
-		return ExitInterrupted
+		return exitInterrupted
 	case errors.Is(err, launch.ErrStrict), errors.Is(err, launch.ErrNotDone):
-		return ExitStrict
+		return exitStrict
 	}
-	return ExitFailed
+	return exitFailed
 }
 
 // program is one call of the program. One command of it runs, so all commands share the options.

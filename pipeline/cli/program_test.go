@@ -116,7 +116,7 @@ func TestCompletion(t *testing.T) {
 	name := filepath.Base(os.Args[0])
 	for shell, mark := range map[string]string{"bash": "complete -o default -F __start_" + name, "zsh": "#compdef " + name, "fish": "complete -c " + name, "powershell": "-CommandName '" + name + "'"} {
 		a := here(t, "completion "+shell)
-		assert.Equal(t, ExitOK, a.code, a.stderr)
+		assert.Equal(t, exitOK, a.code, a.stderr)
 		assert.Contains(t, a.stdout, mark, shell)
 	}
 	script := filepath.Join(t.TempDir(), "script")
@@ -137,7 +137,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		args := append([]string{"__completeNoDesc"}, strings.Split(line, " ")...)
 		var stdout, stderr bytes.Buffer
-		require.Equal(t, ExitOK, Main(args, &stdout, &stderr), stderr.String())
+		require.Equal(t, exitOK, Main(args, &stdout, &stderr), stderr.String())
 		lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
 		assert.ElementsMatch(t, want, lines[:len(lines)-1], line)
 	}
@@ -149,7 +149,7 @@ func TestOldSpellings(t *testing.T) {
 	emptyEnv(t)
 	dir := smallBucket(t, true)
 	t.Chdir(dir)
-	require.Equal(t, ExitOK, here(t, "--web=demo --host-delay=0s --log-level=error --store=b").code)
+	require.Equal(t, exitOK, here(t, "--web=demo --host-delay=0s --log-level=error --store=b").code)
 	for before, now := range map[string]string{
 		"runs list":                            "runs ls",
 		"runs":                                 "runs ls",
@@ -164,7 +164,7 @@ func TestOldSpellings(t *testing.T) {
 		"--job=migrate --dry-run":              "plan migrate",
 	} {
 		old, fresh := here(t, before+" --store=b"), here(t, now+" --store=b")
-		assert.Equal(t, ExitOK, old.code, "%s: %s", before, old.stderr)
+		assert.Equal(t, exitOK, old.code, "%s: %s", before, old.stderr)
 		assert.Equal(t, fresh, old, before)
 		assert.NotEmpty(t, old.stdout+old.stderr, before)
 	}
@@ -227,7 +227,7 @@ func TestConfigShow(t *testing.T) {
 	t.Setenv("SEED_RATE", "6")
 	t.Setenv("SEED_DB", "postgres://u:hunter2@h/d")
 	a := here(t, "config show catalog --json --config=c.yaml --concurrency=8 --contact=a@b.example")
-	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Equal(t, exitOK, a.code, a.stderr)
 	got := map[string]setting{}
 	for line := range strings.Lines(a.stdout) {
 		var s setting
@@ -239,8 +239,8 @@ func TestConfigShow(t *testing.T) {
 	}
 	assert.NotContains(t, a.stdout, "hunter2")
 	assert.NotContains(t, got, "layout", "an option of seed")
-	assert.Equal(t, ExitOK, here(t, "config check catalog --contact=a@b.example").code)
-	assert.Equal(t, ExitUsage, here(t, "config check catalog --concurrency=0").code)
+	assert.Equal(t, exitOK, here(t, "config check catalog --contact=a@b.example").code)
+	assert.Equal(t, exitUsage, here(t, "config check catalog --concurrency=0").code)
 	refused := here(t, "config show catalog --concurrency=0")
 	assert.Contains(t, refused.stderr, "a run would be refused: --concurrency=0: use 1 to 10000")
 	assert.Contains(t, refused.stdout, "concurrency")
@@ -251,7 +251,7 @@ func TestConfigShow(t *testing.T) {
 func TestJSON(t *testing.T) {
 	emptyEnv(t)
 	t.Chdir(smallBucket(t, true))
-	require.Equal(t, ExitOK, here(t, "--web=demo --host-delay=0s --log-level=error --store=b").code)
+	require.Equal(t, exitOK, here(t, "--web=demo --host-delay=0s --log-level=error --store=b").code)
 	for line, has := range map[string]string{
 		"runs --store=b":                             `"job":"seed"`,
 		"status --store=b":                           `"state":"done"`,
@@ -264,7 +264,7 @@ func TestJSON(t *testing.T) {
 		"try https://kind-urlset-1.com/a --web=demo": `"allowed": true`,
 	} {
 		a := here(t, line+" --json")
-		require.Equal(t, ExitOK, a.code, "%s: %s", line, a.stderr)
+		require.Equal(t, exitOK, a.code, "%s: %s", line, a.stderr)
 		assert.Contains(t, a.stdout, has, line)
 		for d := json.NewDecoder(strings.NewReader(a.stdout)); d.More(); {
 			var v map[string]any

@@ -24,7 +24,7 @@ func TestRemovals(t *testing.T) {
 	ok := func(line string) string {
 		t.Helper()
 		got := here(t, line+at)
-		require.Equal(t, ExitOK, got.code, got.stderr)
+		require.Equal(t, exitOK, got.code, got.stderr)
 		return got.stdout
 	}
 	entry := func(id string) (e removal.Entry) {
@@ -43,7 +43,7 @@ func TestRemovals(t *testing.T) {
 	}
 	const run = "--job=docs --web=demo --log-level=error"
 	got := here(t, "rm provider aws-ses --db=sqlite:///nowhere/x.db"+at)
-	assert.Equal(t, ExitUsage, got.code)
+	assert.Equal(t, exitUsage, got.code)
 	assert.Contains(t, got.stderr, "no run has used")
 	ok(run)
 	first := request("aws-ses")
@@ -86,7 +86,7 @@ func TestRemovals(t *testing.T) {
 		"removals show nothing":    "there is no request nothing",
 	} {
 		got := here(t, line+at)
-		assert.Equal(t, ExitUsage, got.code, line)
+		assert.Equal(t, exitUsage, got.code, line)
 		assert.Contains(t, got.stderr, says)
 	}
 }

@@ -20,7 +20,7 @@ var sealed = regexp.MustCompile(`(?m)^ {13}\d{4}-\d\d-\d\dT[0-9:.]+Z, sha256 [0-
 func TestRobotsCommand(t *testing.T) {
 	emptyEnv(t)
 	got := here(t, "try --web=demo https://kind-crawl-delay-1.com/admin/public/x")
-	assert.Equal(t, ExitOK, got.code, got.stderr)
+	assert.Equal(t, exitOK, got.code, got.stderr)
 	assert.Equal(t, `allowed      https://kind-crawl-delay-1.com/admin/public/x
 agent        Newsfork-SeedEngine/1.0
 by           line 6: Allow: /admin/public/
@@ -35,7 +35,7 @@ rights       search unsaid, ai-input unsaid, ai-train unsaid, archive unsaid; a 
 	// A URL that is allowed, and that no run would visit.
 	long := "https://kind-crawl-delay-long-1.com/a"
 	got = here(t, "try --web=demo "+long)
-	assert.Equal(t, ExitOK, got.code, got.stderr)
+	assert.Equal(t, exitOK, got.code, got.stderr)
 	assert.Contains(t, got.stdout, `
 crawl delay  1m0s
 not visited  that is longer than --max-crawl-delay=30s, so a run asks this host for nothing but robots.txt
@@ -56,9 +56,9 @@ robots.txt   `)
 		got := here(t, "try --json --web=demo "+args)
 		var a pipeline.RobotsAnswer
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &a), got.stderr)
-		code := ExitOK
+		code := exitOK
 		if !want.Allowed {
-			code = ExitDisallowed
+			code = exitDisallowed
 			assert.Contains(t, got.stderr, "robots.txt disallows the URL (line ", args)
 		}
 		assert.Equal(t, code, got.code, args)
@@ -77,17 +77,17 @@ func TestRobotsCommandFails(t *testing.T) {
 		code int
 		says string
 	}{
-		"try":                              {ExitUsage, "write pipeline try URL"},
-		"try example.org":                  {ExitUsage, "write it with its scheme"},
-		"try ftp://example.org/":           {ExitUsage, "write an http or https URL"},
-		"try --turns=/ https://a.example/": {ExitUsage, "name a file with --turns"},
-		"try --job=x https://a.example/":   {ExitUsage, "there is no such job"},
-		"try --web=demo --host-delay=0s https://kind-robots-500-1.com/":       {ExitFailed, "answers with status 500"},
-		"try --web=demo https://kind-redirect-private-1.com/":                 {ExitFailed, "robots.txt cannot be fetched"},
-		"try --web=demo https://kind-no-such-host-1.com/":                     {ExitFailed, "robots.txt cannot be fetched"},
-		"try https://127.0.0.1/":                                              {ExitFailed, "(--allow-private allows it)"},
-		"try --web=demo --connect-to=127.0.0.1:1 https://a.example/":          {ExitUsage, "give one"},
-		"try --web=demo https://kind-urlset-1.com/ https://a.example/ --json": {ExitUsage, "write pipeline try URL"},
+		"try":                              {exitUsage, "write pipeline try URL"},
+		"try example.org":                  {exitUsage, "write it with its scheme"},
+		"try ftp://example.org/":           {exitUsage, "write an http or https URL"},
+		"try --turns=/ https://a.example/": {exitUsage, "name a file with --turns"},
+		"try --job=x https://a.example/":   {exitUsage, "there is no such job"},
+		"try --web=demo --host-delay=0s https://kind-robots-500-1.com/":       {exitFailed, "answers with status 500"},
+		"try --web=demo https://kind-redirect-private-1.com/":                 {exitFailed, "robots.txt cannot be fetched"},
+		"try --web=demo https://kind-no-such-host-1.com/":                     {exitFailed, "robots.txt cannot be fetched"},
+		"try https://127.0.0.1/":                                              {exitFailed, "(--allow-private allows it)"},
+		"try --web=demo --connect-to=127.0.0.1:1 https://a.example/":          {exitUsage, "give one"},
+		"try --web=demo https://kind-urlset-1.com/ https://a.example/ --json": {exitUsage, "write pipeline try URL"},
 	} {
 		got := here(t, args)
 		assert.Equal(t, want.code, got.code, args)

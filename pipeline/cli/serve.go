@@ -26,18 +26,18 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// LastWordsVariable is an environment variable with the number of an open file.
+// lastWordsVariable is an environment variable with the number of an open file.
 // A process that a server started writes into this file why it failed, even
 // when its run has not begun yet or the process crashes.
-const LastWordsVariable = "SEED_LAST_WORDS"
+const lastWordsVariable = "SEED_LAST_WORDS"
 
 type lastWordsFile struct{ file *os.File }
 
 // lastWords opens the server's file. The processes that this one starts do not
 // inherit it.
 func lastWords() lastWordsFile {
-	fd, err := strconv.Atoi(os.Getenv(LastWordsVariable))
-	if err != nil || fd < 3 || os.Unsetenv(LastWordsVariable) != nil {
+	fd, err := strconv.Atoi(os.Getenv(lastWordsVariable))
+	if err != nil || fd < 3 || os.Unsetenv(lastWordsVariable) != nil {
 		return lastWordsFile{}
 	}
 	syscall.CloseOnExec(fd)
@@ -53,9 +53,9 @@ func (w lastWordsFile) say(err error) {
 	_, _ = w.file.WriteString(ledger.ErrorText(errors.New(usage.OneLine(err)))) // standard error has it too
 }
 
-// Server is what `serve` does, until ctx ends: see package server. It listens at an address, "": by its configuration, which is in a
+// server is what `serve` does, until ctx ends: see package server. It listens at an address, "": by its configuration, which is in a
 // file, "": none.
-type Server func(ctx context.Context, listen, config string, options ServerOptions, jobs []option.Job) error
+type server func(ctx context.Context, listen, config string, options ServerOptions, jobs []option.Job) error
 
 // ServerOptions reads the options that all runs of a server share: flags, then
 // the environment, then file, which has values of flags by name. environ passes

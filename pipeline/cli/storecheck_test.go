@@ -21,9 +21,9 @@ func TestStoreCheck(t *testing.T) {
 	emptyEnv(t)
 	dir := filepath.Join(t.TempDir(), "s")
 	require.NoError(t, os.Mkdir(dir, 0o750))
-	require.Equal(t, ExitOK, here(t, "catalog --web=demo --site=gadgets --log-level=error --store="+dir).code)
+	require.Equal(t, exitOK, here(t, "catalog --web=demo --site=gadgets --log-level=error --store="+dir).code)
 	got := here(t, "store check --store="+dir)
-	assert.Equal(t, ExitOK, got.code, got.stderr)
+	assert.Equal(t, exitOK, got.code, got.stderr)
 	assert.Equal(t, "nothing is inconsistent\n", got.stdout)
 
 	s, err := store.Open(t.Context(), dir)
@@ -47,7 +47,7 @@ func TestStoreCheck(t *testing.T) {
 	require.NoError(t, d.Close())
 
 	got = here(t, "store check --json --store="+dir)
-	assert.Equal(t, ExitFailed, got.code)
+	assert.Equal(t, exitFailed, got.code)
 	assert.Contains(t, got.stderr, "6 things are inconsistent")
 	for _, want := range []string{`"temporary files of killed writers","count":1`, `"a restore that was cut off"`, `sites/docs/x.json`, `images/sha256/ab/abcd.png`,
 		`"runs whose process is gone","count":1,"examples":["20260101-000000-000-aaaaaaaa"]`, `handoff/docs/p/s/gone.jsonl`} {

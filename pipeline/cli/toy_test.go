@@ -108,7 +108,7 @@ func TestToyJob(t *testing.T) {
 			"runs rm --older-than=1d --job=tic --store=" + dir: "migrate or toy",
 		} {
 			a := here(t, args)
-			require.Equal(t, ExitUsage, a.code, args)
+			require.Equal(t, exitUsage, a.code, args)
 			require.Contains(t, a.stderr, want)
 		}
 		s, environ, _, _, _, err := Serve(t.Context(), []string{"--store=" + dir, "--greeting=hi"}, nil, io.Discard)
@@ -124,7 +124,7 @@ func TestToyJob(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "report.json")
 		t.Setenv("SEED_GREETING", "good day")
 		a := here(t, "--job=toy --runner=direct --store="+dir+" --report="+file)
-		require.Equal(t, ExitOK, a.code, a.stderr)
+		require.Equal(t, exitOK, a.code, a.stderr)
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		r := report(t, b)
@@ -136,7 +136,7 @@ func TestToyJob(t *testing.T) {
 		require.Contains(t, r.Counts, "silences", "a count of the job is there at 0")
 		require.Regexp(t, `Counts\n +greetings +8\n +silences +0\n`, a.stdout, "the table")
 		require.Regexp(t, r.RunID+`\s+toy\s+direct\s+done`, here(t, "runs --store="+dir).stdout)
-		require.Equal(t, ExitOK, here(t, "dead-letters --job=toy --store="+dir).code)
+		require.Equal(t, exitOK, here(t, "dead-letters --job=toy --store="+dir).code)
 		var shown ledger.Report
 		require.NoError(t, json.Unmarshal([]byte(here(t, "runs show "+r.RunID+" --store="+dir).stdout), &shown))
 		require.Equal(t, r.Counts, shown.Counts)
@@ -145,7 +145,7 @@ func TestToyJob(t *testing.T) {
 	t.Run("purpose", func(t *testing.T) {
 		t.Setenv("SEED_GREETING", "nobody")
 		a := here(t, "--job=toy --runner=direct --store="+dir)
-		require.Equal(t, ExitFailed, a.code)
+		require.Equal(t, exitFailed, a.code)
 		require.Contains(t, a.stderr, "the store refused everything that the run collected")
 	})
 }

@@ -24,14 +24,14 @@ type Estimate struct {
 	Requests    Range  `json:"requests"`
 	Bytes       Range  `json:"bytes"` // received from sites
 	Seconds     Range  `json:"duration_s"`
-	Calls       Calls  `json:"store"`
+	Calls       calls  `json:"store"`
 	Written     Range  `json:"store_bytes_written"`
 	Read        Range  `json:"store_bytes_read"`
 	Price       *Price `json:"price,omitempty"` // nil where the store's calls have none
 }
 
-// Calls are calls to the store by class, as in price.Calls.
-type Calls struct {
+// calls are calls to the store by class, as in price.Calls.
+type calls struct {
 	Reads   Range `json:"reads"`
 	Lists   Range `json:"lists"`
 	Writes  Range `json:"writes"`

@@ -100,7 +100,7 @@ func TestFromRuns(t *testing.T) {
 }
 
 func TestPriced(t *testing.T) {
-	e := Estimate{Job: "seed", Basis: "b", Calls: Calls{Writes: Range{1e6, 2e6, 4e6}, Reads: exactly(5e6), Lists: exactly(1e6)}, Written: exactly(100e9), Read: exactly(10e9)}
+	e := Estimate{Job: "seed", Basis: "b", Calls: calls{Writes: Range{1e6, 2e6, 4e6}, Reads: exactly(5e6), Lists: exactly(1e6)}, Written: exactly(100e9), Read: exactly(10e9)}
 	e = e.Priced(price.Public()["s3"])
 	require.Equal(t, Range{5 + 5 + 2, 10 + 5 + 2, 20 + 5 + 2}, e.Price.Calls)
 	require.InDelta(t, 2.3, e.Price.Storage.Likely, 1e-9)

@@ -72,5 +72,5 @@ func figuresOf(r ledger.Report) figures {
 
 func (r ranges) estimate(basis string) Estimate {
 	return Estimate{Basis: basis, Unreachable: r[dead], Requests: r[requests], Bytes: r[received], Seconds: r[seconds],
-		Calls: Calls{r[reads], r[lists], r[writes], r[deletes]}, Written: r[written], Read: r[read]}
+		Calls: calls{r[reads], r[lists], r[writes], r[deletes]}, Written: r[written], Read: r[read]}
 }

@@ -20,17 +20,17 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// EstimateForm is the value of --estimate: "" for a run, or how the estimate is written.
-type EstimateForm string
+// estimateForm is the value of --estimate: "" for a run, or how the estimate is written.
+type estimateForm string
 
 // String implements flag.Value.
-func (f *EstimateForm) String() string { return string(*f) }
+func (f *estimateForm) String() string { return string(*f) }
 
 // IsBoolFlag lets the flag be given without a value.
-func (f *EstimateForm) IsBoolFlag() bool { return true }
+func (f *estimateForm) IsBoolFlag() bool { return true }
 
 // Set implements flag.Value.
-func (f *EstimateForm) Set(v string) error {
+func (f *estimateForm) Set(v string) error {
 	switch v {
 	case "true":
 		v = "text"
@@ -40,7 +40,7 @@ func (f *EstimateForm) Set(v string) error {
 	default:
 		return fmt.Errorf("use --estimate, or --estimate=json")
 	}
-	*f = EstimateForm(v)
+	*f = estimateForm(v)
 	return nil
 }
 

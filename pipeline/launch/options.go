@@ -25,7 +25,7 @@ type Options struct {
 	Strict           bool
 	Report, Progress string
 	SharedFilesystem bool
-	Estimate         EstimateForm
+	Estimate         estimateForm
 	Prices           string         // file of price lists
 	Sample           bool           // the store is a copy of the sample bucket
 	Fresh            bool           // the store is the default directory, which is created if needed

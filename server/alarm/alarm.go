@@ -241,7 +241,7 @@ func (a *Alarm) remind(now time.Time) (changed bool) {
 			a.State.Reminded = map[string]time.Time{}
 		}
 		a.State.Reminded[cause], a.dirty, changed = now.UTC(), true, true
-		a.enqueueLocked(Notice{Type: "report", All: all[cause],
+		a.enqueueLocked(notice{Type: "report", All: all[cause],
 			Text: "[STILL] " + strings.TrimPrefix(cause, "it was ") + " for a week or more: " + some(texts[cause], "; ", "; and ")}, now)
 	}
 	return changed
@@ -372,7 +372,7 @@ func (a *Alarm) group(all []finding, r ledger.Report, now time.Time) (queue func
 				for _, b := range told {
 					texts = append(texts, strings.Replace(b.Sentence(), " ("+b.Job+")", "", 1))
 				}
-				a.enqueueLocked(Notice{Type: "report", All: told, RunID: r.RunID, page: told[0].Page(),
+				a.enqueueLocked(notice{Type: "report", All: told, RunID: r.RunID, page: told[0].Page(),
 					Text: fmt.Sprintf("[%s] %d of %s: %s", word, len(told), r.Job, some(texts, "; ", "; and "))}, now)
 			}
 		}

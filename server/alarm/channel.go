@@ -19,8 +19,8 @@ import (
 	"github.com/newsfork/seed-engine/server/known"
 )
 
-// Notice is what channels are told.
-type Notice struct {
+// notice is what channels are told.
+type notice struct {
 	ID   string    `json:"id"` // the same in every try, so that a receiver can drop a second one
 	At   time.Time `json:"at"`
 	Type string    `json:"type"` // alert.raised, alert.over, report or test
@@ -34,7 +34,7 @@ type Notice struct {
 }
 
 // more is where the reader finds more: a link, else the run's id.
-func (m Notice) more() string {
+func (m notice) more() string {
 	if m.URL == "" && m.RunID != "" {
 		return "run " + m.RunID
 	}
@@ -44,7 +44,7 @@ func (m Notice) more() string {
 // Channel is a way to tell people.
 type Channel struct {
 	Name string // slack, webhook or email
-	Send func(ctx context.Context, m Notice, now time.Time) error
+	Send func(ctx context.Context, m notice, now time.Time) error
 }
 
 // refusedError says that a receiver will never take this message, however often it is
@@ -124,13 +124,13 @@ var asSlackText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // slack posts in the form of Slack's incoming webhooks: {"text": "…"}
 // (api.slack.com/messaging/webhooks).
-func (p *post) slack(ctx context.Context, m Notice, _ time.Time) error {
+func (p *post) slack(ctx context.Context, m notice, _ time.Time) error {
 	return p.post(ctx, map[string]string{"text": asSlackText.Replace(strings.TrimSpace(m.Text + "\n" + m.more()))}, nil)
 }
 
 // signed posts the message as JSON, signed as in the Standard Webhooks specification
 // (standardwebhooks.com).
-func (p *post) signed(ctx context.Context, m Notice, now time.Time) error {
+func (p *post) signed(ctx context.Context, m notice, now time.Time) error {
 	body := struct {
 		Type      string    `json:"type"`
 		Timestamp time.Time `json:"timestamp"`

@@ -130,7 +130,7 @@ func TestForms(t *testing.T) {
 	defer s.Close()
 	at := time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
 	b := Breach{Job: "seed", Rule: "run_failed", Schedule: "nightly", Since: at, RunID: "20260302-030000-000-aaaaaaaa", Text: "--country=ZZ: two lower-case letters (exit status 2)."}
-	m := Notice{ID: "ID", At: at, Type: "alert.raised", Data: &b, Text: "[ALERT] " + b.Sentence(), RunID: b.RunID, URL: "https://seed.example" + b.Page()}
+	m := notice{ID: "ID", At: at, Type: "alert.raised", Data: &b, Text: "[ALERT] " + b.Sentence(), RunID: b.RunID, URL: "https://seed.example" + b.Page()}
 	p, err := newPost("X", s.URL)
 	require.NoError(t, err)
 	require.NoError(t, p.slack(t.Context(), m, at))
@@ -171,7 +171,7 @@ func TestEmail(t *testing.T) {
 			Username: "seed", TLS: mode}, "hunter2hunter2")
 		require.NoError(t, err)
 		m.security.RootCAs = s.roots
-		alert := Notice{ID: "AN2ID", At: time.Now(), Text: "[ALERT] seed, run failed: – " + strings.Repeat("long ", 50)}
+		alert := notice{ID: "AN2ID", At: time.Now(), Text: "[ALERT] seed, run failed: – " + strings.Repeat("long ", 50)}
 		s.refuse = "450 try later"
 		err = m.send(t.Context(), alert, time.Now())
 		require.ErrorContains(t, err, `450 "try later"`)
@@ -199,8 +199,8 @@ func TestEmail(t *testing.T) {
 	s.plain = true
 	m, err := newMailer(Email{Server: s.addr, From: "seed@example.org", To: []string{"a@example.org"}}, "")
 	require.NoError(t, err)
-	assert.ErrorContains(t, m.send(t.Context(), Notice{ID: "x", Text: "hello"}, time.Now()), "does not offer STARTTLS")
+	assert.ErrorContains(t, m.send(t.Context(), notice{ID: "x", Text: "hello"}, time.Now()), "does not offer STARTTLS")
 	m.TLS = "none"
-	require.NoError(t, m.send(t.Context(), Notice{ID: "x", Text: "hello\n.\nend"}, time.Now()))
+	require.NoError(t, m.send(t.Context(), notice{ID: "x", Text: "hello\n.\nend"}, time.Now()))
 	assert.Contains(t, s.texts[0], "hello\n.\nend")
 }

@@ -26,7 +26,7 @@ const (
 
 // outbox has the messages of one channel.
 type outbox struct {
-	Waiting  []Notice  `json:"waiting,omitempty"` // oldest first
+	Waiting  []notice  `json:"waiting,omitempty"` // oldest first
 	Tries    int       `json:"tries,omitempty"`   // of the first, without success
 	NextAt   time.Time `json:"next_at,omitzero"`
 	Error    string    `json:"error,omitempty"` // of the last try, if it failed
@@ -42,7 +42,7 @@ type givenUp struct {
 	Error string    `json:"error"`
 }
 
-func (o *outbox) giveUp(m Notice, why string, now time.Time) {
+func (o *outbox) giveUp(m notice, why string, now time.Time) {
 	o.GivenUp = slices.Insert(o.GivenUp, 0, givenUp{now.UTC(), m.Text, why})
 	o.GivenUp = o.GivenUp[:min(len(o.GivenUp), maxGivenUp)]
 }
@@ -62,11 +62,11 @@ func (a *Alarm) announce(event, word string, b Breach, now time.Time) {
 	if word == "OVER" {
 		text = b.about()
 	}
-	a.enqueueLocked(Notice{Type: strings.ReplaceAll(event, "_", "."), Data: &b, RunID: b.RunID, page: b.Page(), Text: "[" + word + "] " + text}, now)
+	a.enqueueLocked(notice{Type: strings.ReplaceAll(event, "_", "."), Data: &b, RunID: b.RunID, page: b.Page(), Text: "[" + word + "] " + text}, now)
 }
 
 // enqueueLocked queues a message for every channel. The caller holds mu.
-func (a *Alarm) enqueueLocked(m Notice, now time.Time) {
+func (a *Alarm) enqueueLocked(m notice, now time.Time) {
 	a.stamp(&m, now)
 	for _, c := range a.Channels {
 		o := a.outbox(c.Name)
@@ -80,7 +80,7 @@ func (a *Alarm) enqueueLocked(m Notice, now time.Time) {
 }
 
 // stamp gives a message its id, its time and its link.
-func (a *Alarm) stamp(m *Notice, now time.Time) {
+func (a *Alarm) stamp(m *notice, now time.Time) {
 	m.ID, m.At = rand.Text(), now.UTC()
 	if a.PublicURL != "" {
 		m.URL = a.PublicURL + cmp.Or(m.page, "/alerts")
@@ -91,7 +91,7 @@ func (a *Alarm) stamp(m *Notice, now time.Time) {
 func (a *Alarm) Enqueue(text string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.enqueueLocked(Notice{Type: "report", Text: text, page: "/reports"}, now)
+	a.enqueueLocked(notice{Type: "report", Text: text, page: "/reports"}, now)
 }
 
 // ErrNoChannel says that the server has no channel of a name.
@@ -105,7 +105,7 @@ func (a *Alarm) Test(ctx context.Context, channel string, now time.Time) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	m := Notice{Type: "test", Text: "[TEST] This channel works: somebody tried it on the page of alerts"}
+	m := notice{Type: "test", Text: "[TEST] This channel works: somebody tried it on the page of alerts"}
 	a.stamp(&m, now)
 	return a.Channels[i].Send(ctx, m, now)
 }

@@ -94,14 +94,14 @@ func newMailer(e Email, password string) (*mailer, error) {
 
 // send sends one message. A second try has the same Message-ID, so that mail programs
 // can show one of two.
-func (m *mailer) send(ctx context.Context, msg Notice, _ time.Time) error {
+func (m *mailer) send(ctx context.Context, msg notice, _ time.Time) error {
 	if err := m.deliver(ctx, msg); err != nil {
 		return fmt.Errorf("sending an e-mail: %w", err)
 	}
 	return nil
 }
 
-func (m *mailer) deliver(ctx context.Context, msg Notice) (err error) {
+func (m *mailer) deliver(ctx context.Context, msg notice) (err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", m.Server)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (m *mailer) deliver(ctx context.Context, msg Notice) (err error) {
 const maxSubject = 120
 
 // text is the message as RFC 5322 wants it.
-func (m *mailer) text(msg Notice) ([]byte, error) {
+func (m *mailer) text(msg notice) ([]byte, error) {
 	subject, _, _ := strings.Cut(msg.Text, "\n")
 	if r := []rune(subject); len(r) > maxSubject {
 		subject = string(r[:maxSubject]) + "…"

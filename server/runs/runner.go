@@ -36,7 +36,7 @@ const ScheduleVariable = "SEED_SCHEDULE"
 const startedByVariable = "SEED_STARTED_BY"
 
 // lastWordsVariable names the file descriptor to which a child process writes why
-// it failed. It is cli.LastWordsVariable.
+// it failed. It is cli.lastWordsVariable.
 const lastWordsVariable = "SEED_LAST_WORDS"
 
 // StartLeaseTTL is the time to live of the lease for starting a run. The server has
@@ -102,7 +102,7 @@ func (r *Runner) Start(ctx context.Context, run ledger.Run, flags []string, by s
 		return err
 	}
 	var c *child
-	if err = r.CheckNotStarted(ctx, run.RunID); err == nil { // another server may have started it, and it may be over
+	if err = r.checkNotStarted(ctx, run.RunID); err == nil { // another server may have started it, and it may be over
 		c, err = r.launch(ctx, run, flags)
 	}
 	if err != nil {
@@ -113,8 +113,8 @@ func (r *Runner) Start(ctx context.Context, run ledger.Run, flags []string, by s
 	return nil
 }
 
-// CheckNotStarted returns errAlreadyStarted for a run that is in the ledger.
-func (r *Runner) CheckNotStarted(ctx context.Context, id string) error {
+// checkNotStarted returns errAlreadyStarted for a run that is in the ledger.
+func (r *Runner) checkNotStarted(ctx context.Context, id string) error {
 	_, err := ledger.Load(ctx, r.Store, id)
 	switch {
 	case err == nil:

@@ -26,7 +26,7 @@ func Audit(ctx context.Context, s store.Store, d *db.DB, found func(what, key, m
 	for key, err := range db.Select(ctx, d, func(r *sql.Rows) (string, error) {
 		var hash, kind string
 		err := r.Scan(&hash, &kind)
-		return ImageKey(hash, kind), err
+		return imageKey(hash, kind), err
 	}, `SELECT DISTINCT hash, type FROM catalog_images WHERE hash <> '' ORDER BY hash`) {
 		if err != nil {
 			return fmt.Errorf("reading the images: %w", err)

@@ -43,8 +43,8 @@ func TestAuditOfAnImageStoredMeanwhile(t *testing.T) {
 	require.NoError(t, err)
 	var found []string
 	require.NoError(t, Audit(t.Context(), lateStore{s, func() {
-		require.NoError(t, store.Write(t.Context(), s, ImageKey("bbbb", "image/png"), []byte("x"), store.PutOptions{}))
+		require.NoError(t, store.Write(t.Context(), s, imageKey("bbbb", "image/png"), []byte("x"), store.PutOptions{}))
 		row("bbbb")
 	}}, d, func(_, key, _ string) { found = append(found, key) }))
-	assert.Equal(t, []string{ImageKey("aaaa", "image/png")}, found)
+	assert.Equal(t, []string{imageKey("aaaa", "image/png")}, found)
 }

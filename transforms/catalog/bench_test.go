@@ -43,7 +43,7 @@ func BenchmarkTasksInMemory(b *testing.B) {
 	plan[1].work = func(_ context.Context, t Task) ([]Task, error) {
 		return []Task{FetchProductDetailPage{entry{URL: "p"}}}, nil
 	}
-	e := newEngine(plan, 1024, &SharedState{Control: newHand(), Stats: &Stats{}}, j)
+	e := newEngine(plan, 1024, &sharedState{Control: newHand(), Stats: &Stats{}}, j)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	b.ReportAllocs()
@@ -63,7 +63,7 @@ func durable(b *testing.B, d *db.DB, products int) {
 	const fan = 12
 	pages := (products + fan - 1) / fan
 	v := &visit{cfg: Config{ListFetchers: 2, ListParsers: 4, DetailFetchers: 2, DetailParsers: 2, Savers: 2}, journal: &rows{db: d, site: "bench"},
-		state: &SharedState{Control: newHand(), Stats: &Stats{}}, clock: time.Now, reader: &reader{site: Site{Name: "bench"}}}
+		state: &sharedState{Control: newHand(), Stats: &Stats{}}, clock: time.Now, reader: &reader{site: Site{Name: "bench"}}}
 	seeds := make([]entry, pages)
 	for i := range seeds {
 		seeds[i] = entry{Kind: KindFetchListPage, URL: "https://shop.example/list/" + strconv.Itoa(i), Page: i}
@@ -162,7 +162,7 @@ func BenchmarkSite(b *testing.B) {
 					b.Fatal(err)
 				}
 				took += time.Since(begin)
-				if s := v.state.Stats.Snapshot(); s.ProductsSaved != 600 {
+				if s := v.state.Stats.snapshot(); s.ProductsSaved != 600 {
 					b.Fatalf("%+v", s)
 				}
 			}

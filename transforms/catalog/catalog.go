@@ -55,7 +55,7 @@ type Config struct {
 	QueueLength                                                      int
 
 	Tagging Tagging
-	Images  Images
+	Images  images
 
 	UnsandboxedBrowser bool // of sites with rendering
 
@@ -174,7 +174,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 		l.Sample = func() ledger.Counts {
 			var t ledger.Tally
 			for _, s := range stats {
-				t.Add(ledger.Tally{Counts: s.Snapshot().Counts})
+				t.Add(ledger.Tally{Counts: s.snapshot().Counts})
 			}
 			return t.Counts
 		}
@@ -209,7 +209,7 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 			return nil
 		}
 		stats.Count(SitesCrawled, 1)
-		if stats.Snapshot().Counts[ledger.LeftByLimit] > 0 {
+		if stats.snapshot().Counts[ledger.LeftByLimit] > 0 {
 			return nil
 		}
 		if err := fn.Worker.Resolve(ctx, d); err != nil {

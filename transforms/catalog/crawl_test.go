@@ -93,14 +93,14 @@ func TestEachWorkerAlone(t *testing.T) {
 	parse := out[0].(ParseListPageHtml)
 	assert.Equal(t, 1, parse.Page)
 	assert.Contains(t, parse.HTMLContent, "CSA1600006MAT00006-24")
-	assert.EqualValues(t, 1, v.state.Stats.Snapshot().ListPagesFetched)
+	assert.EqualValues(t, 1, v.state.Stats.snapshot().ListPagesFetched)
 
 	out = alone(v.listPageParser(), parse)
 	product := func(n int) Task {
 		return entry{Kind: KindFetchProductDetailPage, URL: "https://" + catalogsim.MatterHost + j.matter.DetailPath(n)}.task()
 	}
 	assert.Equal(t, []Task{product(6), product(5)}, out)
-	assert.EqualValues(t, 2, v.state.Stats.Snapshot().ProductURLsFound)
+	assert.EqualValues(t, 2, v.state.Stats.snapshot().ProductURLsFound)
 	var waiting int
 	require.NoError(t, j.db.QueryRowContext(t.Context(), `SELECT count(*) FROM catalog_tasks WHERE kind = 'FetchListPage' AND state = 0`).Scan(&waiting))
 	assert.Equal(t, 2, waiting, "the site says that there are three pages: two more wait in the journal")
@@ -108,7 +108,7 @@ func TestEachWorkerAlone(t *testing.T) {
 	out = alone(v.productDetailFetcher(), out[0])
 	require.Len(t, out, 1)
 	assert.Contains(t, out[0].(ParseProductDetailHtml).HTMLContent, "Firmware Version")
-	assert.EqualValues(t, 1, v.state.Stats.Snapshot().DetailPagesFetched)
+	assert.EqualValues(t, 1, v.state.Stats.snapshot().DetailPagesFetched)
 
 	out = alone(v.productDetailParser(), out[0])
 	require.Len(t, out, 1)
@@ -116,7 +116,7 @@ func TestEachWorkerAlone(t *testing.T) {
 	assert.Equal(t, "Dimmable Light 6", out[0].(SaveProduct).ProductDetail.Fields["name"])
 
 	assert.Empty(t, alone(v.dbSaver(), out[0]))
-	assert.EqualValues(t, 1, v.state.Stats.Snapshot().ProductsSaved)
+	assert.EqualValues(t, 1, v.state.Stats.snapshot().ProductsSaved)
 	assert.Contains(t, j.products("matter"), "CSA1600006MAT00006-24")
 }
 
@@ -353,12 +353,12 @@ func TestKilledRunIsResumed(t *testing.T) {
 				require.ErrorIs(t, err, context.Canceled)
 			}
 			kill()
-			first := v.state.Stats.Snapshot()
+			first := v.state.Stats.snapshot()
 			inFlight := int64(cfg.DetailFetchers + cfg.ListFetchers + cfg.DetailParsers + 3*cfg.QueueLength) // fetched, and not saved yet
 
 			v, _ = j.visit(j.config(), "matter")
 			require.NoError(t, v.run(t.Context()))
-			second := v.state.Stats.Snapshot()
+			second := v.state.Stats.snapshot()
 			assert.Equal(t, second.ProductURLsFound, second.DetailPagesFetched)
 			assert.Equal(t, second.DetailPagesFetched, second.ProductsSaved)
 			// The break may cut the database's answer to a transaction that it has done: at most 48 are counted, and 48 are there.
@@ -547,11 +547,11 @@ func TestPauseThroughTheLedger(t *testing.T) {
 	require.Eventually(t, func() bool { return quiet(300 * time.Millisecond) }, 10*time.Second, time.Millisecond)
 	require.NoError(t, w.Obey(t.Context()), "the next poll")
 	assert.True(t, quiet(time.Second), "a paused run sends nothing")
-	saved := v.state.Stats.Snapshot().ProductsSaved
+	saved := v.state.Stats.snapshot().ProductsSaved
 	assert.Less(t, saved, int64(60))
 	ask(ledger.ActionRun)
 	require.NoError(t, <-ended)
-	s := v.state.Stats.Snapshot()
+	s := v.state.Stats.snapshot()
 	assert.EqualValues(t, 60, s.ProductsSaved)
 	assert.Zero(t, s.FailedTasks)
 	assert.Len(t, j.asked(catalogsim.MatterHost), 1+5+60, "nothing was asked for twice")

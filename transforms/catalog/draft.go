@@ -31,10 +31,10 @@ type Draft struct {
 }
 
 var (
-	// ErrNoList says that a page shows no list of products.
-	ErrNoList = errors.New("no three links of the page look alike and lead to pages of its host: give the address of a list of products")
-	// ErrScript says that scripts make a page's content.
-	ErrScript = errors.New("only scripts make the page's content: it has no list of links before they run. See if the site has a JSON address or a sitemap with the products, " +
+	// errNoList says that a page shows no list of products.
+	errNoList = errors.New("no three links of the page look alike and lead to pages of its host: give the address of a list of products")
+	// errScript says that scripts make a page's content.
+	errScript = errors.New("only scripts make the page's content: it has no list of links before they run. See if the site has a JSON address or a sitemap with the products, " +
 		"or write the file by hand, with list.rendering and detail.rendering (docs/add-a-site.md)")
 
 	nextWord   = regexp.MustCompile(`(?i)^\W*(next|older|more|load more|weiter|nächste|suivante?|siguiente|다음|次)\b|^[›»>→]+$`)
@@ -122,9 +122,9 @@ func (d *Draft) findLinks() error {
 			return n.DataAtom == atom.Script && attribute(n, "type") != "application/ld+json"
 		})
 		if scripts && len(groups) == 0 {
-			return ErrScript
+			return errScript
 		}
-		return ErrNoList
+		return errNoList
 	}
 	selector := d.page.selectorOf(best.nodes)
 	if selector == "" {

@@ -85,7 +85,7 @@ type journal interface {
 // own loop reads.
 type engine struct {
 	stages  []*stage
-	state   *SharedState
+	state   *sharedState
 	journal journal
 	// deadLetter writes a dead letter for a task that is not tried again, before the journal ends it. After errHeld the
 	// task stays in the journal.
@@ -110,7 +110,7 @@ const maxTries = 3
 const maxFeed = 256
 
 // newEngine makes an engine with these stages and this length of queues.
-func newEngine(plan []*stage, length int, state *SharedState, j journal) *engine {
+func newEngine(plan []*stage, length int, state *sharedState, j journal) *engine {
 	e := &engine{stages: plan, state: state, journal: j, wake: make(chan struct{}, 1), now: time.Now,
 		unit: func(ctx context.Context, _ entry) (context.Context, func(), error) { return ctx, func() {}, nil }}
 	for _, s := range plan {

@@ -132,7 +132,7 @@ func empty(sizes [5]int, fan, last int, m *memory, saw func(Task)) []*stage {
 				out = append(out, FetchProductDetailPage{entry{URL: fmt.Sprint(p.Page, "/", i)}})
 			}
 			if p.Page < last {
-				next := FetchListPage{entry{Kind: KindFetchListPage, Page: p.Page + 1}}
+				next := fetchListPage{entry{Kind: KindFetchListPage, Page: p.Page + 1}}
 				out = append(out, next)
 				m.add(time.Time{}, next.entry)
 			}
@@ -156,7 +156,7 @@ func empty(sizes [5]int, fan, last int, m *memory, saw func(Task)) []*stage {
 }
 
 func testEngine(plan []*stage, length int, c polite.Control, m *memory) *engine {
-	e := newEngine(plan, length, &SharedState{Control: c, Stats: &Stats{}}, m)
+	e := newEngine(plan, length, &sharedState{Control: c, Stats: &Stats{}}, m)
 	e.deadLetter = func(context.Context, entry, string, *failure) error { return nil }
 	e.backoff = func(tries int) time.Duration { return time.Duration(tries) * time.Second }
 	return e
@@ -292,7 +292,7 @@ func TestRetryThenDeadLetter(t *testing.T) {
 		}
 		assert.Equal(t, []deadLetter{{product("final", 1), "http_404", true}, {product("panics", 1), "panic", true}, {product("gone", 3), "failed", false}}, deadLetters)
 		assert.Equal(t, []entry{product("final", 1), product("panics", 1), product("gone", 3)}, m.buried)
-		assert.Equal(t, CrawlingStats{FailedTasks: 4, Counts: map[string]int64{"failed_tasks": 4, "failed_product_detail_fetcher": 3, "failed_list_page_parser": 1}}, e.state.Stats.Snapshot())
+		assert.Equal(t, crawlingStats{FailedTasks: 4, Counts: map[string]int64{"failed_tasks": 4, "failed_product_detail_fetcher": 3, "failed_list_page_parser": 1}}, e.state.Stats.snapshot())
 	})
 }
 

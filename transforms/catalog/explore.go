@@ -73,7 +73,7 @@ func showProduct(ctx context.Context, src explore.Source, q explore.Query) (item
 	if len(history.Rows) == maxHistory {
 		history.Note = "Its first 500 changes; export has all."
 	}
-	images, err := out.Part("images", "Images", []string{"position", "url", "type", "width", "height", "bytes", "gone_at", "failure"}, ProductImages(ctx, src.DB, out.Filter{Look: look}),
+	images, err := out.Part("images", "Images", []string{"position", "url", "type", "width", "height", "bytes", "gone_at", "failure"}, productImages(ctx, src.DB, out.Filter{Look: look}),
 		"None: its page names none, or its site is crawled without --images.")
 	if err != nil {
 		return item, err

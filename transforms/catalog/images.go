@@ -27,8 +27,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/picture"
 )
 
-// Images says whether products' images are fetched.
-type Images struct {
+// images says whether products' images are fetched.
+type images struct {
 	Fetch    bool
 	Fetchers int // workers for each site
 }
@@ -154,8 +154,8 @@ const (
 	maxValidator    = 500
 )
 
-// ImageKey returns the key of an image's bytes in the store.
-func ImageKey(hash, kind string) string {
+// imageKey returns the key of an image's bytes in the store.
+func imageKey(hash, kind string) string {
 	if hash == "" {
 		return ""
 	}
@@ -164,7 +164,7 @@ func ImageKey(hash, kind string) string {
 
 // keepBytes writes an image to the store, once whatever the number of its addresses.
 func (v *visit) keepBytes(ctx context.Context, i image, body []byte) error {
-	key := ImageKey(i.hash, i.kind)
+	key := imageKey(i.hash, i.kind)
 	if there, err := store.Has(ctx, v.w.Store, key); err != nil || there {
 		return err
 	}

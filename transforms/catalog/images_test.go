@@ -62,7 +62,7 @@ type gallery struct {
 func newGallery(t *testing.T, dsn string) *gallery {
 	t.Setenv("SITE_IMAGES_KEY", "s3cret")
 	g := &gallery{shop: newShop(t, dsn, imagesFile), files: map[string]http.HandlerFunc{}}
-	g.cfg.Images = Images{Fetch: true, Fetchers: 1}
+	g.cfg.Images = images{Fetch: true, Fetchers: 1}
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.mu.Lock()
 		text, ok := g.pages[r.URL.RequestURI()]

@@ -13,11 +13,11 @@ import (
 	judging "github.com/newsfork/seed-engine/transforms/site"
 )
 
-// listPageFetcher fetches list pages: FetchListPage → ParseListPageHtml.
+// listPageFetcher fetches list pages: fetchListPage → ParseListPageHtml.
 func (v *visit) listPageFetcher() *stage {
 	return &stage{name: "ListPageFetcher", fails: "failed_list_page_fetcher", input: KindFetchListPage, size: v.cfg.ListFetchers, commit: v.commitSkipped,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
-			t := task.(FetchListPage)
+			t := task.(fetchListPage)
 			if v.known.past(t.Page) || v.ended.past(t.Page) {
 				return nil, nil
 			}

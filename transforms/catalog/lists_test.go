@@ -390,7 +390,7 @@ func TestPagesThatAreShort(t *testing.T) {
 func TestCursorInABody(t *testing.T) {
 	f := func(body, first, cursor, want string) {
 		t.Helper()
-		r := &reader{site: Site{List: List{URL: "https://shelf.example/", Body: body, FirstCursor: first}}}
+		r := &reader{site: Site{List: list{URL: "https://shelf.example/", Body: body, FirstCursor: first}}}
 		at, got := r.listRequest(r.cursorURL(2, cursor), 2)
 		assert.Equal(t, "https://shelf.example/", at)
 		assert.Equal(t, want, string(got))

@@ -140,7 +140,7 @@ func (r *reader) fillJSON(template string, page int, cursor string) string {
 }
 
 // contentType returns the media type of the list's body.
-func (l List) contentType() string {
+func (l list) contentType() string {
 	if l.BodyType == "form" {
 		return "application/x-www-form-urlencoded"
 	}

@@ -35,8 +35,8 @@ type ProductRow struct {
 	Tags        []string   `parquet:"tags,list" doc:"what --tag-url's model says of it"`
 }
 
-// ImageRow is an image that a product names, or named.
-type ImageRow struct {
+// imageRow is an image that a product names, or named.
+type imageRow struct {
 	Site       string     `parquet:"site,dict" doc:"the site's name"`
 	ProductKey string     `parquet:"product_key" doc:"the product"`
 	URL        string     `parquet:"url" doc:"the image's address"`
@@ -68,7 +68,7 @@ type ChangeRow struct {
 // Rows are the kinds of rows that the job finds.
 func Rows() []out.What {
 	finds := Finds()
-	of := out.What{Job: Job, Version: 1, Filters: []string{"site", "since"}, Migrate: Migrate, Names: SitesThere}
+	of := out.What{Job: Job, Version: 1, Filters: []string{"site", "since"}, Migrate: Migrate, Names: sitesThere}
 	products, changes, images := of, of, of
 	products.Name, products.About, products.Since = "products", "The products of sites.", "when the product changed or was gone"
 	products.Table, products.Find, products.Changed = "SITE KEY=product_key STATE CHANGED=changed_at URL", &finds, changedProducts
@@ -79,7 +79,7 @@ func Rows() []out.What {
 	images.Since = "when the product named it, the bytes were received, or the product named it no longer"
 	images.Table = "SITE KEY=product_key TYPE BYTES URL FAILURE…"
 	images.Failed = func(r explore.Record) bool { return r.Column("failure").Value != "" }
-	return []out.What{out.InDB(products, Products), out.InDB(changes, Changes), out.InDB(images, ProductImages)}
+	return []out.What{out.InDB(products, Products), out.InDB(changes, Changes), out.InDB(images, productImages)}
 }
 
 func changedProducts(ctx context.Context, src out.Source) iter.Seq2[out.Change, error] {
@@ -110,9 +110,9 @@ func changesBy(ctx context.Context, d *db.DB, f out.Filter, order string) iter.S
 		WHERE %s ORDER BY `+order)
 }
 
-// ProductImages yields the images of products by site, product and position.
-func ProductImages(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[ImageRow, error] {
-	return out.Select[ImageRow](ctx, d, f, "site", "changed_at >= $3 OR fetched_at >= $3",
+// productImages yields the images of products by site, product and position.
+func productImages(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[imageRow, error] {
+	return out.Select[imageRow](ctx, d, f, "site", "changed_at >= $3 OR fetched_at >= $3",
 		`SELECT site, product_key, url, field, position, first_seen, last_seen, gone_at, hash, type, bytes, width, height, fetched_at, failure FROM (
 		SELECT n.site, n.product_key, n.url, n.field, n.position, n.first_seen, n.last_seen, n.gone_at, COALESCE(i.hash, '') AS hash, COALESCE(i.type, '') AS type, COALESCE(i.bytes, 0) AS bytes,
 			COALESCE(i.width, 0) AS width, COALESCE(i.height, 0) AS height, i.fetched_at, COALESCE(i.failure, '') AS failure,
@@ -120,8 +120,8 @@ func ProductImages(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[ImageR
 		FROM catalog_product_images n LEFT JOIN catalog_images i ON i.site = n.site AND i.url = n.url) AS images WHERE %s ORDER BY site, product_key, position, url`)
 }
 
-// SitesThere returns the names of the sites that the database knows.
-func SitesThere(ctx context.Context, d *db.DB) ([]string, error) {
+// sitesThere returns the names of the sites that the database knows.
+func sitesThere(ctx context.Context, d *db.DB) ([]string, error) {
 	return db.Texts(ctx, d, `SELECT site FROM catalog_crawls ORDER BY site`)
 }
 
@@ -284,7 +284,7 @@ func imagesOf(ctx context.Context, src removal.Source) iter.Seq2[store.Object, e
 	scan := func(r *sql.Rows) (o store.Object, err error) {
 		var hash, kind string
 		err = r.Scan(&hash, &kind)
-		o.Key, o.ETag = ImageKey(hash, kind), hash
+		o.Key, o.ETag = imageKey(hash, kind), hash
 		return o, err
 	}
 	return db.Select(ctx, src.DB, scan, `SELECT DISTINCT hash, type FROM catalog_images i WHERE site = $1 AND hash <> ''

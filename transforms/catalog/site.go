@@ -34,9 +34,9 @@ type Site struct {
 	// variable SITE_NAME of the process that sends it: keys and passwords are only there.
 	Headers map[string]string `yaml:"headers" pattern:"^[A-Za-z0-9-]+$"`
 	// Where the list of products is.
-	List List `yaml:"list" jsonschema:"required"`
+	List list `yaml:"list" jsonschema:"required"`
 	// How a product's own page is read.
-	Detail Detail `yaml:"detail"`
+	Detail detail `yaml:"detail"`
 	// The tags among which --tag-url's model chooses. Without them it is free.
 	Tags []string `yaml:"tags"`
 	// The field that is different for each product. It cannot be optional or volatile,
@@ -46,10 +46,10 @@ type Site struct {
 	Fields map[string]Field `yaml:"fields" jsonschema:"required,minProperties=1" pattern:"^[a-z][a-z0-9_]{0,63}$"`
 }
 
-// List says how the pages of a product list are found: by number up to the last page that
+// list says how the pages of a product list are found: by number up to the last page that
 // the site shows, by number up to pages or to a page without products, by a cursor, or by
 // next links; or that the list is a sitemap.
-type List struct {
+type list struct {
 	// The address of a page. {page} stands for its number, {offset} for the number of
 	// products before it, {cursor} for the cursor that the page before it has. Without
 	// them, here and in body, the URL of the first page.
@@ -97,8 +97,8 @@ type List struct {
 	Rendering bool `yaml:"rendering" jsonschema:"default=false"`
 }
 
-// Detail says how a product's own page is read.
-type Detail struct {
+// detail says how a product's own page is read.
+type detail struct {
 	// The address of a product's page, where it is not the product's link: {link} stands
 	// for what product_link finds, such as a number.
 	URL string `yaml:"url" pattern:"^https?://"`

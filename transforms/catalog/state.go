@@ -9,9 +9,9 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
-// SharedState is what all workers of a crawl share. Requests in flight are limited by the
+// sharedState is what all workers of a crawl share. Requests in flight are limited by the
 // web client, which all fetchers of a process share.
-type SharedState struct {
+type sharedState struct {
 	Control polite.Control
 	Stats   *Stats
 }
@@ -44,8 +44,8 @@ func (s *siteControl) cause() error {
 	return nil
 }
 
-// CrawlingStats is a snapshot of a crawl's counters.
-type CrawlingStats struct {
+// crawlingStats is a snapshot of a crawl's counters.
+type crawlingStats struct {
 	ListPagesFetched   int64
 	ProductURLsFound   int64
 	DetailPagesFetched int64
@@ -82,13 +82,13 @@ func (s *Stats) fail(count string) {
 	s.Count(count, 1)
 }
 
-// Snapshot reads the counters.
-func (s *Stats) Snapshot() CrawlingStats {
+// snapshot reads the counters.
+func (s *Stats) snapshot() crawlingStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := maps.Clone(s.counts)
 	maps.DeleteFunc(c, func(_ string, n int64) bool { return n == 0 })
-	return CrawlingStats{c["list_pages_fetched"], c["product_urls_found"], c["detail_pages_fetched"], c["products_saved"], c["failed_tasks"], c}
+	return crawlingStats{c["list_pages_fetched"], c["product_urls_found"], c["detail_pages_fetched"], c["products_saved"], c["failed_tasks"], c}
 }
 
 // saved counts saved products.

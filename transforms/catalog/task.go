@@ -38,7 +38,7 @@ func (e entry) stored() entry { return e }
 // task returns the task of an entry.
 func (e entry) task() Task {
 	if e.Kind == KindFetchListPage {
-		return FetchListPage{e}
+		return fetchListPage{e}
 	}
 	return FetchProductDetailPage{e}
 }
@@ -49,8 +49,8 @@ func (e entry) asFetched() entry {
 	return e
 }
 
-// FetchListPage fetches one page of the product list.
-type FetchListPage struct{ entry }
+// fetchListPage fetches one page of the product list.
+type fetchListPage struct{ entry }
 
 // ParseListPageHtml finds the product URLs on a list page.
 type ParseListPageHtml struct {
@@ -81,7 +81,7 @@ type ProductDetail struct {
 	lacks  []lack         // fields that the page does not have
 }
 
-func (FetchListPage) Kind() Kind          { return KindFetchListPage }
+func (fetchListPage) Kind() Kind          { return KindFetchListPage }
 func (ParseListPageHtml) Kind() Kind      { return KindParseListPageHtml }
 func (FetchProductDetailPage) Kind() Kind { return KindFetchProductDetailPage }
 func (ParseProductDetailHtml) Kind() Kind { return KindParseProductDetailHtml }

@@ -26,7 +26,7 @@ type Trial struct {
 	List   []TrialPart  `json:"list"`
 	Fields []TrialPart  `json:"fields"`
 	Links  []string     `json:"product_links"` // the page's first ones, as a list page
-	Counts TrialNumbers `json:"counts"`
+	Counts trialNumbers `json:"counts"`
 	// KeyInRow is true for a product's page of a site whose key is in the rows of the list, and so in another page.
 	KeyInRow bool `json:"key_in_row,omitempty"`
 	// Tags are what the model of Tagging says of the product; nil: it was not asked, or
@@ -35,8 +35,8 @@ type Trial struct {
 	Untagged string   `json:"untagged,omitempty"`
 }
 
-// TrialNumbers count what a page has as a list page.
-type TrialNumbers struct {
+// trialNumbers count what a page has as a list page.
+type trialNumbers struct {
 	ProductLinks int    `json:"product_links"`
 	Ignored      int    `json:"ignored_links"` // to another host, not HTTP, or too long
 	LastPage     int    `json:"last_page,omitempty"`
@@ -160,7 +160,7 @@ func (r *reader) tryList(t *Trial, address, text string) error {
 		return err
 	}
 	t.Links = list.products[:min(len(list.products), maxLinks)]
-	t.Counts = TrialNumbers{ProductLinks: len(list.products), Ignored: list.foreign, LastPage: list.last, NextPage: list.next, NextCursor: list.cursor}
+	t.Counts = trialNumbers{ProductLinks: len(list.products), Ignored: list.foreign, LastPage: list.last, NextPage: list.next, NextCursor: list.cursor}
 	if r.site.List.Format == formatSitemap {
 		return nil
 	}

@@ -34,7 +34,7 @@ type visit struct {
 	clock   func() time.Time
 	reader  *reader
 	journal *rows
-	state   *SharedState
+	state   *sharedState
 	control *siteControl // state.Control
 	client  *polite.Client
 	quota   lane.Quota
@@ -82,7 +82,7 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 	if v.tagger, err = cfg.Tagging.newTagger(); err != nil {
 		return nil, fmt.Errorf("tagging: %w", err)
 	}
-	v.state, v.client = &SharedState{Control: v.control, Stats: stats}, v.newClient()
+	v.state, v.client = &sharedState{Control: v.control, Stats: stats}, v.newClient()
 	if r.last == nil && !r.bounded() {
 		v.lastPage.raise(r.firstPage() + r.pages() - 1)
 	}
@@ -154,8 +154,8 @@ func (v *visit) run(ctx context.Context) error {
 		}
 		v.state.Stats.Count(ledger.LeftByLimit, left)
 	}
-	v.warn(untagged, "", int(v.state.Stats.Snapshot().Counts["products_untagged"]))
-	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.Snapshot().Counts)
+	v.warn(untagged, "", int(v.state.Stats.snapshot().Counts["products_untagged"]))
+	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.snapshot().Counts)
 	if cause := v.control.cause(); !errors.Is(cause, errNotOpen) {
 		err = errors.Join(err, cause)
 	}
@@ -262,7 +262,7 @@ func (v *visit) close(ctx context.Context) error {
 // listsEnough reports whether no more list pages need to be read, because the products found so far use up the run's limit.
 func (v *visit) listsEnough() bool {
 	limit := int64(v.cfg.Lane.Limit)
-	return v.quota.Empty() || limit > 0 && v.state.Stats.Snapshot().ProductURLsFound >= limit
+	return v.quota.Empty() || limit > 0 && v.state.Stats.snapshot().ProductURLsFound >= limit
 }
 
 // warn counts a warning about the site, or about a field if field is not "".

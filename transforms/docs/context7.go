@@ -17,9 +17,9 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
-// Context7Key is the environment variable with the key of Context7's API. Without it
+// context7Key is the environment variable with the key of Context7's API. Without it
 // nothing is asked there.
-const Context7Key = "CONTEXT7_API_KEY"
+const context7Key = "CONTEXT7_API_KEY"
 
 // listContext7 names Context7 in docs_sources.
 const listContext7 = "context7"
@@ -31,7 +31,7 @@ const maxContext7 = 1 << 20
 // counts for four weeks. What goes wrong there is recorded too: every provider that it was not
 // found to have is crawled, and the next session asks again.
 func (fn *listFn) askContext7(ctx context.Context, session string, off map[string]bool) error {
-	key := os.Getenv(Context7Key)
+	key := os.Getenv(context7Key)
 	if key == "" {
 		return nil
 	}
@@ -80,7 +80,7 @@ func idOnContext7(ctx context.Context, client *polite.Client, key string, p poli
 	case err != nil:
 		return "", err
 	case resp.Status == http.StatusUnauthorized || resp.Status == http.StatusForbidden:
-		return "", fmt.Errorf("status %d; is %s right?", resp.Status, Context7Key)
+		return "", fmt.Errorf("status %d; is %s right?", resp.Status, context7Key)
 	case resp.Status != http.StatusOK:
 		return "", fmt.Errorf("status %d", resp.Status)
 	case resp.Truncated:

@@ -66,7 +66,7 @@ func TestContext7(t *testing.T) {
 	failures := func() []string {
 		return w.strings(`SELECT provider || ': ' || reason FROM docs_sources WHERE source = 'context7' AND state = 'failed' AND provider IN ('anthropic', 'aws-ses')`)
 	}
-	t.Setenv(Context7Key, "ctx7sk-wrong")
+	t.Setenv(context7Key, "ctx7sk-wrong")
 	const refused, notAsked = "status 401; is CONTEXT7_API_KEY right?", "not asked, because it failed for anthropic"
 	for _, down := range []struct {
 		answer http.HandlerFunc
@@ -81,11 +81,11 @@ func TestContext7(t *testing.T) {
 		require.Len(t, r.Providers, 4, "all are crawled")
 		require.Equal(t, "aws-ses", r.Providers[1].Provider)
 		require.Positive(t, r.Providers[1].TotalPages)
-		require.Equal(t, SourceReport{SourceCount{Source: "context7"}, "https://context7.com: failed (" + notAsked + ")"}, r.Providers[1].Sources[0])
+		require.Equal(t, sourceReport{SourceCount{Source: "context7"}, "https://context7.com: failed (" + notAsked + ")"}, r.Providers[1].Sources[0])
 		require.Equal(t, 1, asks(), "what fails is not tried for each provider")
 	}
 
-	t.Setenv(Context7Key, "ctx7sk-test")
+	t.Setenv(context7Key, "ctx7sk-test")
 	require.Equal(t, []string{"anthropic", "toss-payments"}, crawled())
 	require.Equal(t, 4, asks())
 	require.Len(t, names, 4)

@@ -191,7 +191,7 @@ func (e ending) change(p *page, old []chunk.Block) (kind string, sections []chun
 }
 
 // count adds the page to the counts.
-func (e ending) count(s *Stats, kind string) {
+func (e ending) count(s *stats, kind string) {
 	switch {
 	case e.status == Blocked, e.forbid:
 		s.Blocked++

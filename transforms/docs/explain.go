@@ -21,8 +21,8 @@ import (
 // maxShown is how many characters of a page's text are shown to a person.
 const maxShown = 200
 
-// Finding is what one rule says about a URL.
-type Finding struct {
+// finding is what one rule says about a URL.
+type finding struct {
 	Rule string
 	Says string
 	Stop bool // because of it the URL is not requested
@@ -32,7 +32,7 @@ type Finding struct {
 type Explanation struct {
 	Provider string
 	Accepted bool
-	Findings []Finding
+	Findings []finding
 }
 
 // Explain applies each rule to a URL, for every provider whose host it is on, or
@@ -68,11 +68,11 @@ func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, raw stri
 	if len(out) > 0 {
 		return out, nil
 	}
-	f := Finding{Rule: "host", Says: "no policy has a seed on it; pages of other hosts are never requested", Stop: true}
+	f := finding{Rule: "host", Says: "no policy has a seed on it; pages of other hosts are never requested", Stop: true}
 	if uerr != nil {
-		f = Finding{Rule: "scheme", Says: uerr.Error(), Stop: true}
+		f = finding{Rule: "scheme", Says: uerr.Error(), Stop: true}
 	}
-	return []Explanation{{Findings: []Finding{f}}}, nil
+	return []Explanation{{Findings: []finding{f}}}, nil
 }
 
 type explainer struct {
@@ -86,7 +86,7 @@ type explainer struct {
 }
 
 func (x *explainer) say(rule string, stop bool, format string, args ...any) {
-	x.e.Findings = append(x.e.Findings, Finding{rule, fmt.Sprintf(format, args...), stop})
+	x.e.Findings = append(x.e.Findings, finding{rule, fmt.Sprintf(format, args...), stop})
 	x.e.Accepted = x.e.Accepted && !stop
 }
 
@@ -205,7 +205,7 @@ func (x *explainer) known(ctx context.Context, l link) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	x.say("content", false, "%q, last seen %s: %s (the original: %s)", title, db.Time(fetched).Format(time.RFC3339), Shown(preview), l.address)
+	x.say("content", false, "%q, last seen %s: %s (the original: %s)", title, db.Time(fetched).Format(time.RFC3339), shown(preview), l.address)
 	return nil
 }
 
@@ -216,8 +216,8 @@ func inBrackets(s string) string {
 	return " (" + s + ")"
 }
 
-// Shown returns the beginning of a text for a person: at most 200 characters on one line.
-func Shown(text string) string {
+// shown returns the beginning of a text for a person: at most 200 characters on one line.
+func shown(text string) string {
 	r := []rune(strings.Join(strings.Fields(text), " "))
 	if len(r) > maxShown {
 		r = append(r[:maxShown-1], '…')

@@ -62,7 +62,7 @@ func countPages(ctx context.Context, src explore.Source, q explore.Query) (c exp
 		if err != nil {
 			return c, fmt.Errorf("reading sessions: %w", err)
 		}
-		var s Stats
+		var s stats
 		if err := json.Unmarshal([]byte(r.stats), &s); err != nil {
 			return c, fmt.Errorf("reading the counts of %s in session %s: %w", r.provider, r.session, err)
 		}

@@ -57,7 +57,7 @@ type Link struct {
 // Rows are the kinds of rows that the job finds. allowed reports whether a provider's terms allow to show a whole page.
 func Rows(allowed func(ctx context.Context, src explore.Source, provider string) (bool, error)) []rows.What {
 	finds := Finds(allowed)
-	of := rows.What{Job: Job, Version: 1, Filters: []string{"provider", "since"}, Migrate: Migrate, Names: ProvidersThere}
+	of := rows.What{Job: Job, Version: 1, Filters: []string{"provider", "since"}, Migrate: Migrate, Names: providersThere}
 	pages, chunks, links := of, of, of
 	pages.Name, pages.About, pages.Since = "pages", "The pages of API documentation that the docs job found, and what became of each.", "when the page changed or was deleted"
 	pages.Table, pages.Find, pages.Changed = "PROVIDER STATUS REASON… TITLE… URL", &finds[0], changedPages
@@ -81,7 +81,7 @@ func Pages(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[Page, error] 
 func Chunks(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[Chunk, error] {
 	return rows.Map(selected[Chunk](ctx, d, f, `SELECT c.id, c.provider, c.key, p.address, c.ordinal, c.heading, c.tokens, c.hash, c.preview
 		FROM docs_chunks c JOIN docs_pages p ON p.provider = c.provider AND p.key = c.key WHERE %s ORDER BY c.provider, c.key, c.ordinal`), func(c Chunk) Chunk {
-		c.Preview = Shown(c.Preview) // of an export, too, a person is the reader
+		c.Preview = shown(c.Preview) // of an export, too, a person is the reader
 		return c
 	})
 }
@@ -116,7 +116,7 @@ func changedPages(ctx context.Context, src rows.Source) iter.Seq2[rows.Change, e
 	}
 }
 
-// ProvidersThere returns the ids of the providers that the database knows.
-func ProvidersThere(ctx context.Context, d *db.DB) ([]string, error) {
+// providersThere returns the ids of the providers that the database knows.
+func providersThere(ctx context.Context, d *db.DB) ([]string, error) {
 	return db.Texts(ctx, d, `SELECT DISTINCT provider FROM docs_runs ORDER BY provider`)
 }

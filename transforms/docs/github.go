@@ -28,9 +28,9 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
 )
 
-// GitHubToken is the environment variable with a token of GitHub's API. Without it GitHub
+// gitHubToken is the environment variable with a token of GitHub's API. Without it GitHub
 // allows fewer requests.
-const GitHubToken = "SEED_GITHUB_TOKEN"
+const gitHubToken = "SEED_GITHUB_TOKEN"
 
 const (
 	// maxTree is the maximum size of the answer for a tree; GitHub's are up to 7 MB.
@@ -95,7 +95,7 @@ func gitHubPause(r *web.Response, now time.Time) time.Duration {
 // is not followed. The API is made for programs, so its robots.txt, which is for pages, does not count.
 func (s *repository) request(address, accept, etag string) polite.Request {
 	h := http.Header{"X-Github-Api-Version": {github.Version}}
-	if key := strings.TrimSpace(os.Getenv(GitHubToken)); key != "" {
+	if key := strings.TrimSpace(os.Getenv(gitHubToken)); key != "" {
 		h.Set("Authorization", "Bearer "+key)
 	}
 	setIf(h, "If-None-Match", etag)
@@ -234,7 +234,7 @@ func (s *repository) ask(ctx context.Context, address, etag string) (*web.Respon
 	hint := ""
 	switch resp.Status {
 	case http.StatusUnauthorized:
-		hint = "; is " + GitHubToken + " right?"
+		hint = "; is " + gitHubToken + " right?"
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		hint = "; it has another name now, write that into github.repository"
 	case http.StatusNotFound:

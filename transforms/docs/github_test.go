@@ -357,7 +357,7 @@ func TestGitHubTruncated(t *testing.T) {
 
 // The token goes to the API alone, also where that redirects elsewhere, and is written nowhere.
 func TestGitHubToken(t *testing.T) {
-	t.Setenv(GitHubToken, "ghp_secret")
+	t.Setenv(gitHubToken, "ghp_secret")
 	g := newGitHubWorld(t, openDB(t, dbtest.SQLite(t)), 0, policy.GitHub, policy.HTML)
 	g.policy.SeedURLs = append(g.policy.SeedURLs, "https://"+host+"/docs/start")
 	g.set("/docs/start", doc("start"))

@@ -119,9 +119,9 @@ func (s *provider) keep(ctx context.Context, p *page, e ending) error {
 	return nil
 }
 
-// SweepHandOff removes hand-off objects and manifests that are older than the
+// sweepHandOff removes hand-off objects and manifests that are older than the
 // retention. Whole pages stay as long as the page.
-func SweepHandOff(ctx context.Context, s store.Store, before time.Time) (removed int, err error) {
+func sweepHandOff(ctx context.Context, s store.Store, before time.Time) (removed int, err error) {
 	for _, prefix := range []string{"handoff/docs/", manifests} {
 		for o, err := range s.List(ctx, prefix) {
 			if err != nil {
@@ -151,11 +151,11 @@ type Manifest struct {
 	CompletedAt time.Time `json:"completed_at"`
 	// Every provider is done.
 	Complete  bool              `json:"complete"`
-	Providers []ProviderHandOff `json:"providers"`
+	Providers []providerHandOff `json:"providers"`
 }
 
-// ProviderHandOff is what a session handed over for a provider.
-type ProviderHandOff struct {
+// providerHandOff is what a session handed over for a provider.
+type providerHandOff struct {
 	// Id of the provider.
 	Provider string `json:"provider"`
 	// done, open, out_of_budget, held or unreachable, or of a site that is not open: blocked, moved, closed or thin.
@@ -165,11 +165,11 @@ type ProviderHandOff struct {
 	// All pages were handed over, not only those that changed.
 	Again bool `json:"again"`
 	// What was handed over, by key.
-	Objects []HandOffObject `json:"objects"`
+	Objects []handOffObject `json:"objects"`
 }
 
-// HandOffObject is one object of the hand-off.
-type HandOffObject struct {
+// handOffObject is one object of the hand-off.
+type handOffObject struct {
 	// Key of the object in the store.
 	Key string `json:"key"`
 	// Its bytes.
@@ -180,13 +180,13 @@ type HandOffObject struct {
 func sessionPrefix(provider, session string) string { return handOffPrefix(provider) + session + "/" }
 
 // parts returns a session's providers, sorted by id, without their objects.
-func parts(ctx context.Context, d *db.DB, session string) (out []ProviderHandOff, err error) {
-	for h, err := range db.Select(ctx, d, func(r *sql.Rows) (ProviderHandOff, error) {
-		h, text := ProviderHandOff{Objects: []HandOffObject{}}, ""
+func parts(ctx context.Context, d *db.DB, session string) (out []providerHandOff, err error) {
+	for h, err := range db.Select(ctx, d, func(r *sql.Rows) (providerHandOff, error) {
+		h, text := providerHandOff{Objects: []handOffObject{}}, ""
 		if err := r.Scan(&h.Provider, &h.State, &h.Reason, &text); err != nil {
 			return h, err
 		}
-		var s Stats
+		var s stats
 		err := json.Unmarshal([]byte(text), &s)
 		h.Again = s.Again
 		return h, err
@@ -200,7 +200,7 @@ func parts(ctx context.Context, d *db.DB, session string) (out []ProviderHandOff
 }
 
 // writeManifest ends a session's hand-off.
-func writeManifest(ctx context.Context, s store.Store, session string, parts []ProviderHandOff, now time.Time) error {
+func writeManifest(ctx context.Context, s store.Store, session string, parts []providerHandOff, now time.Time) error {
 	m := Manifest{Session: session, CompletedAt: now.UTC(), Complete: true, Providers: parts}
 	for i, p := range parts {
 		m.Complete = m.Complete && p.State == Done
@@ -208,7 +208,7 @@ func writeManifest(ctx context.Context, s store.Store, session string, parts []P
 			if err != nil {
 				return fmt.Errorf("listing what session %s handed over: %w", session, err)
 			}
-			parts[i].Objects = append(parts[i].Objects, HandOffObject{o.Key, o.Size})
+			parts[i].Objects = append(parts[i].Objects, handOffObject{o.Key, o.Size})
 		}
 	}
 	return store.WriteJSON(ctx, s, manifests+session+".json", m)

@@ -351,7 +351,7 @@ func TestHandOffAgain(t *testing.T) {
 	slices.Sort(listed)
 	require.Equal(t, j.files(), listed)
 
-	n, err := SweepHandOff(t.Context(), j.store, time.Now().Add(time.Hour))
+	n, err := sweepHandOff(t.Context(), j.store, time.Now().Add(time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, 22+1, n, "and the manifest")
 	r, total := j.run("direct")

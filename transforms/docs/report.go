@@ -18,9 +18,9 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
-// ProviderReport is a provider's row of the run report: what changed, and the figures
+// providerReport is a provider's row of the run report: what changed, and the figures
 // for alerts and quality warnings. Rates are percentages.
-type ProviderReport struct {
+type providerReport struct {
 	Provider        string    `json:"provider"`
 	Name            string    `json:"name"`
 	State           State     `json:"state"`
@@ -48,12 +48,12 @@ type ProviderReport struct {
 	Requests        int64     `json:"requests"`
 	// Sources says where the pages of the session came from and what that took, the best
 	// source first.
-	Sources  []SourceReport `json:"sources"`
+	Sources  []sourceReport `json:"sources"`
 	Warnings []string       `json:"warnings"` // texts about the quality of its chunks
 }
 
-// SourceReport is one source of a provider's pages, or a list of them.
-type SourceReport struct {
+// sourceReport is one source of a provider's pages, or a list of them.
+type sourceReport struct {
 	SourceCount
 	Reason string `json:"reason,omitempty"` // why it was used, or was not
 }
@@ -84,7 +84,7 @@ type Report struct {
 	StartedAt time.Time        `json:"started_at"`
 	Complete  bool             `json:"complete"`
 	Duration  float64          `json:"duration_s"` // at work, without waits for budgets and time between two runs
-	Providers []ProviderReport `json:"providers"`
+	Providers []providerReport `json:"providers"`
 	Alerts    []Alert          `json:"alerts"`
 }
 
@@ -96,10 +96,10 @@ func percent(part, whole int64) float64 {
 	return math.Round(1000*float64(part)/float64(whole)) / 10
 }
 
-// BuildReport reads the figures of a session's providers, in the order of the
+// buildReport reads the figures of a session's providers, in the order of the
 // policies. A provider that the session has not come to yet is left out.
-func BuildReport(ctx context.Context, d *db.DB, policies []policy.Policy, session string, limits alert.Thresholds) (Report, error) {
-	r := Report{Session: session, Providers: []ProviderReport{}, Alerts: []Alert{}}
+func buildReport(ctx context.Context, d *db.DB, policies []policy.Policy, session string, limits alert.Thresholds) (Report, error) {
+	r := Report{Session: session, Providers: []providerReport{}, Alerts: []Alert{}}
 	var started, finished int64
 	var work float64
 	if err := d.QueryRowContext(ctx, `SELECT started_at, finished_at FROM docs_sessions WHERE id = $1`, session).Scan(&started, &finished); err != nil {
@@ -129,10 +129,10 @@ func BuildReport(ctx context.Context, d *db.DB, policies []policy.Policy, sessio
 }
 
 // buildRow returns nil if the provider has no part in the session.
-func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*ProviderReport, Stats, error) {
-	row := ProviderReport{Provider: p.ProviderID, Name: p.Label(), Warnings: []string{}}
-	var s Stats
-	fail := func(err error) (*ProviderReport, Stats, error) {
+func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*providerReport, stats, error) {
+	row := providerReport{Provider: p.ProviderID, Name: p.Label(), Warnings: []string{}}
+	var s stats
+	fail := func(err error) (*providerReport, stats, error) {
 		return nil, s, fmt.Errorf("reading the figures of %s: %w", p.ProviderID, err)
 	}
 	var at int64
@@ -182,7 +182,7 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 
 // sourcesOfReport returns what was used and what was not there, in the order in which
 // sources are tried.
-func sourcesOfReport(ctx context.Context, d *db.DB, p policy.Policy, s Stats) ([]SourceReport, error) {
+func sourcesOfReport(ctx context.Context, d *db.DB, p policy.Policy, s stats) ([]sourceReport, error) {
 	reasons := map[string][]string{}
 	for r, err := range db.Select(ctx, d, func(r *sql.Rows) (of [2]string, err error) {
 		var address, state, reason string
@@ -195,13 +195,13 @@ func sourcesOfReport(ctx context.Context, d *db.DB, p policy.Policy, s Stats) ([
 		}
 		reasons[r[0]] = append(reasons[r[0]], r[1])
 	}
-	out := []SourceReport{}
+	out := []sourceReport{}
 	order := []string{listContext7, listLLMs, listSitemap, listCatalog}
 	for _, source := range p.Order() {
 		order = append(order, string(source))
 	}
 	for _, source := range order {
-		r := SourceReport{SourceCount{Source: source}, strings.Join(reasons[source], "; ")}
+		r := sourceReport{SourceCount{Source: source}, strings.Join(reasons[source], "; ")}
 		for _, c := range s.Sources {
 			if c.Source == source {
 				r.SourceCount = c
@@ -242,7 +242,7 @@ func qualityOf(ctx context.Context, d *db.DB, provider string) (q chunk.Quality,
 }
 
 // alerts returns alerts for the thresholds that the provider exceeds.
-func (r ProviderReport) alerts(s Stats, limits alert.Thresholds) (out []Alert) {
+func (r providerReport) alerts(s stats, limits alert.Thresholds) (out []Alert) {
 	row := alert.Row{Provider: r.Provider, State: string(r.State), Reason: r.Reason, TotalPages: r.TotalPages, PreviousPages: r.PreviousPages, Requests: s.Requests,
 		SuccessRate: &r.SuccessRate, ErrorRate: r.ErrorRate, RetryRate: r.RetryRate, EmptyRate: r.EmptyRate, AvgResponseMS: r.AvgResponseMS}
 	for _, f := range limits.JudgeRow(row) {
@@ -263,7 +263,7 @@ func sessionAlerts(r Report, limits alert.Thresholds) (out []Alert) {
 }
 
 // Text returns the provider's block of the text report.
-func (r ProviderReport) Text() string {
+func (r providerReport) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s] [CRAWL_REPORT] Provider: %s\n", r.FinishedAt.UTC().Format(time.DateTime), r.Name)
 	fmt.Fprintf(&b, "  - Total Pages: %d\n", r.TotalPages)
@@ -316,12 +316,12 @@ func (r Report) WriteText(w io.Writer) error {
 // reportKey is the key of a run's report by provider.
 func reportKey(runID string) string { return "runs/" + runID + "/providers.json" }
 
-// WriteReport writes the report by provider next to the run's own report.
-func WriteReport(ctx context.Context, s store.Store, runID string, r Report) error {
+// writeReport writes the report by provider next to the run's own report.
+func writeReport(ctx context.Context, s store.Store, runID string, r Report) error {
 	return store.WriteJSON(ctx, s, reportKey(runID), r)
 }
 
-// ReadReport reads what WriteReport wrote; the error matches store.ErrNotExist
+// ReadReport reads what writeReport wrote; the error matches store.ErrNotExist
 // if the run did not reach its end.
 func ReadReport(ctx context.Context, s store.Store, runID string) (Report, error) {
 	var r Report

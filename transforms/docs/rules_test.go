@@ -908,10 +908,10 @@ func TestPurge(t *testing.T) {
 		require.False(t, was)
 
 		// The retention empties the hand-off.
-		n, err := SweepHandOff(t.Context(), s, time.Now().Add(-time.Hour))
+		n, err := sweepHandOff(t.Context(), s, time.Now().Add(-time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, 0, n)
-		n, err = SweepHandOff(t.Context(), s, time.Now().Add(time.Hour))
+		n, err = sweepHandOff(t.Context(), s, time.Now().Add(time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		require.Empty(t, w.handed())
@@ -1114,7 +1114,7 @@ func TestPurgeErases(t *testing.T) {
 
 // The block's form, to the letter: scripts read it.
 func TestReportText(t *testing.T) {
-	r := ProviderReport{Name: "OpenAI", FinishedAt: time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC), TotalPages: 187, New: 5, Updated: 12, Deleted: 2,
+	r := providerReport{Name: "OpenAI", FinishedAt: time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC), TotalPages: 187, New: 5, Updated: 12, Deleted: 2,
 		ChangeRate: percent(19, 187), SuccessRate: 98.4, AvgResponseMS: 340, Duration: 272}
 	require.Equal(t, `[2026-02-23 03:00:00] [CRAWL_REPORT] Provider: OpenAI
   - Total Pages: 187
@@ -1130,45 +1130,45 @@ func TestReportText(t *testing.T) {
 
 // The seven alerts, each at its threshold and past it.
 func TestAlerts(t *testing.T) {
-	fine := ProviderReport{Provider: "p", Name: "P", State: Done, TotalPages: 100, PreviousPages: 100, SuccessRate: 90, ErrorRate: 20, AvgResponseMS: 5000, EmptyRate: 10, RetryRate: 15}
-	names := func(change func(*ProviderReport)) (out []string) {
+	fine := providerReport{Provider: "p", Name: "P", State: Done, TotalPages: 100, PreviousPages: 100, SuccessRate: 90, ErrorRate: 20, AvgResponseMS: 5000, EmptyRate: 10, RetryRate: 15}
+	names := func(change func(*providerReport)) (out []string) {
 		r := fine
 		change(&r)
-		for _, a := range r.alerts(Stats{Requests: 10}, alert.Defaults(alert.PageRules()...)) {
+		for _, a := range r.alerts(stats{Requests: 10}, alert.Defaults(alert.PageRules()...)) {
 			require.Equal(t, "p", a.Provider)
 			require.Contains(t, a.Text, "P: ")
 			out = append(out, a.Name)
 		}
 		return out
 	}
-	require.Empty(t, names(func(*ProviderReport) {}))
-	for want, change := range map[string]func(*ProviderReport){
-		"success_rate":  func(r *ProviderReport) { r.SuccessRate = 89.9 },
-		"pages_change":  func(r *ProviderReport) { r.TotalPages = 50 },
-		"mean_response": func(r *ProviderReport) { r.AvgResponseMS = 5001 },
-		"error_rate":    func(r *ProviderReport) { r.ErrorRate = 20.1 },
-		"empty_rate":    func(r *ProviderReport) { r.EmptyRate = 10.1 },
-		"retry_rate":    func(r *ProviderReport) { r.RetryRate = 15.1 },
+	require.Empty(t, names(func(*providerReport) {}))
+	for want, change := range map[string]func(*providerReport){
+		"success_rate":  func(r *providerReport) { r.SuccessRate = 89.9 },
+		"pages_change":  func(r *providerReport) { r.TotalPages = 50 },
+		"mean_response": func(r *providerReport) { r.AvgResponseMS = 5001 },
+		"error_rate":    func(r *providerReport) { r.ErrorRate = 20.1 },
+		"empty_rate":    func(r *providerReport) { r.EmptyRate = 10.1 },
+		"retry_rate":    func(r *providerReport) { r.RetryRate = 15.1 },
 	} {
 		require.Equal(t, []string{want}, names(change))
 	}
-	require.Equal(t, []string{"pages_change"}, names(func(r *ProviderReport) { r.TotalPages = 150 }))
-	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages = 149 }))
-	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages, r.PreviousPages = 5, 0 }), "a first crawl is no change")
-	down := ProviderReport{Provider: "p", Name: "P", State: Unreachable, TotalPages: 100, PreviousPages: 100}
-	require.Equal(t, []Alert{{Name: "success_rate", Provider: "p", Limit: 90, Text: "P: it cannot be reached"}}, down.alerts(Stats{}, alert.Defaults(alert.PageRules()...)))
-	require.Empty(t, down.alerts(Stats{}, alert.Thresholds{}), "turned off")
+	require.Equal(t, []string{"pages_change"}, names(func(r *providerReport) { r.TotalPages = 150 }))
+	require.Empty(t, names(func(r *providerReport) { r.TotalPages = 149 }))
+	require.Empty(t, names(func(r *providerReport) { r.TotalPages, r.PreviousPages = 5, 0 }), "a first crawl is no change")
+	down := providerReport{Provider: "p", Name: "P", State: Unreachable, TotalPages: 100, PreviousPages: 100}
+	require.Equal(t, []Alert{{Name: "success_rate", Provider: "p", Limit: 90, Text: "P: it cannot be reached"}}, down.alerts(stats{}, alert.Defaults(alert.PageRules()...)))
+	require.Empty(t, down.alerts(stats{}, alert.Thresholds{}), "turned off")
 	require.Empty(t, sessionAlerts(Report{Duration: 3 * 3600}, alert.Defaults(alert.PageRules()...)))
 	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, alert.Defaults(alert.PageRules()...))[0].Name)
 }
 
 // The report uses the thresholds of the settings; 0 turns an alert off.
 func TestThresholds(t *testing.T) {
-	bad := ProviderReport{Provider: "p", State: Done, TotalPages: 10, PreviousPages: 100, ErrorRate: 100, AvgResponseMS: 1e6, EmptyRate: 100, RetryRate: 100, Duration: 1e6}
-	require.Len(t, bad.alerts(Stats{Requests: 10}, alert.Defaults(alert.PageRules()...)), 6)
-	require.Empty(t, bad.alerts(Stats{Requests: 10}, alert.Thresholds{}), "0 turns an alert off")
+	bad := providerReport{Provider: "p", State: Done, TotalPages: 10, PreviousPages: 100, ErrorRate: 100, AvgResponseMS: 1e6, EmptyRate: 100, RetryRate: 100, Duration: 1e6}
+	require.Len(t, bad.alerts(stats{Requests: 10}, alert.Defaults(alert.PageRules()...)), 6)
+	require.Empty(t, bad.alerts(stats{Requests: 10}, alert.Thresholds{}), "0 turns an alert off")
 	require.Empty(t, sessionAlerts(Report{Duration: 1e6}, alert.Thresholds{}))
-	require.Len(t, ProviderReport{AvgResponseMS: 1}.alerts(Stats{}, alert.Thresholds{"mean_response": 500e-6}), 1)
+	require.Len(t, providerReport{AvgResponseMS: 1}.alerts(stats{}, alert.Thresholds{"mean_response": 500e-6}), 1)
 }
 
 // A session is resumed after a kill, but not after three days.
@@ -1370,7 +1370,7 @@ func TestWaitForBudgetIsShownAndKept(t *testing.T) {
 		w.set("/docs", doc("seed", "/docs/1", "/docs/2"))
 		w.set("/docs/1", doc("one"))
 		w.set("/docs/2", doc("two"))
-		kept := func() (s Stats) {
+		kept := func() (s stats) {
 			var text string
 			require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT stats FROM docs_runs WHERE session = $1`, w.session).Scan(&text))
 			require.NoError(t, json.Unmarshal([]byte(text), &s))
@@ -1378,7 +1378,7 @@ func TestWaitForBudgetIsShownAndKept(t *testing.T) {
 		}
 		begun := w.time.Now()
 		var shown []string
-		var half Stats
+		var half stats
 		var worked time.Duration
 		w.waits = func() {
 			now := w.time.Now()

@@ -225,8 +225,8 @@ func TestQualityWarnings(t *testing.T) {
 
 // A person is shown 200 characters at most, on one line.
 func TestShown(t *testing.T) {
-	require.Equal(t, "a b c", Shown(" a\n\tb  c\n"))
+	require.Equal(t, "a b c", shown(" a\n\tb  c\n"))
 	exact := strings.Repeat("가", 200)
-	require.Equal(t, exact, Shown(exact))
-	require.Equal(t, strings.Repeat("가", 199)+"…", Shown(exact+"나"))
+	require.Equal(t, exact, shown(exact))
+	require.Equal(t, strings.Repeat("가", 199)+"…", shown(exact+"나"))
 }

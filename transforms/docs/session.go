@@ -65,8 +65,8 @@ func endSession(ctx context.Context, d *db.DB, id string, now time.Time) error {
 	return nil
 }
 
-// Stats are the counts of a provider's crawl in a session.
-type Stats struct {
+// stats are the counts of a provider's crawl in a session.
+type stats struct {
 	Requests  int64 `json:"requests"`  // for pages, with retries; a chain of redirects is one
 	Succeeded int64 `json:"succeeded"` // 200 and 304
 	Errors    int64 `json:"errors"`    // 4xx and 5xx
@@ -104,7 +104,7 @@ type SourceCount struct {
 
 // count counts a try by its answer, nil for a failure below HTTP. A chain of redirects
 // counts once, at its end.
-func (s *Stats) count(resp *web.Response) {
+func (s *stats) count(resp *web.Response) {
 	if resp != nil {
 		s.Answered++
 		s.Elapsed += resp.Elapsed.Microseconds()
@@ -123,13 +123,13 @@ func (s *Stats) count(resp *web.Response) {
 }
 
 // counts returns the counts under the report's names.
-func (s *Stats) counts() map[string]int64 {
+func (s *stats) counts() map[string]int64 {
 	return map[string]int64{"pages_fetched": s.Fetched, "pages_new": s.New, "pages_updated": s.Updated, "pages_unchanged": s.Unchanged,
 		"pages_deleted": s.Deleted, "pages_skipped": s.Skipped, "pages_failed": s.Failed, "pages_blocked": s.Blocked, "chunks": s.Chunks}
 }
 
 // since returns what was counted since o.
-func (s *Stats) since(o Stats) map[string]int64 {
+func (s *stats) since(o stats) map[string]int64 {
 	out := s.counts()
 	for name, n := range o.counts() {
 		out[name] -= n
@@ -138,12 +138,12 @@ func (s *Stats) since(o Stats) map[string]int64 {
 }
 
 // asked counts a request to a source.
-func (s *Stats) asked(source string) { s.source(source, 0, 1) }
+func (s *stats) asked(source string) { s.source(source, 0, 1) }
 
 // took counts a page that came from a source.
-func (s *Stats) took(source string) { s.source(source, 1, 0) }
+func (s *stats) took(source string) { s.source(source, 1, 0) }
 
-func (s *Stats) source(source string, pages, requests int64) {
+func (s *stats) source(source string, pages, requests int64) {
 	s.Sources = slices.Clone(s.Sources)
 	i := slices.IndexFunc(s.Sources, func(c SourceCount) bool { return c.Source == source })
 	if i < 0 {
@@ -161,7 +161,7 @@ type part struct {
 	reason    string
 	requested int64
 	queued    int64
-	stats     Stats
+	stats     stats
 	fresh     bool // nothing has been done in it yet
 }
 

@@ -26,15 +26,15 @@ import (
 // The states of a provider's part whose site is not the one that was known. Nothing stored
 // of it is removed, and the next session asks again.
 const (
-	SiteBlocked State = State(site.Blocked)
-	SiteMoved   State = State(site.Moved)
-	SiteClosed  State = State(site.Closed)
-	SiteThin    State = State(site.Thin)
+	siteBlocked State = State(site.Blocked)
+	siteMoved   State = State(site.Moved)
+	siteClosed  State = State(site.Closed)
+	siteThin    State = State(site.Thin)
 )
 
 // notOpen reports whether a part ended because its site is not open.
 func (s State) notOpen() bool {
-	return s == SiteBlocked || s == SiteMoved || s == SiteClosed || s == SiteThin
+	return s == siteBlocked || s == siteMoved || s == siteClosed || s == siteThin
 }
 
 // beginJudging begins to judge the provider's site by the answers of this run.

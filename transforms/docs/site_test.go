@@ -31,13 +31,13 @@ func TestSiteNotOpen(t *testing.T) {
 		reason   string
 		requests int
 	}{
-		"403 for all":   {status(403), 0, SiteBlocked, "docs.example.com refuses (403 for 1 of 1 seeds, 5 of 5 known URLs)", 6},
-		"403 for pages": {status(403), 1, SiteBlocked, "docs.example.com refuses (403 for 5 of 5 known URLs)", 6},
-		"moved":         {away, 0, SiteMoved, "docs.example.com moved to developer.example.com: change seed_urls", 6},
-		"404 for all":   {status(404), 0, SiteClosed, "docs.example.com has nothing that was there (404 for 1 of 1 seeds, 5 of 5 known URLs)", 6},
-		"soft 404":      {html(`<html><head><title>404 - Page not found</title></head><body><main><h1>Page not found</h1><p>The page you are looking for does not exist.</p></main></body></html>`), 0, SiteClosed, "docs.example.com has nothing that was there (soft 404 for 1 of 1 seeds, 5 of 5 known URLs)", 6},
-		"a challenge":   {html(`<html><head><title>Just a moment...</title></head><body><h1>docs.example.com</h1><h2>Verifying you are human. This may take a few seconds.</h2><div id="challenge-error-text">Enable JavaScript and cookies to continue</div><script src="/cdn-cgi/challenge-platform/h/g/orchestrate/chl_page/v1"></script></body></html>`), 0, SiteBlocked, "docs.example.com answers with a challenge for bots (Cloudflare)", 6},
-		"half of it":    {status(404), 4, SiteThin, "docs.example.com shows much less than it did: 4 of 7 known URLs are gone", 8},
+		"403 for all":   {status(403), 0, siteBlocked, "docs.example.com refuses (403 for 1 of 1 seeds, 5 of 5 known URLs)", 6},
+		"403 for pages": {status(403), 1, siteBlocked, "docs.example.com refuses (403 for 5 of 5 known URLs)", 6},
+		"moved":         {away, 0, siteMoved, "docs.example.com moved to developer.example.com: change seed_urls", 6},
+		"404 for all":   {status(404), 0, siteClosed, "docs.example.com has nothing that was there (404 for 1 of 1 seeds, 5 of 5 known URLs)", 6},
+		"soft 404":      {html(`<html><head><title>404 - Page not found</title></head><body><main><h1>Page not found</h1><p>The page you are looking for does not exist.</p></main></body></html>`), 0, siteClosed, "docs.example.com has nothing that was there (soft 404 for 1 of 1 seeds, 5 of 5 known URLs)", 6},
+		"a challenge":   {html(`<html><head><title>Just a moment...</title></head><body><h1>docs.example.com</h1><h2>Verifying you are human. This may take a few seconds.</h2><div id="challenge-error-text">Enable JavaScript and cookies to continue</div><script src="/cdn-cgi/challenge-platform/h/g/orchestrate/chl_page/v1"></script></body></html>`), 0, siteBlocked, "docs.example.com answers with a challenge for bots (Cloudflare)", 6},
+		"half of it":    {status(404), 4, siteThin, "docs.example.com shows much less than it did: 4 of 7 known URLs are gone", 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +82,7 @@ func TestRefusedRobots(t *testing.T) {
 		w.set("/robots.txt", status(403))
 		w.set("/docs", status(403))
 		state, reason := w.run()
-		require.Equal(t, SiteBlocked, state)
+		require.Equal(t, siteBlocked, state)
 		require.Contains(t, reason, "docs.example.com refuses (403 for 1 of 1 seeds, robots.txt)")
 		require.Equal(t, []string{"/docs"}, w.paths())
 	})
@@ -108,7 +108,7 @@ func TestRefusedMidway(t *testing.T) {
 			w.set(p, limited(numbered(i)))
 		}
 		state, reason := w.run()
-		require.Equal(t, SiteBlocked, state, reason)
+		require.Equal(t, siteBlocked, state, reason)
 		asked := w.paths()
 		require.Len(t, asked, 51)
 		require.Equal(t, "/docs", asked[50])
@@ -268,7 +268,7 @@ func TestYear(t *testing.T) {
 				w.set("/docs/"+n, h)
 			}
 		}
-		want := map[int]State{5: SiteBlocked, 10: SiteMoved, 11: SiteMoved, 16: SiteClosed, 20: SiteThin, 24: SiteBlocked, 30: SiteThin, 31: SiteThin}
+		want := map[int]State{5: siteBlocked, 10: siteMoved, 11: siteMoved, 16: siteClosed, 20: siteThin, 24: siteBlocked, 30: siteThin, 31: siteThin}
 		var whole string
 		var total int
 		var notOpen []int // requests of each session in which the site is not open
@@ -306,7 +306,7 @@ func TestYear(t *testing.T) {
 			switch {
 			case week == 0:
 				whole = w.stored()
-			case week < 32 && want[week] == SiteThin: // the seed lists fewer pages
+			case week < 32 && want[week] == siteThin: // the seed lists fewer pages
 				require.Len(t, w.strings(`SELECT DISTINCT key FROM docs_chunks`), 9, week)
 			case week < 32:
 				require.Equal(t, whole, w.stored(), week)

@@ -28,9 +28,9 @@ func init() {
 	beam.RegisterDoFn(reflect.TypeFor[visitFn]())
 	beam.RegisterDoFn(reflect.TypeFor[reportFn]())
 	register.Emitter2[int, Host]()
-	register.Emitter2[string, Outcome]()
+	register.Emitter2[string, outcome]()
 	register.Iter1[Host]()
-	register.Iter1[Outcome]()
+	register.Iter1[outcome]()
 }
 
 // Host has the providers on one host, which are crawled one after another.
@@ -40,8 +40,8 @@ type Host struct {
 	Providers []string
 }
 
-// Outcome is what became of a provider in this run.
-type Outcome struct {
+// outcome is what became of a provider in this run.
+type outcome struct {
 	Provider string
 	State    string
 	Reason   string
@@ -77,7 +77,7 @@ func (d *doFn) Setup(ctx context.Context) (err error) {
 func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, Host), emitTally func(ledger.Tally)) error {
 	cfg, log := fn.Config, fn.Worker.Log
 	if cfg.Retention >= 0 {
-		n, err := SweepHandOff(ctx, fn.Worker.Store, time.Now().Add(-cmp.Or(cfg.Retention, DefaultRetention)))
+		n, err := sweepHandOff(ctx, fn.Worker.Store, time.Now().Add(-cmp.Or(cfg.Retention, DefaultRetention)))
 		if err != nil {
 			return err
 		}
@@ -168,10 +168,10 @@ type visitFn struct{ doFn }
 
 type hostOutcome struct {
 	host      Host
-	providers []Outcome
+	providers []outcome
 }
 
-func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host) bool, emit func(string, Outcome), emitTally func(ledger.Tally)) error {
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host) bool, emit func(string, outcome), emitTally func(ledger.Tally)) error {
 	var hosts []Host
 	for h := (Host{}); values(&h); h = (Host{}) {
 		hosts = append(hosts, h)
@@ -186,7 +186,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host)
 		return nil
 	})
 	for _, h := range hosts { // an empty outcome, so that there is a report even if nothing was visited
-		emit(h.Session, Outcome{})
+		emit(h.Session, outcome{})
 		break
 	}
 	return err
@@ -204,7 +204,7 @@ func (fn *visitFn) visit(ctx context.Context, h Host, count func(ledger.Tally)) 
 	for _, id := range h.Providers {
 		i := slices.IndexFunc(fn.Config.Policies, func(p policy.Policy) bool { return p.ProviderID == id })
 		state, reason, err := fn.provider(ctx, h.Session, fn.Config.Policies[i], count)
-		out.providers = append(out.providers, Outcome{Provider: id, State: string(state), Reason: reason})
+		out.providers = append(out.providers, outcome{Provider: id, State: string(state), Reason: reason})
 		if err != nil && ctx.Err() == nil {
 			// A page cannot fail a visit: this is an error of the database, the store, or a bug.
 			fn.Worker.Log.Error("provider_failed", "provider", id, "error", ledger.Redact(err.Error()))
@@ -304,7 +304,7 @@ var errNobody = errors.New("none of the providers could be reached")
 // keepsOpen reports whether the session must be continued for this provider. A provider
 // that is held, unreachable, or left by the run's limit is crawled again in the
 // next session, together with all others.
-func (v Outcome) keepsOpen() bool {
+func (v outcome) keepsOpen() bool {
 	return State(v.State) == Open || State(v.State) == OutOfBudget && v.Reason != reasonLimit
 }
 
@@ -319,9 +319,9 @@ func Conclude(s beam.Scope, cfg Config, visited beam.PCollection) (tallies beam.
 
 type reportFn struct{ doFn }
 
-func (fn *reportFn) ProcessElement(ctx context.Context, session string, values func(*Outcome) bool, emitTally func(ledger.Tally)) error {
-	outcomes := map[string]Outcome{} // by provider
-	for v := (Outcome{}); values(&v); v = (Outcome{}) {
+func (fn *reportFn) ProcessElement(ctx context.Context, session string, values func(*outcome) bool, emitTally func(ledger.Tally)) error {
+	outcomes := map[string]outcome{} // by provider
+	for v := (outcome{}); values(&v); v = (outcome{}) {
 		if v.Provider != "" {
 			outcomes[v.Provider] = v
 		}
@@ -347,7 +347,7 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 	if limits == nil {
 		limits = alert.Defaults(alert.PageRules()...)
 	}
-	r, err := BuildReport(ctx, fn.db, fn.Config.Policies, session, limits)
+	r, err := buildReport(ctx, fn.db, fn.Config.Policies, session, limits)
 	if err != nil {
 		return err
 	}
@@ -360,7 +360,7 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 	for _, a := range r.Alerts {
 		fn.Worker.Log.Warn("alert", "name", a.Name, "provider", a.Provider, "value", a.Value, "limit", a.Limit, "text", a.Text)
 	}
-	if err := WriteReport(ctx, fn.Worker.Store, fn.Config.Lane.RunID, r); err != nil {
+	if err := writeReport(ctx, fn.Worker.Store, fn.Config.Lane.RunID, r); err != nil {
 		return err
 	}
 	fn.Worker.Emit(emitTally, tally)
@@ -368,7 +368,7 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 }
 
 // count stops the run as failed where it reached no provider at all.
-func (fn *reportFn) count(outcomes map[string]Outcome) ledger.Tally {
+func (fn *reportFn) count(outcomes map[string]outcome) ledger.Tally {
 	tally := ledger.Tally{Counts: map[string]int64{}}
 	var unreachable []string
 	for _, o := range outcomes {
@@ -390,7 +390,7 @@ func (fn *reportFn) count(outcomes map[string]Outcome) ledger.Tally {
 // staysOpen says whether the session has a provider that a later run has to crawl:
 // one of this run that is not done, one that this run did not come to, or one of an
 // earlier run of the session.
-func (fn *reportFn) staysOpen(ctx context.Context, outcomes map[string]Outcome, parts []ProviderHandOff) (bool, error) {
+func (fn *reportFn) staysOpen(ctx context.Context, outcomes map[string]outcome, parts []providerHandOff) (bool, error) {
 	off, err := removal.Purged(ctx, fn.db)
 	if err != nil {
 		return false, err
@@ -413,7 +413,7 @@ func (fn *reportFn) staysOpen(ctx context.Context, outcomes map[string]Outcome, 
 		}
 	}
 	for _, p := range parts {
-		if known[p.Provider] && !off[p.Provider] && (Outcome{p.Provider, string(p.State), p.Reason}).keepsOpen() {
+		if known[p.Provider] && !off[p.Provider] && (outcome{p.Provider, string(p.State), p.Reason}).keepsOpen() {
 			return true, nil
 		}
 	}

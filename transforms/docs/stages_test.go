@@ -34,7 +34,7 @@ func hostText(lane int, h Host) (string, error) {
 	return fmt.Sprintf("%d %s", lane, b), err
 }
 
-func outcomeText(session string, v Outcome) string {
+func outcomeText(session string, v outcome) string {
 	return fmt.Sprintf("%s %s %s %s", session, v.Provider, v.State, v.Reason)
 }
 
@@ -47,8 +47,8 @@ func hostOfText(text string) (int, Host, error) {
 	return 1, h, err
 }
 
-func outcomeOfText(text string) (string, Outcome, error) {
-	var v Outcome
+func outcomeOfText(text string) (string, outcome, error) {
+	var v outcome
 	err := json.Unmarshal([]byte(text), &v)
 	return "s1", v, err
 }
@@ -110,14 +110,14 @@ func TestVisitStage(t *testing.T) {
 // Conclude ends the session when no provider is left open in it.
 func TestConcludeStage(t *testing.T) {
 	for name, c := range map[string]struct {
-		last   Outcome
+		last   outcome
 		counts []string
 		ended  bool
 	}{
-		"all are done":       {Outcome{"", string(Done), ""}, nil, true},
-		"one is abandoned":   {Outcome{"", string(Held), "Retry-After: 3600"}, []string{"providers_not_done 1"}, true},
-		"one is unreachable": {Outcome{"", string(Unreachable), "its robots.txt: dns"}, []string{"providers_not_done 1"}, true},
-		"one is open":        {Outcome{"", string(Open), ""}, nil, false},
+		"all are done":       {outcome{"", string(Done), ""}, nil, true},
+		"one is abandoned":   {outcome{"", string(Held), "Retry-After: 3600"}, []string{"providers_not_done 1"}, true},
+		"one is unreachable": {outcome{"", string(Unreachable), "its robots.txt: dns"}, []string{"providers_not_done 1"}, true},
+		"one is open":        {outcome{"", string(Open), ""}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t, dbtest.SQLite(t), webtest.Options{})
@@ -126,7 +126,7 @@ func TestConcludeStage(t *testing.T) {
 			_, _, err := beginSession(t.Context(), d, "s1", time.Now())
 			require.NoError(t, err)
 			c.last.Provider = j.cfg.Policies[1].ProviderID
-			visited := inJSON(t, Outcome{}, Outcome{j.cfg.Policies[0].ProviderID, string(Done), ""}, c.last)
+			visited := inJSON(t, outcome{}, outcome{j.cfg.Policies[0].ProviderID, string(Done), ""}, c.last)
 			j.stage(t, func(s beam.Scope, cfg Config) {
 				tallies := Conclude(s, cfg, beam.ParDo(s, outcomeOfText, beam.CreateList(s, visited)))
 				lanetest.Equals(s, lanetest.Counts(s, tallies), c.counts...)

@@ -34,10 +34,10 @@ type PageText struct {
 	Whole                bool
 }
 
-// Texts returns a provider's pages that have content, sorted by key. The database keeps
+// texts returns a provider's pages that have content, sorted by key. The database keeps
 // only a preview of each chunk, so the whole text is the page that was kept, or what the hand-off
 // still has, without links. Unless whole is true, a text is an excerpt; unless links is true, it has no links.
-func Texts(ctx context.Context, d *db.DB, s store.Store, provider string, whole, links bool) iter.Seq2[PageText, error] {
+func texts(ctx context.Context, d *db.DB, s store.Store, provider string, whole, links bool) iter.Seq2[PageText, error] {
 	return func(yield func(PageText, error) bool) {
 		pages, err := storedPages(ctx, d, provider)
 		var handed map[string][]store.Object
@@ -107,7 +107,7 @@ func (p storedPage) read(ctx context.Context, d *db.DB, s store.Store, handed ma
 			return p.PageText, fmt.Errorf("reading the chunks of %s: %w", p.URL, err)
 		}
 		if ids = append(ids, c[0]); len(ids) == 1 {
-			p.Text = Shown(c[1])
+			p.Text = shown(c[1])
 		}
 	}
 	if kept := handed[handOffName(p.key)+".md"]; len(kept) > 0 {
@@ -199,7 +199,7 @@ func WriteFolder(ctx context.Context, d *db.DB, s store.Store, dir string, ids [
 	written := map[string]bool{} // names in lower case
 	for _, id := range ids {
 		pages, cut := 0, 0
-		for p, err := range Texts(ctx, d, s, id, whole(id), links) {
+		for p, err := range texts(ctx, d, s, id, whole(id), links) {
 			if err == nil {
 				err = writePage(root, p, written)
 			}
@@ -324,11 +324,11 @@ type PageChange struct {
 	URL      string    `json:"url"`
 	Kind     string    `json:"kind"` // new, updated, deleted
 	At       time.Time `json:"at"`
-	Sections []Section `json:"sections"`
+	Sections []section `json:"sections"`
 }
 
-// Section is a section of a page that changed, named by its headings.
-type Section struct {
+// section is a section of a page that changed, named by its headings.
+type section struct {
 	Path    []string `json:"path,omitempty"`
 	Kind    string   `json:"kind"` // added, removed, changed, moved
 	Added   int      `json:"added,omitempty"`

@@ -143,19 +143,19 @@ func TestKeptPage(t *testing.T) {
 	p := &provider{id: "a", w: &lane.Worker{Store: s}, policy: policy.Policy{Terms: policy.Allowed}}
 	read := ending{read: &pageContent{linked: "See [b](https://a.example/b)."}}
 	text := func(links bool) string {
-		for text, err := range Texts(t.Context(), d, s, "a", true, links) {
+		for text, err := range texts(t.Context(), d, s, "a", true, links) {
 			require.NoError(t, err)
 			return text.Text
 		}
 		return ""
 	}
 	require.NoError(t, p.keep(t.Context(), &page{key: "k"}, read))
-	_, err = SweepHandOff(t.Context(), s, time.Now().Add(time.Hour))
+	_, err = sweepHandOff(t.Context(), s, time.Now().Add(time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, "See [b](https://a.example/b).", text(true))
 	require.Equal(t, "See b.", text(false))
 	require.Empty(t, func() string {
-		for text := range Texts(t.Context(), d, s, "a", false, true) {
+		for text := range texts(t.Context(), d, s, "a", false, true) {
 			return text.Text
 		}
 		return ""

@@ -84,7 +84,7 @@ func (w *world) pages(names ...string) {
 // report is the session's.
 func (w *world) report() Report {
 	w.t.Helper()
-	r, err := BuildReport(w.t.Context(), w.db, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
+	r, err := buildReport(w.t.Context(), w.db, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
 	require.NoError(w.t, err)
 	return r
 }

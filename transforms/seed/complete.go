@@ -20,13 +20,13 @@ func init() {
 	beam.RegisterDoFn(reflect.TypeFor[outageFn]())
 	register.Iter1[FileSummary]()
 	register.Iter1[FileOutcome]()
-	register.Iter1[UndecidedFile]()
+	register.Iter1[undecidedFile]()
 	register.Iter1[Network]()
-	register.Emitter2[int, UndecidedFile]()
+	register.Emitter2[int, undecidedFile]()
 }
 
-// UndecidedFile is a raw file with domains that wait for the outage guard.
-type UndecidedFile struct {
+// undecidedFile is a raw file with domains that wait for the outage guard.
+type undecidedFile struct {
 	Key      string
 	Whole    bool // the file was read to its end
 	Summary  FileSummary
@@ -54,8 +54,8 @@ func Complete(s beam.Scope, cfg Config, read, outcomes, network beam.PCollection
 
 type completeFn struct{ doFn }
 
-func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*FileSummary) bool, outcomes func(*FileOutcome) bool, emitUndecided func(int, UndecidedFile), emitTally func(ledger.Tally)) error {
-	f := UndecidedFile{Key: key}
+func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*FileSummary) bool, outcomes func(*FileOutcome) bool, emitUndecided func(int, undecidedFile), emitTally func(ledger.Tally)) error {
+	f := undecidedFile{Key: key}
 	f.Whole = reads(&f.Summary)
 	var o FileOutcome
 	for outcomes(&o) {
@@ -72,7 +72,7 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 }
 
 // complete marks a file that is done, and counts it.
-func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]int64 {
+func (fn *completeFn) complete(ctx context.Context, f undecidedFile) map[string]int64 {
 	defer workEnded(fn.Config.Lane.RunID, f.Key)
 	if !f.Whole || f.Finished != f.Summary.Domains {
 		level := slog.LevelWarn
@@ -109,15 +109,15 @@ func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]
 // outageFn decides about the domains that their lanes left unmarked.
 type outageFn struct{ completeFn }
 
-func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*UndecidedFile) bool, network func(*Network) bool, emitTally func(ledger.Tally)) error {
+func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*undecidedFile) bool, network func(*Network) bool, emitTally func(ledger.Tally)) error {
 	w, cfg := fn.Worker, fn.Config
 	var all, n Network
 	for network(&n) {
 		all.add(n)
 	}
-	var undecided []UndecidedFile
+	var undecided []undecidedFile
 	failed := map[string]bool{}
-	var f UndecidedFile
+	var f undecidedFile
 	for files(&f) {
 		undecided = append(undecided, f)
 		for _, d := range f.Unmarked {

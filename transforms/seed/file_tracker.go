@@ -91,9 +91,9 @@ func (t *FileTracker) between(tries int) time.Duration {
 	return max(min(t.Interval<<min(tries, 16), maxPause), t.Interval)
 }
 
-// Ended records that the work on a file has ended. If the file is still open, its pause
+// ended records that the work on a file has ended. If the file is still open, its pause
 // begins.
-func (t *FileTracker) Ended(key string, now time.Time) {
+func (t *FileTracker) ended(key string, now time.Time) {
 	if s, ok := t.files[key]; ok && s.tries > 0 {
 		s.next = now.Add(t.between(s.tries))
 		t.files[key] = s

@@ -101,8 +101,8 @@ func TestFileTrackerAwaitsTheEnd(t *testing.T) {
 			t.Errorf("after %v: %v due, want %d", poll.at, got, poll.due)
 		}
 		if poll.ended {
-			l.Ended("a", start.Add(poll.at))
+			l.ended("a", start.Add(poll.at))
 		}
 	}
-	l.Ended("b", start) // of another run's
+	l.ended("b", start) // of another run's
 }

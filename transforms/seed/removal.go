@@ -23,7 +23,7 @@ import (
 
 // Removal says what is kept of a registrable domain, in both layouts.
 func Removal() removal.What {
-	return removal.What{Job: Job, Kind: "domain", Read: Registrable, Objects: func(ctx context.Context, src removal.Source) iter.Seq2[store.Object, error] {
+	return removal.What{Job: Job, Kind: "domain", Read: registrable, Objects: func(ctx context.Context, src removal.Source) iter.Seq2[store.Object, error] {
 		return objectsOf(ctx, src.Store, []string{src.Name})
 	},
 		Parts: []removal.Part{{Name: "packed", Count: countPacked, Remove: func(ctx context.Context, src removal.Source) error {
@@ -38,8 +38,8 @@ func Removal() removal.What {
 		}}
 }
 
-// Registrable refuses what is no registrable domain, for which nothing is kept.
-func Registrable(word string) (string, error) {
+// registrable refuses what is no registrable domain, for which nothing is kept.
+func registrable(word string) (string, error) {
 	name, err := domain.Registrable(word)
 	switch {
 	case err != nil:

@@ -74,7 +74,7 @@ func (s *sink) commit(ctx context.Context) error {
 }
 
 // late commits the rows of domains about which the lanes could not decide.
-func (s *sink) late(ctx context.Context, files []UndecidedFile) error {
+func (s *sink) late(ctx context.Context, files []undecidedFile) error {
 	seen := map[string]bool{}
 	for _, f := range files {
 		for _, d := range f.Unmarked {

@@ -95,7 +95,7 @@ func workEnded(run, key string) {
 	if ok {
 		l.Lock()
 		defer l.Unlock()
-		l.Ended(key, time.Now())
+		l.ended(key, time.Now())
 	}
 }
 

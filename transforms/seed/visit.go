@@ -315,13 +315,13 @@ func (l *laneRun) deadLetter(ctx context.Context, d ledger.DeadLetter) bool {
 	}
 	l.fn.Worker.Log.Error("dead_letter_lost", "domain_id", d.Input.DomainID, "error", ledger.Redact(err.Error()))
 	if !store.Retryable(err) {
-		l.fn.Worker.Stop(fmt.Errorf("%w: %w", ErrStore, err))
+		l.fn.Worker.Stop(fmt.Errorf("%w: %w", errStore, err))
 	}
 	return false
 }
 
-// ErrStore stops a run that would request pages that it cannot store.
-var ErrStore = errors.New("the store accepts neither results nor dead letters: check its space and permissions, and run the same command again, which resumes from there")
+// errStore stops a run that would request pages that it cannot store.
+var errStore = errors.New("the store accepts neither results nor dead letters: check its space and permissions, and run the same command again, which resumes from there")
 
 func (l *laneRun) failed(h host, err error) result {
 	r := result{host: h, requests: l.table.requests(h)}

@@ -14,7 +14,7 @@ func TestUndecidedFileCrossesTheWire(t *testing.T) {
 	domains := []UnmarkedDomain{{Key: "a/domain_metadata.json", ID: "com:sg:a.com", Host: "a.com"}, {Key: "b\tb"}}
 	for _, v := range []any{
 		FileOutcome{Finished: 3, Unmarked: domains},
-		UndecidedFile{Key: "raw_0001.json", Whole: true, Summary: FileSummary{ETag: "1", Domains: 5}, Finished: 3, Unmarked: domains},
+		undecidedFile{Key: "raw_0001.json", Whole: true, Summary: FileSummary{ETag: "1", Domains: 5}, Finished: 3, Unmarked: domains},
 	} {
 		var wire bytes.Buffer
 		if err := beam.NewElementEncoder(reflect.TypeOf(v)).Encode(v, &wire); err != nil {

@@ -47,20 +47,20 @@ const (
 	Down    State = "down"    // it fails below HTTP or answers 5xx
 )
 
-// Role is what a request was for.
-type Role string
+// role is what a request was for.
+type role string
 
 // The roles of requests.
 const (
-	Robots Role = "robots" // robots.txt
-	Seed   Role = "seed"   // a URL of the job's YAML: a start page, a list, a sitemap or a feed
-	Known  Role = "known"  // the URL of something stored
-	New    Role = "new"    // any other
+	Robots role = "robots" // robots.txt
+	Seed   role = "seed"   // a URL of the job's YAML: a start page, a list, a sitemap or a feed
+	Known  role = "known"  // the URL of something stored
+	New    role = "new"    // any other
 )
 
 // Answer is the final answer to a request, after its retries.
 type Answer struct {
-	Role    Role
+	Role    role
 	URL     string
 	Status  int    // of HTTP; 0 if there was no answer
 	Failure string // the web.Kind where there was no answer, such as "dns"
@@ -110,7 +110,7 @@ const thinShare = 1.0 / 3
 type Judge struct {
 	about   About
 	answers map[string]judged // by role and URL; the newest of each
-	counts  map[Role]tally    // of answers
+	counts  map[role]tally    // of answers
 	shown   [2]int            // of lists: now and before
 	bad     int               // refusals and failures since the last good answer, or since a seed was requested once more
 	unsure  bool              // something bad came after the last good answer
@@ -126,7 +126,7 @@ type judged struct {
 
 // Begin begins the judgement of a site in a run.
 func Begin(a About) *Judge {
-	return &Judge{about: a, answers: map[string]judged{}, counts: map[Role]tally{}}
+	return &Judge{about: a, answers: map[string]judged{}, counts: map[role]tally{}}
 }
 
 // Add adds an answer. Another answer of the same URL replaces the one before.

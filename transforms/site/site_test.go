@@ -9,29 +9,29 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
 )
 
-func ok(r Role, path string) Answer {
+func ok(r role, path string) Answer {
 	return Answer{Role: r, URL: "https://docs.test" + path, Status: 200}
 }
 
-func status(r Role, path string, code int) Answer {
+func status(r role, path string, code int) Answer {
 	a := ok(r, path)
 	a.Status = code
 	return a
 }
 
-func wall(r Role, path string, k answer.Kind) Answer {
+func wall(r role, path string, k answer.Kind) Answer {
 	a := ok(r, path)
 	a.Verdict = answer.Verdict{Kind: k, Evidence: "the title"}
 	return a
 }
 
-func to(r Role, path, target string) Answer {
+func to(r role, path, target string) Answer {
 	a := status(r, path, 301)
 	a.To = target
 	return a
 }
 
-func failure(r Role, path, kind string) Answer {
+func failure(r role, path, kind string) Answer {
 	return Answer{Role: r, URL: "https://docs.test" + path, Failure: kind}
 }
 

@@ -102,7 +102,7 @@ func (j *Judge) closedWords(name string) (cause, advice string) {
 func (j *Judge) why(c class) string {
 	var parts []string
 	for _, r := range []struct {
-		role Role
+		role role
 		what string
 	}{{Seed, "seeds"}, {Known, "known URLs"}, {New, "other URLs"}} {
 		if t := j.counts[r.role]; t[c] > 0 {
@@ -137,7 +137,7 @@ func (j *Judge) sorted(c class) (out []judged) {
 			out = append(out, a)
 		}
 	}
-	order := map[Role]int{Seed: -1, New: 1}
+	order := map[role]int{Seed: -1, New: 1}
 	slices.SortStableFunc(out, func(a, b judged) int { return order[a.Role] - order[b.Role] })
 	return out
 }

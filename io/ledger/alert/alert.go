@@ -23,21 +23,21 @@ const (
 	Count   Unit = "count"
 )
 
-// Direction says on which side of its limit a figure raises an alert.
-type Direction string
+// direction says on which side of its limit a figure raises an alert.
+type direction string
 
 // The directions.
 const (
-	Above   Direction = "above"
-	below   Direction = "below"
-	AtLeast Direction = "at least" // compares the figure without its sign
+	Above   direction = "above"
+	below   direction = "below"
+	AtLeast direction = "at least" // compares the figure without its sign
 )
 
 // Threshold is the limit of one figure.
 type Threshold struct {
 	Limit     float64 // in Unit; 0 turns the alert off
 	Unit      Unit
-	Direction Direction
+	Direction direction
 }
 
 // Broken reports whether a figure raises the alert. It ignores differences below a
@@ -126,7 +126,7 @@ var Always = []InForce{
 
 // InForce are the alerts that the limits turn on.
 func (t Thresholds) InForce() (out []InForce) {
-	words := map[Direction]string{Above: "more than %s", below: "less than %s", AtLeast: "%s or more"}
+	words := map[direction]string{Above: "more than %s", below: "less than %s", AtLeast: "%s or more"}
 	for _, r := range rules {
 		if r.Limit = t[r.name]; r.Limit != 0 {
 			_, limit := r.format(r.Limit)

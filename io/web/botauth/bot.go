@@ -126,7 +126,7 @@ func (b Bot) Signing() Config {
 	if b.Page == "" {
 		return Config{}
 	}
-	return Config{Directory: b.at(DirectoryPath), KeyFile: b.Key, Mode: b.Sign}
+	return Config{Directory: b.at(directoryPath), KeyFile: b.Key, Mode: b.Sign}
 }
 
 // Signs reports whether there is a key for this process and a page whose host publishes it.

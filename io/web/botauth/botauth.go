@@ -53,7 +53,7 @@ type Signer struct {
 	now   func() time.Time
 
 	mu    sync.Mutex
-	keys  Keys
+	keys  keys
 	read  time.Time // when the file was read
 	asked map[string]*demand
 }
@@ -127,7 +127,7 @@ func (s *Signer) Sign(r *http.Request) error {
 func (s *Signer) take(host string) (*demand, Key) {
 	if now := s.now(); s.file != "" && now.Sub(s.read) >= readAgain {
 		s.read = now
-		if keys, err := ReadKeys(s.file); err != nil {
+		if keys, err := readKeys(s.file); err != nil {
 			log.Printf("signing continues with the former key: %v", err)
 		} else {
 			s.keys = keys

@@ -151,7 +151,7 @@ func TestAsked(t *testing.T) {
 
 func keyID(t *testing.T, letter string) string {
 	t.Helper()
-	all, err := ParseKeys([]byte(pemOf(t, letter)))
+	all, err := parseKeys([]byte(pemOf(t, letter)))
 	require.NoError(t, err)
 	return all[0].ID
 }
@@ -305,13 +305,13 @@ func TestPublish(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, ed25519.Verify(public, []byte(text), sig))
 	}
-	card, err := b.Card(at)
+	card, err := b.card(at)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"client_id":"https://A.example/.well-known/signature-agent-card","client_name":"A","client_uri":"https://A.example/bot",
 		"contacts":["mailto:bot@a.example"],"jwks_uri":"https://A.example/.well-known/http-message-signatures-directory",
 		"web_bot_auth":{"expected-user-agent":"Acme/2 (+https://A.example/bot)","rfc9309-product-token":"Acme","rfc9309-compliance":true,"trigger":"crawler",
 		"rate-control":"Crawl-delay in robots.txt; Retry-After","known-urls":["/robots.txt"],"ips_uri":"https://A.example/.well-known/crawler-addresses.json"}}`, string(card.Body))
-	list, err := b.AddressList(at)
+	list, err := b.addressList(at)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"creationTime":"2026-11-27T04:00:00Z","prefixes":[{"ipv4Prefix":"192.0.2.7/32"},{"ipv6Prefix":"2001:db8::/48"}]}`, string(list.Body))
 }

@@ -27,11 +27,11 @@ type Key struct {
 	private ed25519.PrivateKey
 }
 
-// Keys are private keys, the newest last. The newest one signs; a key directory lists all.
-type Keys []Key
+// keys are private keys, the newest last. The newest one signs; a key directory lists all.
+type keys []Key
 
-// ParseKeys reads the keys of a PEM text (PKCS #8, RFC 8410). No error contains a part of the text.
-func ParseKeys(text []byte) (all Keys, err error) {
+// parseKeys reads the keys of a PEM text (PKCS #8, RFC 8410). No error contains a part of the text.
+func parseKeys(text []byte) (all keys, err error) {
 	for {
 		block, rest := pem.Decode(text)
 		if block == nil {
@@ -55,8 +55,8 @@ func ParseKeys(text []byte) (all Keys, err error) {
 	return all, nil
 }
 
-// ReadKeys reads a key file. Only its owner may have rights to it.
-func ReadKeys(path string) (Keys, error) {
+// readKeys reads a key file. Only its owner may have rights to it.
+func readKeys(path string) (keys, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the key: %w", err)
@@ -73,7 +73,7 @@ func ReadKeys(path string) (Keys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the key: %w", err)
 	}
-	all, err := ParseKeys(text)
+	all, err := parseKeys(text)
 	if err != nil {
 		return nil, fmt.Errorf("key file %s: %w", path, err)
 	}
@@ -81,9 +81,9 @@ func ReadKeys(path string) (Keys, error) {
 }
 
 // keys reads the keys of the environment, or else those of the configured file, and returns the file that they come from.
-func (c Config) keys() (all Keys, file string, err error) {
+func (c Config) keys() (all keys, file string, err error) {
 	if path := os.Getenv(KeyVariable + secret.FileSuffix); path != "" && os.Getenv(KeyVariable) == "" {
-		all, err = ReadKeys(path)
+		all, err = readKeys(path)
 		return all, path, err
 	}
 	text, err := secret.Read(KeyVariable)
@@ -91,12 +91,12 @@ func (c Config) keys() (all Keys, file string, err error) {
 	case err != nil:
 		return nil, "", err
 	case text != "":
-		if all, err = ParseKeys([]byte(text)); err != nil {
+		if all, err = parseKeys([]byte(text)); err != nil {
 			err = fmt.Errorf("%s: %w", KeyVariable, err)
 		}
 		return all, "", err
 	case c.KeyFile != "":
-		all, err = ReadKeys(c.KeyFile)
+		all, err = readKeys(c.KeyFile)
 		return all, c.KeyFile, err
 	case c.Mode != "":
 		return nil, "", fmt.Errorf("sign: %s needs a key: name its file in key, or set %s in the worker's environment", c.Mode, KeyVariable)

@@ -47,12 +47,12 @@ func Publish(b *Bot) (all []Published) {
 	if b.Page == "" {
 		return all
 	}
-	all = append(all, Published{"card", CardPath, b.Card})
+	all = append(all, Published{"card", cardPath, b.card})
 	if b.Signs() {
-		all = append(all, Published{"directory", DirectoryPath, b.Directory})
+		all = append(all, Published{"directory", directoryPath, b.Directory})
 	}
 	if len(b.Addresses) > 0 {
-		all = append(all, Published{"addresses", AddressesPath, b.AddressList})
+		all = append(all, Published{"addresses", addressesPath, b.addressList})
 	}
 	return all
 }
@@ -66,7 +66,7 @@ func (b Bot) page(time.Time) (Document, error) {
 	}
 	agents := b.agents()
 	err := form.Execute(&text, map[string]any{"Bot": b, "Link": link, "Agents": agents, "Robots": leaveOut(agents),
-		"Keys": DirectoryPath, "List": AddressesPath})
+		"Keys": directoryPath, "List": addressesPath})
 	return Document{Header: http.Header{"Content-Type": {"text/html; charset=utf-8"}}, Body: text.Bytes()}, err
 }
 

@@ -15,9 +15,9 @@ import (
 
 // Where documents about the crawler are on the page's host.
 const (
-	DirectoryPath = "/.well-known/http-message-signatures-directory"
-	CardPath      = "/.well-known/signature-agent-card"
-	AddressesPath = "/.well-known/crawler-addresses.json"
+	directoryPath = "/.well-known/http-message-signatures-directory"
+	cardPath      = "/.well-known/signature-agent-card"
+	addressesPath = "/.well-known/crawler-addresses.json"
 )
 
 // proofLifetime is how long the signatures of a directory are valid: longer than lists of directories take to be renewed.
@@ -67,7 +67,7 @@ func (b Bot) Directory(now time.Time) (Document, error) {
 }
 
 // prove adds to a directory one signature of each key, for a host.
-func (all Keys) prove(d Document, host string, now time.Time) error {
+func (all keys) prove(d Document, host string, now time.Time) error {
 	value, err := answerValue(d.Header, d.Body, host)
 	if err != nil {
 		return err
@@ -101,8 +101,8 @@ func answerValue(h http.Header, body []byte, host string) (valueOf, error) {
 	}, nil
 }
 
-// Card is the signature agent's card (draft-meunier-webbotauth-registry-04).
-func (b Bot) Card(time.Time) (Document, error) {
+// card is the signature agent's card (draft-meunier-webbotauth-registry-04).
+func (b Bot) card(time.Time) (Document, error) {
 	var agents, tokens []string
 	for _, a := range b.agents() {
 		agents, tokens = append(agents, b.UserAgent(a.Own)), append(tokens, a.Token())
@@ -114,12 +114,12 @@ func (b Bot) Card(time.Time) (Document, error) {
 	about := map[string]any{"expected-user-agent": oneOrAll(agents), "rfc9309-product-token": oneOrAll(tokens), "rfc9309-compliance": true,
 		"trigger": "crawler", "rate-control": "Crawl-delay in robots.txt; Retry-After", "known-urls": []string{"/robots.txt"}}
 	if len(b.Addresses) > 0 {
-		about["ips_uri"] = b.at(AddressesPath)
+		about["ips_uri"] = b.at(addressesPath)
 	}
-	card := map[string]any{"client_id": b.at(CardPath), "client_name": strings.TrimSpace(b.Operator), "client_uri": b.Page, "contacts": []string{contact},
+	card := map[string]any{"client_id": b.at(cardPath), "client_name": strings.TrimSpace(b.Operator), "client_uri": b.Page, "contacts": []string{contact},
 		"web_bot_auth": about}
 	if b.Signs() {
-		card["jwks_uri"] = b.at(DirectoryPath)
+		card["jwks_uri"] = b.at(directoryPath)
 	}
 	return document("application/json", card)
 }
@@ -131,8 +131,8 @@ func oneOrAll(all []string) any {
 	return all
 }
 
-// AddressList is the networks that requests come from (draft-illyes-webbotauth-jafar-00).
-func (b Bot) AddressList(now time.Time) (Document, error) {
+// addressList is the networks that requests come from (draft-illyes-webbotauth-jafar-00).
+func (b Bot) addressList(now time.Time) (Document, error) {
 	prefixes := []map[string]string{}
 	for _, a := range b.Addresses {
 		p, err := network(a)

@@ -27,7 +27,7 @@ type vector struct {
 func TestVectors(t *testing.T) {
 	pem, err := os.ReadFile("testdata/rfc9421-b.1.4.pem")
 	require.NoError(t, err)
-	keys, err := ParseKeys(pem)
+	keys, err := parseKeys(pem)
 	require.NoError(t, err)
 	assert.Equal(t, "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U", keys[0].ID, "RFC 8037, appendix A.3")
 	assert.Equal(t, "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs", x(keys[0].public()))

@@ -231,12 +231,12 @@ func (c *Client) gap(h Host) (gap Range) {
 
 // longestGap bounds the pauses that answers make longer. The politeness file makes it no shorter.
 func (c *Client) longestGap(h Host) time.Duration {
-	return max(h.LongestDelay, cmp.Or(c.Policy.MaxRetryAfter, DefaultMaxPause))
+	return max(h.LongestDelay, cmp.Or(c.Policy.MaxRetryAfter, defaultMaxPause))
 }
 
 // maxRetryAfter is the longest pause of a host that is waited for.
 func (c *Client) maxRetryAfter(h Host) time.Duration {
-	return cmp.Or(h.LongestDelay, c.Policy.MaxRetryAfter, DefaultMaxPause)
+	return cmp.Or(h.LongestDelay, c.Policy.MaxRetryAfter, defaultMaxPause)
 }
 
 // maxCrawlDelay is the longest Crawl-delay of a host that is obeyed; 0: any.

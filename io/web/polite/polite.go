@@ -33,7 +33,7 @@ type Policy struct {
 	MaxCrawlDelay time.Duration
 	// MaxRetryAfter is the longest pause that is waited for when an answer asks for
 	// it. A site that asks for a longer one is abandoned until the pause is over.
-	// 0: DefaultMaxPause.
+	// 0: defaultMaxPause.
 	MaxRetryAfter time.Duration
 	// PauseOn reports whether Retry-After is obeyed in an answer with this status.
 	// nil: 429 and 503.

@@ -8,10 +8,10 @@ import (
 
 // Kinds of changes.
 const (
-	Added   = "added"
-	Removed = "removed"
-	Changed = "changed"
-	Moved   = "moved"
+	added   = "added"
+	removed = "removed"
+	changed = "changed"
+	moved   = "moved"
 )
 
 // Change is a section in which two states of a page differ.
@@ -52,18 +52,18 @@ func Diff(before, after []Block) []Change {
 		s := current[key]
 		o, ok := old[key]
 		if !ok {
-			changes = append(changes, Change{Path: s.path, Kind: Added, Added: len(s.hashes)})
+			changes = append(changes, Change{Path: s.path, Kind: added, Added: len(s.hashes)})
 			continue
 		}
 		if added, removed := differ(o.hashes, s.hashes); added+removed > 0 || !slices.Equal(o.hashes, s.hashes) {
-			changes = append(changes, Change{Path: s.path, Kind: Changed, Added: added, Removed: removed})
+			changes = append(changes, Change{Path: s.path, Kind: changed, Added: added, Removed: removed})
 		} else if !stay[at[key]] {
-			changes = append(changes, Change{Path: s.path, Kind: Moved})
+			changes = append(changes, Change{Path: s.path, Kind: moved})
 		}
 	}
 	for _, key := range oldOrder {
 		if _, ok := current[key]; !ok {
-			changes = append(changes, Change{Path: old[key].path, Kind: Removed, Removed: len(old[key].hashes)})
+			changes = append(changes, Change{Path: old[key].path, Kind: removed, Removed: len(old[key].hashes)})
 		}
 	}
 	return changes

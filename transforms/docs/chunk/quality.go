@@ -86,8 +86,8 @@ func empty(text string) bool {
 // AverageTokens is the average number of tokens of a chunk, 0 without chunks.
 func (q *Quality) AverageTokens() float64 { return ratio(q.Tokens, q.Chunks) }
 
-// EmptyRatio is the share of chunks with headings only.
-func (q *Quality) EmptyRatio() float64 { return ratio(q.Empty, q.Chunks) }
+// emptyRatio is the share of chunks with headings only.
+func (q *Quality) emptyRatio() float64 { return ratio(q.Empty, q.Chunks) }
 
 // DuplicateRatio is the share of chunks that repeat another's text, or nearly.
 func (q *Quality) DuplicateRatio() float64 { return ratio(q.Duplicate, q.Chunks) }
@@ -125,7 +125,7 @@ func (q *Quality) Outside() []Figure {
 	if q.Chunks > 0 {
 		check("average_tokens", q.AverageTokens(), 200, 600, "check the content selector: it may take too little or too much of the page")
 	}
-	check("empty_ratio", q.EmptyRatio(), 0, 0.05, "check the content selector: it may match nothing on some pages")
+	check("empty_ratio", q.emptyRatio(), 0, 0.05, "check the content selector: it may match nothing on some pages")
 	check("duplicate_ratio", q.DuplicateRatio(), 0, 0.10, "check the remove selectors and the blocked paths: pages repeat each other's text")
 	check("chunks_per_page", q.ChunksPerPage(), 1, 20, "check the content selector and the allowed paths")
 	return out

@@ -23,7 +23,7 @@ import (
 // the site's seed URLs.
 type Page struct {
 	Title    string
-	Sections []Section
+	Sections []section
 	Links    []string
 	// Kind is the Content-Type when it is not HTML; then Body is the answer.
 	Kind string
@@ -33,8 +33,8 @@ type Page struct {
 	Header http.Header
 }
 
-// Section is a heading with the content below it.
-type Section struct {
+// section is a heading with the content below it.
+type section struct {
 	Heading    string
 	Text       string
 	Code, Lang string

@@ -87,16 +87,16 @@ func (p provider) title(of string) string {
 	return strings.ToUpper(words[:1]) + words[1:] + " – " + p.name
 }
 
-func (p provider) outline(subject string) []Section {
+func (p provider) outline(subject string) []section {
 	if p.korean {
-		return []Section{
+		return []section{
 			{Heading: "개요", Text: "이 문서는 " + subject + " 기능을 설명하는 예시 문서입니다. 연동을 시작하기 전에 시크릿 키를 발급받고, 테스트 환경에서 결제 요청과 승인 과정을 확인하세요. 실제 서비스의 내용이 아닙니다."},
 			{Heading: "인증", Text: subject + " 요청에는 시크릿 키를 사용합니다. 키는 서버에서만 사용하고 브라우저에 노출하지 마세요.", Lang: "bash", Code: "curl https://" + p.host + "/v1/" + strings.ReplaceAll(subject, " ", "/") + " \\\n  -u test_sk_demo: \\\n  -H \"Content-Type: application/json\""},
 			{Heading: "파라미터", Text: subject + " 요청의 파라미터입니다.", Table: [][]string{{"이름", "타입", "설명"}, {"orderId", "string", subject + " 주문 번호"}, {"amount", "number", "결제 금액"}}},
 			{Heading: "한도", Text: subject + " 요청은 1분에 60회까지 허용되며, 한도를 넘으면 429 응답을 보냅니다."},
 		}
 	}
-	return []Section{
+	return []section{
 		{Heading: "Overview", Text: "This page describes " + subject + " in a made-up edition of the " + p.name + " documentation. It shows how a request is built, what comes back, and what to do when something goes wrong. Nothing here is the provider's own text."},
 		{Heading: "Authentication", Text: "Every " + subject + " request carries a key in its header. Keep the key on the server and never send it to a browser.", Lang: "python",
 			Code: "import demo\n\nclient = demo.Client(key=\"test\")\nfor item in client.list(\"" + subject + "\"):\n    if item.ready:\n        print(item.id)"},

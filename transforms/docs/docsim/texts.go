@@ -31,7 +31,7 @@ func nextjs(lang, before, open, end string) string {
 var remarks, koreanRemarks = strings.Split(read("remarks.txt"), "\n"), strings.Split(read("remarks-ko.txt"), "\n")
 
 // sections are the made-up text of a page; the subject makes it the page's own.
-func (p provider) sections(subject string) []Section {
+func (p provider) sections(subject string) []section {
 	subject = strings.ReplaceAll(subject, "-", " ")
 	out := p.outline(subject)
 	of, most := remarks, 7

@@ -72,9 +72,9 @@ func (f file) page() (content.Page, error) {
 	}
 	switch {
 	case other > letters:
-		return content.Page{}, ErrNoLetters
+		return content.Page{}, errNoLetters
 	case letters == 0:
-		return content.Page{}, ErrNoText
+		return content.Page{}, errNoText
 	}
 	f.pages = withoutRunning(f.pages)
 	l := layout{headings: *headingsOf(f), known: hyphenated(f.pages)}

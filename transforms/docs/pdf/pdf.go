@@ -15,19 +15,19 @@ import (
 
 // Why a document is skipped.
 var (
-	ErrEncrypted = errors.New("the PDF opens with a password only")
-	ErrNoCopying = errors.New("the PDF does not allow its text to be copied")
-	ErrDamaged   = errors.New("the PDF is damaged")
-	ErrMemory    = errors.New("the PDF needs too much memory")
-	ErrTooLong   = errors.New("the PDF is too long")
-	ErrTooSlow   = errors.New("the PDF takes too long to read")
-	ErrNoText    = errors.New("the PDF has no text (its pages may be pictures)")
-	ErrNoLetters = errors.New("the PDF does not say which letters its text has")
+	errEncrypted = errors.New("the PDF opens with a password only")
+	errNoCopying = errors.New("the PDF does not allow its text to be copied")
+	errDamaged   = errors.New("the PDF is damaged")
+	errMemory    = errors.New("the PDF needs too much memory")
+	errTooLong   = errors.New("the PDF is too long")
+	errTooSlow   = errors.New("the PDF takes too long to read")
+	errNoText    = errors.New("the PDF has no text (its pages may be pictures)")
+	errNoLetters = errors.New("the PDF does not say which letters its text has")
 )
 
 // Refused reports whether an error is one of these.
 func Refused(err error) bool {
-	for _, why := range []error{ErrEncrypted, ErrNoCopying, ErrDamaged, ErrMemory, ErrTooLong, ErrTooSlow, ErrNoText, ErrNoLetters} {
+	for _, why := range []error{errEncrypted, errNoCopying, errDamaged, errMemory, errTooLong, errTooSlow, errNoText, errNoLetters} {
 		if errors.Is(err, why) {
 			return true
 		}
@@ -59,7 +59,7 @@ func read(ctx context.Context, body []byte, l limits) (f file, err error) {
 	}
 	// The limit begins here: to start PDFium for the first time takes longer than to read
 	// most documents.
-	defer time.AfterFunc(l.time, func() { cancel(ErrTooSlow) }).Stop()
+	defer time.AfterFunc(l.time, func() { cancel(errTooSlow) }).Stop()
 	f, err = d.read(body)
 	if cerr := d.close(); cerr != nil {
 		return f, fmt.Errorf("releasing the memory of a PDF: %w", cerr)
@@ -68,12 +68,12 @@ func read(ctx context.Context, body []byte, l limits) (f file, err error) {
 	case ctx.Err() != nil:
 		return f, fmt.Errorf("reading a PDF: %w", ctx.Err())
 	case within.Err() != nil: // what failed then may look like a damaged page
-		return f, fmt.Errorf("%w: over %v", ErrTooSlow, l.time)
+		return f, fmt.Errorf("%w: over %v", errTooSlow, l.time)
 	case err == nil || Refused(err):
 		return f, err
 	case d.memory.refused:
-		return f, fmt.Errorf("%w: over %d MB", ErrMemory, memory>>20)
+		return f, fmt.Errorf("%w: over %d MB", errMemory, memory>>20)
 	}
 	cause, _, _ := strings.Cut(err.Error(), "\n")
-	return f, fmt.Errorf("%w: %s", ErrDamaged, cause)
+	return f, fmt.Errorf("%w: %s", errDamaged, cause)
 }

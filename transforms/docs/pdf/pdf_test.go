@@ -197,18 +197,18 @@ func TestHostile(t *testing.T) {
 		body []byte
 		want error
 	}{
-		"a password":                {protected(-4, true).Bytes(), ErrEncrypted},
-		"copying is not allowed":    {protected(-4&^copying, false).Bytes(), ErrNoCopying},
-		"no PDF":                    {[]byte("%PDF-1.7 …"), ErrDamaged},
-		"nothing":                   {nil, ErrDamaged},
-		"cut":                       {Document{Pages: Write(prose)}.Bytes()[:60], ErrDamaged},
-		"no pages":                  {Document{}.Bytes(), ErrDamaged},
-		"pages without text":        {Document{Pages: make([][]Text, 3)}.Bytes(), ErrNoText},
-		"too many pages":            {long.Bytes(), ErrTooLong},
-		"too much text":             {Document{Pages: Write(strings.Repeat(prose+" ", 8))}.Bytes(), ErrTooLong},
-		"a page that needs memory":  {shown(Stream("/Filter /FlateDecode", bomb)), ErrMemory},
-		"compressed twice":          {shown(Stream("/Filter [/FlateDecode /FlateDecode]", twice)), ErrMemory},
-		"a tree of pages in itself": {bytes.ReplaceAll(long.Bytes(), []byte("/Kids ["), []byte("/Kids [2 0 R ")), ErrTooLong},
+		"a password":                {protected(-4, true).Bytes(), errEncrypted},
+		"copying is not allowed":    {protected(-4&^copying, false).Bytes(), errNoCopying},
+		"no PDF":                    {[]byte("%PDF-1.7 …"), errDamaged},
+		"nothing":                   {nil, errDamaged},
+		"cut":                       {Document{Pages: Write(prose)}.Bytes()[:60], errDamaged},
+		"no pages":                  {Document{}.Bytes(), errDamaged},
+		"pages without text":        {Document{Pages: make([][]Text, 3)}.Bytes(), errNoText},
+		"too many pages":            {long.Bytes(), errTooLong},
+		"too much text":             {Document{Pages: Write(strings.Repeat(prose+" ", 8))}.Bytes(), errTooLong},
+		"a page that needs memory":  {shown(Stream("/Filter /FlateDecode", bomb)), errMemory},
+		"compressed twice":          {shown(Stream("/Filter [/FlateDecode /FlateDecode]", twice)), errMemory},
+		"a tree of pages in itself": {bytes.ReplaceAll(long.Bytes(), []byte("/Kids ["), []byte("/Kids [2 0 R ")), errTooLong},
 	} {
 		f, err := read(t.Context(), tt.body, small)
 		if err == nil {
@@ -233,7 +233,7 @@ func TestTooSlow(t *testing.T) {
 	l := usual
 	l.time = 300 * time.Millisecond // all of it takes seconds
 	_, err := read(t.Context(), shown(Stream("", many.String())), l)
-	require.ErrorIs(t, err, ErrTooSlow)
+	require.ErrorIs(t, err, errTooSlow)
 	assert.Equal(t, prose, markdown(t, Document{Pages: Write(prose)}).Markdown)
 }
 
@@ -267,7 +267,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add(shown(Stream("/Filter /FlateDecode", deflated([]byte("BT /R 10 Tf 72 700 Td (x) Tj ET")))))
 	_, err := Read(f.Context(), shown(Stream("", ""))) // to start PDFium takes longer than an input may
-	require.ErrorIs(f, err, ErrNoText)
+	require.ErrorIs(f, err, errNoText)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		l := usual
 		l.time = 5 * time.Second

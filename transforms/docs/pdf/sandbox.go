@@ -92,7 +92,7 @@ func (d *document) read(body []byte) (f file, err error) {
 	opened, err := d.in.OpenDocument(&requests.OpenDocument{File: &body})
 	switch {
 	case errors.Is(err, refused.ErrPassword), errors.Is(err, refused.ErrSecurity):
-		return f, ErrEncrypted
+		return f, errEncrypted
 	case err != nil:
 		return f, fmt.Errorf("opening it: %w", err)
 	}
@@ -102,14 +102,14 @@ func (d *document) read(body []byte) (f file, err error) {
 		return f, err
 	}
 	if may.DocPermissions&copying == 0 {
-		return f, ErrNoCopying
+		return f, errNoCopying
 	}
 	count, err := d.in.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: d.ref})
 	if err != nil {
 		return f, err
 	}
 	if count.PageCount > d.limits.pages {
-		return f, fmt.Errorf("%w: %d pages, and at most %d are read", ErrTooLong, count.PageCount, d.limits.pages)
+		return f, fmt.Errorf("%w: %d pages, and at most %d are read", errTooLong, count.PageCount, d.limits.pages)
 	}
 	if title, err := d.in.FPDF_GetMetaText(&requests.FPDF_GetMetaText{Document: d.ref, Tag: "Title"}); err == nil { // it need not have one
 		f.title = title.Value
@@ -148,7 +148,7 @@ func (d *document) page(i int, left *int) (p []line, err error) {
 	}
 	if count.Count > 0 {
 		if *left -= count.Count; *left < 0 {
-			return nil, fmt.Errorf("%w: its text is over %d MB", ErrTooLong, d.limits.text>>20)
+			return nil, fmt.Errorf("%w: its text is over %d MB", errTooLong, d.limits.text>>20)
 		}
 		whole, err := d.in.FPDFText_GetText(&requests.FPDFText_GetText{TextPage: text.TextPage, Count: count.Count})
 		if err != nil {

@@ -16,7 +16,7 @@ type Edit struct {
 type shown struct {
 	ID       string          `json:"id"`
 	Name     string          `json:"name"`
-	Origin   Origin          `json:"origin"`
+	Origin   origin          `json:"origin"`
 	Off      string          `json:"off"`
 	State    string          `json:"state"` // one word, if nothing is against it
 	Why      string          `json:"why"`   // more about State

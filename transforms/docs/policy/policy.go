@@ -146,9 +146,9 @@ type Policy struct {
 	AllowPersonal []string `yaml:"allow_personal" jsonschema:"enum=blog,enum=community,enum=forum,enum=profile,enum=users"`
 }
 
-// PersonalBlocks are the paths that may have personal data. They are blocked unless
+// personalBlocks are the paths that may have personal data. They are blocked unless
 // a policy allows them by name.
-var PersonalBlocks = map[string][]string{
+var personalBlocks = map[string][]string{
 	"blog":      {"/{blog,blogs}/**", "/*/{blog,blogs}/**"},
 	"forum":     {"/{forum,forums}/**", "/*/{forum,forums}/**"},
 	"community": {"/{community,communities}/**", "/*/{community,communities}/**"},
@@ -215,12 +215,12 @@ func (p Policy) TermsOld(now time.Time) string {
 	return ""
 }
 
-// Scope has the policy's patterns and the PersonalBlocks that it does not allow.
+// Scope has the policy's patterns and the personalBlocks that it does not allow.
 func (p Policy) Scope() canonical.Scope {
 	s := canonical.Scope{Allow: p.AllowedPathPatterns, Block: slices.Clone(p.BlockedPathPatterns)}
 	for _, name := range personalNames {
 		if !slices.Contains(p.AllowPersonal, name) {
-			s.Block = append(s.Block, PersonalBlocks[name]...)
+			s.Block = append(s.Block, personalBlocks[name]...)
 		}
 	}
 	return s
@@ -233,7 +233,7 @@ func (p Policy) Personal(pattern string) string {
 		return ""
 	}
 	for _, name := range personalNames {
-		if slices.Contains(PersonalBlocks[name], pattern) {
+		if slices.Contains(personalBlocks[name], pattern) {
 			return name
 		}
 	}
@@ -375,7 +375,7 @@ func (p *Policy) faults(now time.Time) (out []fault) {
 		say("tos_checked", "%s", why)
 	}
 	for i, name := range p.AllowPersonal {
-		if PersonalBlocks[name] == nil {
+		if personalBlocks[name] == nil {
 			say(fmt.Sprintf("allow_personal[%d]", i), "%q; use %s", name, strings.Join(personalNames, ", "))
 		}
 	}

@@ -27,22 +27,22 @@ type Change struct {
 	Why      string `json:"why,omitempty"` // it is disabled
 }
 
-// Origin is where a provider's policy comes from.
-type Origin string
+// origin is where a provider's policy comes from.
+type origin string
 
 const (
 	// File policies are shipped with the program, or in the directory of --policies.
-	File Origin = "file"
+	File origin = "file"
 	// Store policies are kept in the store only.
-	Store Origin = "store"
+	Store origin = "store"
 	// StoreOverFile policies are kept in the store and replace a shipped one.
-	StoreOverFile Origin = "store_over_file"
+	StoreOverFile origin = "store_over_file"
 )
 
 // Provider is a policy after people's changes.
 type Provider struct {
 	Policy
-	Origin Origin
+	Origin origin
 	// Off is why the provider is not crawled whatever its policy says; "": nothing is
 	// against it.
 	Off string

@@ -62,7 +62,7 @@ type Engine struct {
 	// Config's.
 	Polite polite.Config
 
-	Worker Worker
+	Worker worker
 	// Quota is how many articles may still be requested, by the run's limit; nil: as many as there are.
 	Quota interface {
 		Take() bool
@@ -75,8 +75,8 @@ type Engine struct {
 	Pacer *polite.Pacer
 }
 
-// Worker is what the engine needs of a lane.Worker.
-type Worker interface {
+// worker is what the engine needs of a lane.Worker.
+type worker interface {
 	polite.Control
 	Lease(_ context.Context, _ lease.Place, ttl time.Duration, giveUp bool, names ...string) (within context.Context, release func(), err error)
 	Unit(context.Context, ledger.Input) (within context.Context, end func(), err error)

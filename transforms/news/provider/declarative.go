@@ -16,10 +16,10 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// Declaration is a publisher as a YAML file, without code. Only baseUrl is required;
+// declaration is a publisher as a YAML file, without code. Only baseUrl is required;
 // the default extractor does the rest. The comments and tags of the fields are the
 // reference page of the file and its JSON Schema (pipeline/reference).
-type Declaration struct {
+type declaration struct {
 	// Name of the publisher in rows and reports. Without it, the host of baseUrl with - for
 	// each dot.
 	ID string `yaml:"id" pattern:"^[a-z0-9][a-z0-9_-]{0,63}$"`
@@ -101,7 +101,7 @@ func ReadDeclarations(files fs.FS) (all []Provider, texts []string, err error) {
 
 // Declared makes a provider from one YAML file.
 func Declared(text []byte) (Provider, error) {
-	var d Declaration
+	var d declaration
 	if err := yamltext.Strict(text, &d); err != nil {
 		return nil, fmt.Errorf("parsing YAML: %w", err)
 	}
@@ -152,7 +152,7 @@ func Declared(text []byte) (Provider, error) {
 }
 
 type declared struct {
-	d           Declaration
+	d           declaration
 	policy      Policy
 	is, not, id *regexp.Regexp
 	rules       *article.Compiled

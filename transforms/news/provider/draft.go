@@ -25,7 +25,7 @@ type Draft struct {
 // Source is a sitemap or a feed that was read.
 type Source struct {
 	URL  string
-	Kind string // news sitemap, sitemap, RSS feed, Atom feed, or FrontPage
+	Kind string // news sitemap, sitemap, RSS feed, Atom feed, or frontPage
 	// By says how it was found; Named that robots.txt names it or an index of it.
 	By      string
 	Named   bool
@@ -33,12 +33,12 @@ type Source struct {
 	Entries []Entry
 }
 
-// FrontPage is the kind of a source that is the site's front page, with its links that look like articles.
-const FrontPage = "front page"
+// frontPage is the kind of a source that is the site's front page, with its links that look like articles.
+const frontPage = "front page"
 
 // Front returns a front page as a source.
 func Front(page []byte, at *url.URL) Source {
-	s := Source{URL: at.String(), Kind: FrontPage, By: "its links that have an article's usual form"}
+	s := Source{URL: at.String(), Kind: frontPage, By: "its links that have an article's usual form"}
 	for _, u := range Links(page, at) {
 		if Hosts(at.String(), u) && looksLikeArticle(u) {
 			s.Entries = append(s.Entries, Entry{URL: u})
@@ -156,7 +156,7 @@ func (d Draft) Write() (text string, err error) {
 		articles = append(articles, d.articles(s)...)
 		switch {
 		case s.Named:
-		case s.Kind == FrontPage:
+		case s.Kind == frontPage:
 			l.Put("homepage: true")
 		case s.Feed:
 			l.Put("feeds:\n  - %s", yamltext.Quote(s.URL))

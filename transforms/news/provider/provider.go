@@ -100,11 +100,11 @@ type Policy struct {
 	// Delay is the least pause between two requests, 0 for the job's.
 	Delay time.Duration
 	// Often bounds how often the publisher is asked; the zero value is the default.
-	Often Interval
+	Often interval
 }
 
-// Interval bounds the time between two runs that ask a publisher.
-type Interval struct{ Min, Max time.Duration }
+// interval bounds the time between two runs that ask a publisher.
+type interval struct{ Min, Max time.Duration }
 
 // The bounds that stand for zero ones.
 const (
@@ -113,13 +113,13 @@ const (
 )
 
 // Clamp returns the time within the bounds that is nearest to d.
-func (i Interval) Clamp(d time.Duration) time.Duration {
+func (i interval) Clamp(d time.Duration) time.Duration {
 	least := cmp.Or(i.Min, minInterval)
 	return max(least, min(d, max(least, cmp.Or(i.Max, maxInterval))))
 }
 
 // read reads the bounds as a file has them.
-func (i *Interval) read(least, most string) (err error) {
+func (i *interval) read(least, most string) (err error) {
 	for _, b := range []struct {
 		key, text string
 		to        *time.Duration

@@ -53,7 +53,7 @@ type VersionRow struct {
 // Rows are the kinds of rows that a job finds.
 func Rows(job string) []rows.What {
 	finds := Finds()
-	articles := rows.What{Job: job, Version: 1, Filters: []string{"publisher", "since"}, Migrate: Migrate, Names: PublishersThere}
+	articles := rows.What{Job: job, Version: 1, Filters: []string{"publisher", "since"}, Migrate: Migrate, Names: publishersThere}
 	versions := articles
 	articles.Name, articles.About, articles.Since = "articles", "The articles of publishers that have not expired.", "when the article was fetched first, or changed"
 	articles.Table, articles.Find = "PUBLISHER PUBLISHED=published_at ID TITLE… URL", &finds
@@ -90,7 +90,7 @@ func Versions(ctx context.Context, d *db.DB, f rows.Filter, now time.Time) iter.
 		WHERE expires_at > $4 AND %s ORDER BY source, article_id, v.version`, db.Micros(now))
 }
 
-// PublishersThere returns the ids of the publishers that the database knows.
-func PublishersThere(ctx context.Context, d *db.DB) ([]string, error) {
+// publishersThere returns the ids of the publishers that the database knows.
+func publishersThere(ctx context.Context, d *db.DB) ([]string, error) {
 	return db.Texts(ctx, d, `SELECT source FROM news_runs UNION SELECT source FROM news_articles ORDER BY source`)
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/xmltext"
 )
 
-// Kind is the family of a feed's format.
-type Kind string
+// kind is the family of a feed's format.
+type kind string
 
 // The families: RSS 0.9x and 2.0; RSS 1.0 and 0.90, which are RDF; Atom 0.3 and
 // 1.0; JSON Feed.
 const (
-	RSS  Kind = "rss"
-	RDF  Kind = "rdf"
-	Atom Kind = "atom"
-	JSON Kind = "json"
+	RSS  kind = "rss"
+	RDF  kind = "rdf"
+	Atom kind = "atom"
+	JSON kind = "json"
 )
 
 // ErrNotFeed says that a body is not a feed.
@@ -37,7 +37,7 @@ const (
 
 // Feed is a feed's head and items, in the document's order: 50,000 at most.
 type Feed struct {
-	Kind  Kind
+	Kind  kind
 	Title string
 	Items []Item
 }

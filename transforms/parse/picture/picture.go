@@ -25,15 +25,15 @@ func (i Info) Extension() string { return extensions[i.Type] }
 
 var extensions = map[string]string{"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "image/avif": "avif"}
 
-// ErrUnknown means that bytes are no JPEG, PNG, GIF, WebP or AVIF. An SVG is a document
+// errUnknown means that bytes are no JPEG, PNG, GIF, WebP or AVIF. An SVG is a document
 // with scripts, so it is none of them.
-var ErrUnknown = errors.New("it is no JPEG, PNG, GIF, WebP or AVIF")
+var errUnknown = errors.New("it is no JPEG, PNG, GIF, WebP or AVIF")
 
-// Read recognises an image. Its error is ErrUnknown, or says that the header is broken.
+// Read recognises an image. Its error is errUnknown, or says that the header is broken.
 func Read(b []byte) (Info, error) {
 	kind, size := recognise(b)
 	if kind == "" {
-		return Info{}, ErrUnknown
+		return Info{}, errUnknown
 	}
 	w, h, err := size(b)
 	if err == nil && (w < 1 || h < 1) {

@@ -66,7 +66,7 @@ func TestRead(t *testing.T) {
 	unknown := func(b string) {
 		t.Helper()
 		_, err := Read([]byte(b))
-		assert.ErrorIs(t, err, ErrUnknown)
+		assert.ErrorIs(t, err, errUnknown)
 	}
 	unknown("")
 	unknown(`<svg xmlns="http://www.w3.org/2000/svg" width="40" height="25"/>`)

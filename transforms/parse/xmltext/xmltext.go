@@ -21,12 +21,12 @@ type Scanner struct {
 	Token Token
 }
 
-// Kind is what a token is.
-type Kind int
+// kind is what a token is.
+type kind int
 
 // The kinds of tokens. Other constructs are passed over.
 const (
-	CharData Kind = iota
+	CharData kind = iota
 	CDATA
 	StartTag
 	EndTag
@@ -34,7 +34,7 @@ const (
 
 // Token is a tag, or the text between two.
 type Token struct {
-	Kind          Kind
+	Kind          kind
 	Prefix, Local string
 	Text          string // character data as written, or a start tag after its name
 	Empty         bool   // <tag/>

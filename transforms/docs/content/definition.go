@@ -101,3 +101,91 @@ func namesKind(n *html.Node) bool {
 func declared(list *html.Node) bool {
 	return has(list, func(c *html.Node) bool { return c.DataAtom == atom.Dt && declares(c) })
 }
+
+// declares reports whether an element declares a function, class or option in the markup of a site generator: Sphinx, Haddock, odoc.
+func declares(n *html.Node) bool {
+	switch n.DataAtom {
+	case atom.Dt:
+		return hasClass(n, declarationClasses)
+	case atom.P:
+		return hasClass(n, sources) && has(n, func(c *html.Node) bool { return name(c) != "" })
+	case atom.Div:
+		return hasClass(n, specs) && name(n) != ""
+	}
+	return false
+}
+
+var (
+	declarationClasses = words(`sig sig-object signature`)
+	specs              = words("spec")
+)
+
+// signature writes a declaration as code on one line: as a heading of what it declares, unless it is another form of the one before.
+func (w *writer) signature(n *html.Node) {
+	var b strings.Builder
+	w.declaration(&b, n)
+	text := strings.Join(strings.Fields(codeText.Replace(b.String())), " ")
+	w.block()
+	if text != "" && len(w.levels) == 0 && !w.cell && !w.heading && (n.DataAtom != atom.Dt || !followsTerm(n)) {
+		depth := max(w.depth, 1) + 1 + declaredAround(n)
+		w.lead, w.anchor = "######"[:min(depth, 6)]+" ", anchor(n)
+	}
+	w.inline(text)
+	w.lead = ""
+	w.block()
+}
+
+// followsTerm reports whether a term has the same definition as the term before it.
+func followsTerm(dt *html.Node) bool {
+	p := before(dt)
+	return p != nil && p.DataAtom == atom.Dt && declares(p)
+}
+
+// maxBefore is how many elements before one are looked at for what they declare.
+const maxBefore = 8
+
+// declaredAround returns how many declarations have a declaration in what is about them.
+func declaredAround(n *html.Node) (count int) {
+	for p := n.Parent; p != nil; p = p.Parent {
+		for s, steps := p.PrevSibling, 0; s != nil && steps < maxBefore; s, steps = s.PrevSibling, steps+1 {
+			if declares(s) {
+				count++
+				break
+			}
+		}
+	}
+	return count
+}
+
+// closes writes a rule between declarations and text after them that is about all of the section again.
+func (w *writer) closes(declarations *html.Node) {
+	if declaredAround(declarations) > 0 || len(w.levels) > 0 {
+		return
+	}
+	next := declarations.NextSibling
+	for next != nil && (next.Type != html.ElementNode || w.clutter.drops(next) || blank(next)) && (next.Type != html.TextNode || !hasWords(next.Data)) {
+		next = next.NextSibling
+	}
+	if next == nil || next.DataAtom == atom.Section || next.DataAtom == atom.Hr || isHeading(next) || headed(next) || has(next, declares) {
+		return
+	}
+	w.rule()
+}
+
+func (w *writer) declaration(b *strings.Builder, n *html.Node) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type == html.TextNode:
+			b.WriteString(c.Data)
+		case c.Type != html.ElementNode || w.clutter.drops(c) || c.DataAtom == atom.A && (permalink(c) || hasClass(c, elsewhere)):
+		default:
+			if c.DataAtom == atom.Dd || c.DataAtom == atom.Br {
+				b.WriteByte(' ')
+			}
+			w.declaration(b, c)
+		}
+	}
+}
+
+// elsewhere are the classes of links next to a declaration, as in Haddock's pages.
+var elsewhere = words("link selflink")

@@ -124,7 +124,7 @@ func docsJob() Job {
 }
 
 func (d *docsOptions) options(s *option.Set) {
-	s.Take(slices.Concat(requesting, costed, []string{"url", "allow-unsandboxed-browser", "db"})...)
+	s.Take(slices.Concat(requesting, costed, []string{"url", "purpose", "allow-unsandboxed-browser", "db"})...)
 	s.Text(&d.Policies, "policies", "", "directory with one YAML policy for each provider (default: the fifteen shipped with the program)").In(option.What)
 	s.Names(&d.Provider, "provider", "only these providers, by id, separated by commas", "Only these providers", "ids of providers").
 		NotEmpty("name providers, or leave it out for all").Is(option.Selects | option.Extent).In(option.What)
@@ -141,7 +141,7 @@ func (d *docsOptions) options(s *option.Set) {
 	s.Text(&d.Purge, "purge-provider", "", "remove everything of this provider, and do not crawl it again").Is(option.OneRun)
 	s.Text(&d.Enable, "enable-provider", "", "let a purged provider be crawled again").Is(option.OneRun)
 	s.Text(&d.Explain, "explain", "", "print which rule accepts or rejects this URL, and fetch nothing but robots.txt").Is(option.OneRun).In(option.What)
-	s.Other(&d.Diff, "diff", "print which sections of which pages changed in the latest session; --diff=SESSION: in that one").Is(option.OneRun).In(option.Output)
+	s.Other(&d.Diff, "diff", "print which sections of which pages changed in the latest session; in another one: --diff=SESSION").Is(option.OneRun).In(option.Output)
 	s.Text(&d.Alerts, "alerts", "", "thresholds of the report's alerts that differ from the defaults, such as success_rate=0.85,mean_response=3s,duration=6h; 0: off")
 	s.Number(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the second, with changed pages").Range(1, 2).Says("use 1 or 2").Is(option.Tuning)
 }
@@ -348,7 +348,7 @@ func writeDocs(ctx context.Context, s store.Store, runID string, stdout io.Write
 // config makes the workers' configuration from the options.
 func (d *docsOptions) config(c RunOptions, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
-	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Off: d.off, Only: d.only, Fallback: d.Fallback, Again: d.again(),
+	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Off: d.off, Only: d.only, Purpose: c.For(), Fallback: d.Fallback, Again: d.again(),
 		Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: d.alerts, NoDelay: c.Web == "demo",
 		UnsandboxedBrowser: c.UnsandboxedBrowser}
 }

@@ -79,7 +79,7 @@ func newsDemo(w *webtest.Web) { newssim.Install(w.Handle, time.Now()) }
 
 func (n *newsOptions) options(s *option.Set) {
 	// host-delay is not among them: the job's pauses are delaySeconds.
-	s.Take(slices.Concat(requesting, costed, []string{"concurrency", "rate", "max-crawl-delay", "db", "url"})...)
+	s.Take(slices.Concat(requesting, costed, []string{"concurrency", "rate", "max-crawl-delay", "db", "url", "purpose"})...)
 	s.Default("concurrency", "1")
 	s.Text(&n.Settings, "news-config", "", "YAML file with delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it").In(option.What)
 	s.Text(&n.Publishers, "publishers", "", "directory with one YAML file for each publisher; of those shipped with the program only the ones that --news-config enables by name are crawled then").In(option.What)
@@ -217,7 +217,7 @@ func (n *newsOptions) instead() *Action {
 
 // config makes the workers' configuration from the options.
 func (n *newsOptions) config(c RunOptions, l lane.Config) news.Config {
-	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, OnlyDue: n.Due, NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
+	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, OnlyDue: n.Due, Purpose: c.For(), NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
 	l.Web = cfg.Web(l.Web)
 	cfg.Lane = l
 	return cfg

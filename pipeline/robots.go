@@ -13,7 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/pipeline/usage"
-	"github.com/newsfork/seed-engine/transforms/parse/answer"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
@@ -45,6 +45,8 @@ type RobotsAnswer struct {
 	Politeness []polite.Decision `json:"politeness,omitempty"`
 	// Rights is what robots.txt and its headers say about the use of the page: a record of preferences.
 	Rights rights.Rights `json:"rights"`
+	// Reserved is why --purpose keeps the page from being requested.
+	Reserved *rights.Decision `json:"reserved,omitempty"`
 }
 
 // maxRobotsLine is how many bytes of a line of robots.txt are shown.
@@ -98,11 +100,9 @@ func (j Job) AskRobots(ctx context.Context, c RunOptions, agent, raw string) (a 
 	a.Line, a.Rule, a.Allowed = rules.File.Rule(agent, u.String())
 	a.Rule = untrusted.Line(a.Rule, maxRobotsLine)
 	a.Group, a.GroupLines = rules.File.Group(agent)
-	l := rights.Ledger{Agent: agent}
-	of := answer.Response{Status: rules.Status, Header: rules.Header, Body: rules.Body, URL: rules.URL, Final: rules.FinalURL,
-		Want: answer.Robots}
-	l.Requested(of, answer.Classify(of).Kind, rules.Truncated, rules.FetchedAt)
-	a.Rights = l.Rights(a.URL)
+	rules.Agent = agent
+	l := (&permit.Gate{}).Ledger(rules)
+	a.Rights, a.Reserved = l.Rights(a.URL), l.Reserves(c.For(), a.URL)
 	return a, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/botauth"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
@@ -32,6 +33,7 @@ type RunOptions struct {
 	Limit                    int // items that a run begins; 0: no limit
 	Rate                     float64
 	HostDelay, MaxCrawlDelay time.Duration
+	Purpose                  string // see For
 	ServerDelay              time.Duration
 	AdaptiveDelay            float64
 	CDNRate                  float64
@@ -123,4 +125,12 @@ func openDB(ctx context.Context, dsn string, migrate func(context.Context, *db.D
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// For returns what the pages of the run are for, "" for none.
+func (c RunOptions) For() rights.Purpose {
+	if c.Purpose == "none" {
+		return ""
+	}
+	return rights.Purpose(c.Purpose)
 }

@@ -439,7 +439,7 @@ func TestTriggerRefuses(t *testing.T) {
 		{"/api/v1/catalog/runs", `{"stop_after_known":1e9}`, "stop_after_known: "},
 		{"/api/v1/catalog/runs", `{"stop_after_known":null}`, "stop_after_known: "},
 		{"/api/v1/catalog/runs", `{"stop_after_known":1.5}`, "stop_after_known: "},
-		{"/api/v1/news/runs", `{"x":1}`, "known fields: limit, publisher"},
+		{"/api/v1/news/runs", `{"x":1}`, "known fields: limit, purpose, publisher"},
 		{"/api/v1/news/runs", `{"publisher":""}`, "publisher: write ids of publishers, separated by commas"},
 		{"/api/v1/docs/runs", `{"provider":"stripe,,toss"}`, "provider: write ids of providers"},
 		{"/api/v1/catalog/runs", `{"site":"shop --force"}`, "site: write names of sites"},

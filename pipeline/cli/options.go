@@ -57,6 +57,8 @@ func newFlags(o *Options) *option.Set {
 		From(0).Says("use 0 (off) or more, such as 1s")
 	s.Decimal(&o.CDNRate, "cdn-rate", polite.DefaultCDNRate, "with --server-delay: requests a second to each network whose addresses serve many unrelated sites, such as Cloudflare's, in place of that pause").
 		Above(0).Says("use requests a second, more than 0")
+	s.Text(&o.Purpose, "purpose", "none", "what the pages are for: none, search, ai-input, ai-train or archive. What a site reserves for it is not fetched (robots.txt) or not handed on (headers, pages); none: what sites say is only recorded").
+		OneOf("none", "search", "ai-input", "ai-train", "archive").Asked("Purpose", "none, search, ai-input, ai-train or archive").Is(option.Extent).In(option.What)
 	s.Text(&o.Turns, "turns", polite.OwnTurns, "path of the file by which all processes of a machine, of all jobs, take turns at a site; auto: in the folder of the user's caches; off: each process for itself").
 		Like("(?s).+").Says("use auto, off, or the path of a file for all processes of this machine and user")
 	s.Block(&o.BotText, "bot", "who crawls, for all jobs, as YAML: name, contact, page, key, sign; in --config it is a block: docs/identity.md")

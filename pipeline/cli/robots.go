@@ -19,7 +19,7 @@ import (
 var errDisallowed = errors.New("robots.txt disallows the URL")
 
 // asking are the options of commands that send a request or two.
-var asking = []string{"web", "connect-to", "allow-private", "max-crawl-delay", "turns", "politeness", "bot", "contact", "config"}
+var asking = []string{"web", "connect-to", "allow-private", "max-crawl-delay", "turns", "politeness", "bot", "contact", "purpose", "config"}
 
 // try makes the command that says what a run would make of a URL.
 func (p *program) try() *cobra.Command {
@@ -96,6 +96,9 @@ func writeRobots(w io.Writer, a pipeline.RobotsAnswer, longest time.Duration) er
 	}
 	for _, s := range a.Sitemaps {
 		line("sitemap", "%s", s)
+	}
+	if a.Reserved != nil {
+		line("not handed on", "%s", a.Reserved)
 	}
 	v := a.Rights.Verdicts
 	line("rights", "search %s, ai-input %s, ai-train %s, archive %s; a record of preferences, no legal advice", v.Search, v.AIInput, v.AITrain, v.Archive)

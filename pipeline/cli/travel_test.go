@@ -67,7 +67,7 @@ func TestOptionsTravel(t *testing.T) {
 		"sites": filepath.Join(copyOne("sites", sites.Files, "demo/"+first(sites.Files.ReadDir("demo"))), "demo"), "bot": "{name: Acme/1.0, sign: always, page: https://other.example/bot}", "contact": "me@other.example", "list-fetchers": "9", "list-parsers": "9",
 		"detail-fetchers": "9", "detail-parsers": "9", "savers": "9", "stop-after-known": "9", "details": "new", "tag-url": "http://localhost:1/v1", "tag-model": "m", "images": "true",
 		"news-config": filepath.Join(dir, "news.yaml"), "publishers": copyOne("publishers", publishers.Files, first(publishers.Files.ReadDir("."))), "keep-html": "true", "reparse": "true", "due": "true",
-		"provider": "toss-payments", "publisher": "mk",
+		"provider": "toss-payments", "purpose": "ai-train", "publisher": "mk",
 	}
 	for _, j := range pipeline.All() {
 		base := strings.Fields(onDataflow + "--job=" + j.Name)

@@ -37,7 +37,10 @@ func fillNewer(t *testing.T, d *db.DB) {
 	insert(t, d, `INSERT INTO catalog_tags (site, product_key, asked, model, tags, tagged_at) VALUES ('gadgets', 'g-1', 'h', 'm', '["lamp","plug"]', $1)`,
 		`INSERT INTO catalog_images (site, url, hash, type, bytes, width, height, etag, last_modified, fetched_at, asked_at, asked_in, again_at, failure) VALUES ('gadgets', 'https://cdn.example/1.png', 'abc', 'image/png', 70, 30, 10, '', '', $2, $2, 1, $2, '')`,
 		`INSERT INTO catalog_product_images (site, product_key, url, field, position, first_seen, last_seen, gone_at) VALUES ('gadgets', 'g-1', 'https://cdn.example/1.png', 'picture', 1, $1, $2, $0), ('matter', 'm-1', 'https://cdn.example/1.png', 'picture', 1, $1, $1, $1)`,
-		`INSERT INTO news_versions (article_id, version, title, raw_text, published_at, content_hash, until_at) VALUES ('1', 2, 'Two', 'Second', $1, 'h2', $2), ('1', 1, 'First', 'Older text', $0, 'h1', $1), ('2', 1, 'Expired before', 'Text', $0, 'h', $2)`)
+		`INSERT INTO news_versions (article_id, version, title, raw_text, published_at, content_hash, until_at) VALUES ('1', 2, 'Two', 'Second', $1, 'h2', $2), ('1', 1, 'First', 'Older text', $0, 'h1', $1), ('2', 1, 'Expired before', 'Text', $0, 'h', $2)`,
+		`INSERT INTO news_reserved (source, url, url_hash, purpose, verdict, place, line, raw, sha256, read_at, rights, decided_at) VALUES ('daily', 'https://daily.example/3', 'h', 'ai-train', 'reserved', 'https://daily.example/robots.txt', 2, 'Content-Signal: ai-train=no', 'abc', '2026-01-28T09:00:00.000Z', '{}', $1)`,
+		`UPDATE news_articles SET rights = '{"statements":[]}', rights_search = 'allowed', rights_ai_input = 'unsaid', rights_ai_train = 'reserved', rights_archive = 'contradictory' WHERE id = '1' AND $1 < $2`,
+		`UPDATE docs_pages SET rights = '{"statements":[]}', rights_search = 'allowed', rights_ai_input = 'unsaid', rights_ai_train = 'reserved', rights_archive = 'contradictory' WHERE provider = 'acme' AND $1 < $2`)
 }
 
 // migrated brings all tables up to date.

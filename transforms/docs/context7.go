@@ -15,6 +15,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/docs/context7"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
 )
 
 // context7Key is the environment variable with the key of Context7's API. Without it
@@ -36,7 +37,7 @@ func (fn *listFn) askContext7(ctx context.Context, session string, off map[strin
 		return nil
 	}
 	cfg := fn.Config
-	client := newClient(cfg, fn.Worker, fn.db, policy.DefaultRequestDelay*time.Millisecond)
+	client := newClient(cfg, fn.Worker, fn.db, policy.DefaultRequestDelay*time.Millisecond, &permit.Gate{Purpose: cfg.Purpose})
 	defer client.Close()
 	asked, err := db.Texts(ctx, fn.db, `SELECT provider FROM docs_sources WHERE source = $1 AND checked_at > $2 AND state <> 'failed'`,
 		listContext7, db.Micros(fn.Worker.Pacer.Clock.Now().Add(-missKept)))

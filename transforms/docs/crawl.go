@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 	"github.com/newsfork/seed-engine/transforms/site"
 )
 
@@ -100,7 +101,7 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 
 // open reads what earlier runs left, and queues the seeds of a new part.
 func (c *crawl) open(ctx context.Context) error {
-	for _, load := range []func(context.Context) error{c.load, c.repo.load, c.api.load, c.lists.load} {
+	for _, load := range []func(context.Context) error{c.load, c.repo.load, c.api.load, c.withdraw, c.lists.load} {
 		if err := load(ctx); err != nil {
 			return err
 		}
@@ -217,6 +218,7 @@ type chain struct {
 	status Status
 	way    way
 	answer answer.Verdict // the last one
+	rights *rights.Rights // of the page that the chain has now; nil: nothing is known of them
 
 	failure string // the kind of its dead letter; "": page_failed
 }
@@ -259,7 +261,7 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 			return err
 		}
 		if no := r.Check(u); no != nil {
-			return c.end(ctx, ch, ending{status: Blocked, reason: no.Error()})
+			return c.end(ctx, ch, c.refusedBy(ch, u, r, no))
 		}
 	}
 	if ch.way, err = c.wayTo(ctx, p); err != nil {

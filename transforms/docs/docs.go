@@ -16,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // Job is the name of this job in the ledger and in dead letters.
@@ -25,7 +26,7 @@ const Job = "docs"
 // reads them.
 func Counts() []string {
 	return []string{"providers", "providers_not_done", "pages_fetched", "pages_new", "pages_updated", "pages_unchanged", "pages_deleted", "pages_skipped",
-		"pages_blocked", "chunks"}
+		"pages_blocked", "pages_reserved", "chunks"}
 }
 
 // UserAgent is the crawler's User-Agent, unless the configuration of the run names another.
@@ -82,6 +83,7 @@ type Config struct {
 
 	HourBudget int              // 0: HourBudget
 	DayBudget  int              // 0: DayBudget
+	Purpose    rights.Purpose   // what is reserved for it is not fetched, or not handed on; "": everything is recorded only
 	Retention  time.Duration    // of the hand-off; 0: DefaultRetention, below 0: for ever
 	LeaseTTL   time.Duration    // of a provider; 0: 15 s
 	Alerts     alert.Thresholds // nil: the defaults

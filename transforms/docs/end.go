@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/docs/pdf"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
 )
 
@@ -91,6 +92,14 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	if err := c.learn(ctx, ch, r); err != nil {
 		return err
 	}
+	e, err := c.reservedPage(ctx, ch, resp, r.form)
+	if err != nil {
+		return err
+	}
+	if e != nil {
+		e.links = r.links
+		return c.skip(ctx, ch, resp, *e)
+	}
 	return c.decide(ctx, ch, r)
 }
 
@@ -160,6 +169,7 @@ type ending struct {
 	http       int
 	gone       bool          // its stored content is removed, if there is any
 	forbid     bool          // it is never requested again
+	reserved   bool          // for the run's purpose
 	deadLetter bool          // a dead letter was written
 	resp       *web.Response // the response with the page's content
 	empty      bool          // content was looked for and not found
@@ -192,6 +202,9 @@ func (e ending) change(p *page, old []chunk.Block) (kind string, sections []chun
 
 // count adds the page to the counts.
 func (e ending) count(s *stats, kind string) {
+	if e.reserved {
+		s.Reserved++
+	}
 	switch {
 	case e.status == Blocked, e.forbid:
 		s.Blocked++
@@ -285,6 +298,9 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	}
 	err := c.advance(ctx, func(tx *sql.Tx) error {
 		e.count(&c.part.stats, kind)
+		if ch.rights != nil {
+			c.part.stats.Said = permit.Sum(c.part.stats.Said, ch.rights.Counts())
+		}
 		if e.read != nil || e.status == NotModified {
 			c.part.stats.took(string(ch.way.source))
 		}

@@ -30,6 +30,12 @@ type Page struct {
 	FetchedAt    *time.Time `parquet:"fetched_at,optional,timestamp(microsecond)" doc:"last answer 200 or 304; null: never"`
 	ChangedAt    *time.Time `parquet:"changed_at,optional,timestamp(microsecond)" doc:"when its content became what it is; null: never"`
 	GoneAt       *time.Time `parquet:"gone_at,optional,timestamp(microsecond)" doc:"since when it is deleted; null: it is not"`
+
+	RightsSearch  string `parquet:"rights_search,dict" doc:"what the site says about search indexes: allowed, reserved, unsaid, or contradictory; empty: it was not read, or by an older version"`
+	RightsAIInput string `parquet:"rights_ai_input,dict" doc:"the same about input of models, such as for answers"`
+	RightsAITrain string `parquet:"rights_ai_train,dict" doc:"the same about training of models"`
+	RightsArchive string `parquet:"rights_archive,dict" doc:"the same about archives"`
+	Rights        string `parquet:"rights" doc:"the lines that say so, each with its document's hash and time: JSON"`
 }
 
 // Chunk is a chunk of a page, without its whole text, which the database does not keep.
@@ -73,7 +79,8 @@ func Rows(allowed func(ctx context.Context, src explore.Source, provider string)
 
 // Pages yields pages by provider and key.
 func Pages(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[Page, error] {
-	return selected[Page](ctx, d, f, `SELECT p.provider, p.address, p.key, p.status, p.reason, p.title, p.depth, p.http_status, p.chunks, p.content_hash, p.discovered_at, p.fetched_at, p.changed_at, p.gone_at
+	return selected[Page](ctx, d, f, `SELECT p.provider, p.address, p.key, p.status, p.reason, p.title, p.depth, p.http_status, p.chunks, p.content_hash, p.discovered_at, p.fetched_at, p.changed_at, p.gone_at,
+		p.rights_search, p.rights_ai_input, p.rights_ai_train, p.rights_archive, p.rights
 		FROM docs_pages p WHERE %s ORDER BY p.provider, p.key`)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/docs/github"
 )
 
@@ -31,7 +32,7 @@ const maxRedirects = 3
 func (s *provider) header(p *page, w way) http.Header {
 	h := http.Header{"Accept-Language": {acceptLanguage}}
 	// The shell of a rendered page does not change with its content.
-	if s.part.stats.Again || p.contentHash == "" || p.readBy != s.readBy+w.id() || s.policy.SPARendering {
+	if s.part.stats.Again || p.contentHash == "" || p.rights == "" || p.readBy != s.readBy+w.id() || s.policy.SPARendering {
 		return h
 	}
 	setIf(h, "If-None-Match", p.etag)
@@ -143,6 +144,13 @@ func (c *crawl) receive(ctx context.Context, ch *chain, resp *web.Response) erro
 		if err != nil {
 			return err
 		}
+		e, err := c.reservedPage(ctx, ch, resp, content.Excluded)
+		switch {
+		case err != nil:
+			return err
+		case e != nil:
+			return c.end(ctx, ch, *e)
+		}
 		return c.end(ctx, ch, ending{status: NotModified, http: resp.Status, links: links})
 	case resp.Status/100 == 2 && resp.Truncated && len(resp.Body) >= maxPage:
 		return c.end(ctx, ch, ending{status: TooLarge, http: resp.Status, reason: "longer than 5 MB"})
@@ -248,7 +256,11 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string, permanen
 		return false, err
 	}
 	if no := r.Check(u); no != nil {
-		return stop(ending{status: Blocked, reason: fmt.Sprintf("redirects to %s: %s", to.address, no)})
+		e := c.refusedBy(ch, u, r, no)
+		if !e.reserved {
+			e.reason = fmt.Sprintf("redirects to %s: %s", to.address, no)
+		}
+		return stop(e)
 	}
 	if to.key != ch.now.key {
 		target, taken, err := c.target(ctx, to, ch.page.depth)

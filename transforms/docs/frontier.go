@@ -34,17 +34,18 @@ type page struct {
 	reason             string
 	source             policy.Source // of its stored content
 	twin               string        // the address of its Markdown, where a list names that
+	rights             string        // a rights.Rights as JSON; "": a version without them read it
 }
 
 const selectPage = `SELECT p.key, p.address, p.depth, p.status, p.counted, p.retries, p.etag, p.last_modified, p.content_hash, p.read_by,
-	p.fetched_at, p.gone_at, p.reason, COALESCE(o.source, ''), COALESCE(o.twin, '')
+	p.fetched_at, p.gone_at, p.reason, COALESCE(o.source, ''), COALESCE(o.twin, ''), p.rights
 	FROM docs_pages p LEFT JOIN docs_page_sources o ON o.provider = p.provider AND o.key = p.key `
 
 func scanPage(row interface{ Scan(...any) error }) (*page, error) {
 	var p page
 	var goneAt int64
 	err := row.Scan(&p.key, &p.address, &p.depth, &p.status, &p.counted, &p.retries, &p.etag, &p.lastModified, &p.contentHash, &p.readBy,
-		&p.fetchedAt, &goneAt, &p.reason, &p.source, &p.twin)
+		&p.fetchedAt, &goneAt, &p.reason, &p.source, &p.twin, &p.rights)
 	p.gone = goneAt != 0
 	return &p, err
 }

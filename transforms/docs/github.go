@@ -58,7 +58,7 @@ type repository struct {
 
 // newRepository makes a client for GitHub's API too. What the API asks to wait holds for all providers.
 func newRepository(p *provider) *repository {
-	api := newClient(p.cfg, p.w, p.db, p.policy.Delay())
+	api := newClient(p.cfg, p.w, p.db, p.policy.Delay(), p.gate)
 	api.Policy.PauseOf = gitHubPause
 	api.Policy.Retry = func(a polite.Attempt) (time.Duration, bool) {
 		if a.Failure == nil && a.RetryAfter >= 0 && (a.Status() == http.StatusForbidden || a.Status() == http.StatusTooManyRequests) {

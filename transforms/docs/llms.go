@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 const (
@@ -53,6 +54,7 @@ type lists struct {
 	full     string            // address of the llms-full.txt
 	fullSame bool              // it has not changed: neither have the pages that came from it
 	pages    map[string]string // the texts in it, by key
+	fullSaid rights.Rights     // what its response says
 	rule     string            // what a page's address gets to be that of its Markdown; "": unknown
 	guessed  bool              // no site said so
 	noTwins  bool              // the site has no twins by a rule
@@ -215,6 +217,9 @@ func (s *lists) text(ctx context.Context, source, address string, most int64, co
 		s.fullSame = true
 		return "", nil
 	}
+	if source == string(policy.LLMsFull) {
+		s.fullSaid, _ = s.ofFile(ctx, resp) // offered refuses one that is reserved
+	}
 	parse := func() error { read(strings.ToValidUTF8(string(resp.Body), "\uFFFD")); return nil }
 	if why, err := s.reading(ctx, address, len(resp.Body), parse); why != "" || err != nil {
 		return why, err
@@ -234,7 +239,7 @@ func notMarkdown(resp *web.Response) string {
 // fullWay is the way to a page whose text is in the llms-full.txt.
 func (s *lists) fullWay(p *page) (w way, ok bool) {
 	text, in := s.pages[p.key]
-	w = way{source: policy.LLMsFull, reason: "in " + s.full, text: text}
+	w = way{source: policy.LLMsFull, reason: "in " + s.full, text: text, said: s.fullSaid}
 	w.same = s.fullSame && p.source == policy.LLMsFull && p.contentHash != "" && p.readBy == s.readBy+w.id()
 	return w, in || w.same
 }

@@ -209,6 +209,12 @@ func (s *provider) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, k
 			ON CONFLICT (provider, key) DO UPDATE SET source = excluded.source, reason = excluded.reason`,
 			ch.way.source, content.Clean(ch.way.reason))
 	}
+	if r := ch.rights; r != nil {
+		b, err := json.Marshal(r)
+		failed = cmp.Or(failed, err)
+		exec(`UPDATE docs_pages SET rights = $3, rights_search = $4, rights_ai_input = $5, rights_ai_train = $6, rights_archive = $7 WHERE provider = $1 AND key = $2`,
+			clean(string(b)), r.Verdicts.Search, r.Verdicts.AIInput, r.Verdicts.AITrain, r.Verdicts.Archive)
+	}
 	if kind != "" {
 		b, err := json.Marshal(sections)
 		failed = cmp.Or(failed, err)

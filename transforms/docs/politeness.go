@@ -4,17 +4,19 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 const (
@@ -50,10 +52,12 @@ func politeness(cfg Config, delay time.Duration) polite.Policy {
 	}
 }
 
-// newClient makes a client that sends requests with pauses of about delay, within the budgets.
-func newClient(cfg Config, w *lane.Worker, d *db.DB, delay time.Duration) *polite.Client {
-	return &polite.Client{Web: w.Web, Pacer: &w.Pacer, Policy: politeness(cfg, delay),
+// newClient makes a client that sends requests with pauses of about delay, within the budgets, and none that gate refuses.
+func newClient(cfg Config, w *lane.Worker, d *db.DB, delay time.Duration, gate *permit.Gate) *polite.Client {
+	c := &polite.Client{Web: w.Web, Pacer: &w.Pacer, Policy: politeness(cfg, delay),
 		Memory: memory{polite.InDB{DB: d, Table: "docs_hosts"}, cfg}, Control: w, Log: w.Log}
+	gate.Apply(&c.Policy)
+	return c
 }
 
 // withoutRobots continues slowly while robots.txt fails with a status. This is the
@@ -180,9 +184,11 @@ func (m memory) Robots(ctx context.Context, origin string, now time.Time) (*poli
 	var (
 		a       polite.RobotsAnswer
 		body    string
+		header  string
 		fetched int64
 	)
-	err := m.DB.QueryRowContext(ctx, `SELECT status, body, fetched_at FROM docs_robots WHERE origin = $1 AND fetched_at > $2`, origin, db.Micros(now.Add(-polite.RobotsAge))).Scan(&a.Status, &body, &fetched)
+	err := m.DB.QueryRowContext(ctx, `SELECT status, body, header, sha256, final_url, fetched_at FROM docs_robots WHERE origin = $1 AND fetched_at > $2`,
+		origin, db.Micros(now.Add(-polite.RobotsAge))).Scan(&a.Status, &body, &header, &a.SHA256, &a.FinalURL, &fetched)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
@@ -190,19 +196,33 @@ func (m memory) Robots(ctx context.Context, origin string, now time.Time) (*poli
 		return nil, err
 	}
 	a.Body, a.FetchedAt = []byte(body), db.Time(fetched)
-	return &a, nil
+	if a.Status/100 == 2 && a.SHA256 == "" { // of a version that did not keep what the headers say
+		return nil, nil
+	}
+	return &a, json.Unmarshal([]byte(header), &a.Header)
 }
 
-// comments in a robots.txt may name people, so they are not stored.
-var comments = regexp.MustCompile(`#[^\r\n]*`)
+// keptHeaders are those that say what an answer is, or something about use.
+var keptHeaders = append([]string{"Content-Type", "Server", "Cf-Mitigated"}, rights.Headers...)
 
 func (m memory) KeepRobots(ctx context.Context, origin string, a polite.RobotsAnswer) error {
 	if a.Kind == web.KindRedirect {
 		a.Status = http.StatusNotFound // RFC 9309 section 2.3.1.2: as if there were none
 	}
-	_, err := m.DB.ExecContext(ctx, `INSERT INTO docs_robots (origin, status, body, fetched_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (origin) DO UPDATE SET status = excluded.status, body = excluded.body, fetched_at = excluded.fetched_at`,
-		origin, a.Status, clean(comments.ReplaceAllString(a.Text(), "")), db.Micros(a.FetchedAt))
+	kept := http.Header{}
+	for _, name := range keptHeaders {
+		for _, value := range a.Header[name] {
+			kept[name] = append(kept[name], clean(value))
+		}
+	}
+	header, err := json.Marshal(kept)
+	if err != nil {
+		return fmt.Errorf("encoding the headers of a robots.txt: %w", err)
+	}
+	_, err = m.DB.ExecContext(ctx, `INSERT INTO docs_robots (origin, status, body, header, sha256, final_url, fetched_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (origin) DO UPDATE SET status = excluded.status, body = excluded.body, header = excluded.header, sha256 = excluded.sha256,
+			final_url = excluded.final_url, fetched_at = excluded.fetched_at`,
+		origin, a.Status, clean(permit.WithoutComments(a.Text())), string(header), a.SHA256, clean(a.FinalURL), db.Micros(a.FetchedAt))
 	return err
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
@@ -45,6 +46,7 @@ type provider struct {
 	id     string // the policy's
 	part   part
 	client *polite.Client
+	gate   *permit.Gate
 
 	scope     canonical.Scope
 	host      string
@@ -61,7 +63,8 @@ func newProvider(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part)
 	s := &provider{cfg: cfg, w: w, log: w.Log.With("provider", p.ProviderID), db: d, clock: w.Pacer.Clock, policy: p, id: p.ProviderID,
 		part: in, scope: p.Scope(), host: p.Host(), readBy: readBy(p), timeout: pageTimeout,
 		own: map[string]bool{}, seen: map[string]bool{}, forbidden: map[string]bool{}}
-	s.client = newClient(cfg, w, d, p.Delay())
+	s.gate = &permit.Gate{Purpose: cfg.Purpose}
+	s.client = newClient(cfg, w, d, p.Delay(), s.gate)
 	for _, raw := range p.SeedURLs {
 		if u, err := canonical.Address(nil, raw, p.KeepQueryParams); err == nil {
 			s.own[origin(u)], s.own[web.Site(u)] = true, true
@@ -317,16 +320,21 @@ func (s *provider) offered(ctx context.Context, f offer) (_ *web.Response, why s
 	}
 	resp, alone, err := s.get(ctx, f.source, polite.Request{URL: f.address, Accept: f.accept, Header: h, Timeout: pageTimeout,
 		MaxBytes: f.most, MaxRedirects: maxRedirects, Once: true, Probe: true, Scope: within(offLimits)})
-	passing := passes(alone)
+	passing, reserved := passes(alone), ""
+	if alone == nil && err == nil {
+		_, reserved = s.ofFile(ctx, resp)
+	}
 	switch {
 	case err != nil:
 		return nil, "", err
 	case alone != nil:
 		why = ledger.Redact(alone.Error())
-	case resp.Status == http.StatusNotModified:
+	case resp.Status == http.StatusNotModified && reserved == "":
 		return resp, "", s.note(ctx, f.source, f.address, "same", reason, resp.Header)
 	case resp.Status == http.StatusTooManyRequests || resp.Status >= 500:
 		why, passing = fmt.Sprintf("status %d", resp.Status), true
+	case reserved != "": // it is asked for in the next session
+		why, passing = reserved, true
 	case resp.Status != http.StatusOK:
 		why = fmt.Sprintf("status %d", resp.Status)
 	case resp.Truncated:

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // State is the state of a provider's part of a session.
@@ -81,10 +83,14 @@ type stats struct {
 	Deleted   int64 `json:"deleted"`
 	Skipped   int64 `json:"skipped"`
 	Failed    int64 `json:"failed"`
-	Blocked   int64 `json:"blocked"` // robots.txt and 403
-	Read      int64 `json:"read"`    // pages that were searched for content
-	Empty     int64 `json:"empty"`   // of them, pages without content
-	Chunks    int64 `json:"chunks"`  // written
+	Blocked   int64 `json:"blocked"`            // robots.txt and 403
+	Read      int64 `json:"read"`               // pages that were searched for content
+	Empty     int64 `json:"empty"`              // of them, pages without content
+	Chunks    int64 `json:"chunks"`             // written
+	Reserved  int64 `json:"reserved,omitempty"` // for Purpose: not requested, or not handed on
+
+	Purpose rights.Purpose   `json:"purpose,omitempty"`
+	Said    map[string]int64 `json:"said,omitempty"` // pages by what they say about use, under the report's names; never changed, but replaced
 
 	Again bool `json:"again,omitempty"` // the hand-off of all pages is made again
 
@@ -124,8 +130,10 @@ func (s *stats) count(resp *web.Response) {
 
 // counts returns the counts under the report's names.
 func (s *stats) counts() map[string]int64 {
-	return map[string]int64{"pages_fetched": s.Fetched, "pages_new": s.New, "pages_updated": s.Updated, "pages_unchanged": s.Unchanged,
-		"pages_deleted": s.Deleted, "pages_skipped": s.Skipped, "pages_failed": s.Failed, "pages_blocked": s.Blocked, "chunks": s.Chunks}
+	out := map[string]int64{"pages_fetched": s.Fetched, "pages_new": s.New, "pages_updated": s.Updated, "pages_unchanged": s.Unchanged,
+		"pages_deleted": s.Deleted, "pages_skipped": s.Skipped, "pages_failed": s.Failed, "pages_blocked": s.Blocked, "pages_reserved": s.Reserved, "chunks": s.Chunks}
+	maps.Copy(out, s.Said)
+	return out
 }
 
 // since returns what was counted since o.

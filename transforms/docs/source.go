@@ -26,6 +26,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // sources turn pages into texts.
@@ -43,8 +44,9 @@ type way struct {
 	reason string
 	twin   *url.URL // asked for instead of the page
 	accept string
-	text   string // of a page in a llms-full.txt
-	same   bool   // the text has not changed since it was read
+	text   string        // of a page in a llms-full.txt
+	said   rights.Rights // of that llms-full.txt
+	same   bool          // the text has not changed since it was read
 	file   *repoFile
 }
 

@@ -258,7 +258,7 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 			return Open, "", err
 		}
 	}
-	if in.state == Done {
+	if in.state == Done && in.stats.Purpose == fn.Config.Purpose {
 		fn.Worker.Log.Info("provider_done_before", "provider", p.ProviderID, "session", session)
 		return Done, "", nil
 	}

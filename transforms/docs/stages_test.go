@@ -100,7 +100,7 @@ func TestVisitStage(t *testing.T) {
 		visited, tallies := Visit(s, cfg, beam.ParDo(s, hostOfText, beam.CreateList(s, hosts)))
 		lanetest.Equals(s, beam.ParDo(s, outcomeText, visited), "s1 "+p[0].ProviderID+" done ", "s1 "+p[2].ProviderID+" done ", "s1   ")
 		lanetest.Equals(s, lanetest.Counts(s, tallies), "pages_fetched 22", "pages_new 22", "chunks 88",
-			"pages_updated 0", "pages_unchanged 0", "pages_deleted 0", "pages_skipped 0", "pages_failed 0", "pages_blocked 0")
+			"pages_updated 0", "pages_unchanged 0", "pages_deleted 0", "pages_skipped 0", "pages_failed 0", "pages_blocked 0", "pages_reserved 0")
 	})
 	for _, r := range j.sim.Requests() {
 		require.Contains(t, []string{p[0].Host(), p[2].Host()}, r.Host)

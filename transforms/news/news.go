@@ -26,6 +26,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/mk"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // Job is the name of this job in the ledger, in dead letters and in leases.
@@ -59,8 +60,9 @@ type Config struct {
 
 	KeepHTML bool
 	Reparse  bool
-	OnlyDue  bool // see engine.Engine
-	NoDelay  bool // no pauses: for simulated sites only
+	OnlyDue  bool           // see engine.Engine
+	Purpose  rights.Purpose // see engine.Engine
+	NoDelay  bool           // no pauses: for simulated sites only
 	LeaseTTL time.Duration
 }
 
@@ -210,7 +212,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
-		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, OnlyDue: fn.Config.OnlyDue, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, Polite: fn.Config.Lane.Polite,
+		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, OnlyDue: fn.Config.OnlyDue, Purpose: fn.Config.Purpose, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, Polite: fn.Config.Lane.Polite,
 		Worker: fn.Worker, Pacer: &fn.Worker.Pacer}
 }
 

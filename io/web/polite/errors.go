@@ -16,12 +16,19 @@ var (
 
 // DisallowedError says which line of robots.txt forbids a URL.
 type DisallowedError struct {
-	URL  string
-	Line int
-	Rule string // the line's text
+	URL      string
+	Line     int
+	Rule     string // the line's text
+	Reserved error  // of Robots.Reserves; nil: the line forbids it
 }
 
+// Unwrap returns Reserved.
+func (e *DisallowedError) Unwrap() error { return e.Reserved }
+
 func (e *DisallowedError) Error() string {
+	if e.Reserved != nil {
+		return e.Reserved.Error()
+	}
 	return fmt.Sprintf("robots.txt line %d: %s", e.Line, e.Rule)
 }
 

@@ -173,8 +173,8 @@ type Request struct {
 //   - *web.Error: there is no answer
 //   - the errors of ctx, of Memory, of web.Client.Allow and of OnRetry
 func (c *Client) Get(ctx context.Context, r Request) (*web.Response, error) {
-	if u, err := url.Parse(r.URL); err == nil && !r.Invited { // the web client reports a bad URL
-		if err := c.Allowed(ctx, u); err != nil {
+	if u, err := url.Parse(r.URL); err == nil { // the web client reports a bad URL
+		if err := c.may(ctx, u, r); err != nil {
 			return nil, err
 		}
 	}
@@ -182,6 +182,17 @@ func (c *Client) Get(ctx context.Context, r Request) (*web.Response, error) {
 		return c.repeat(ctx, r, nil)
 	}
 	return c.repeat(ctx, r, c.Policy.Retry)
+}
+
+// may checks u, of a request or its redirect, against robots.txt.
+func (c *Client) may(ctx context.Context, u *url.URL, r Request) error {
+	switch {
+	case r.robots:
+		return nil
+	case r.Invited:
+		return c.invited(u)
+	}
+	return c.Allowed(ctx, u)
 }
 
 // repeat sends a request until it has an answer that is final.
@@ -268,10 +279,7 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 					return err
 				}
 			}
-			if r.Invited {
-				return nil
-			}
-			err := c.Allowed(ctx, u)
+			err := c.may(ctx, u, r)
 			var no *DisallowedError
 			if err != nil && !errors.As(err, &no) {
 				callback = err

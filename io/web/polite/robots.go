@@ -3,6 +3,8 @@ package polite
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -31,6 +33,9 @@ type Robots struct {
 	OnFailure func(status int, kind web.Kind) Verdict
 	// SlowGap is the minimum gap after AllowSlowly.
 	SlowGap time.Duration
+	// Reserves, when set, is called with each answer. Of what it returns an error keeps a URL from being
+	// requested, also an invited one. Robots.txt itself is requested in any case.
+	Reserves func(a RobotsAnswer, agent string) func(u *url.URL) error
 }
 
 // RobotsAge is how long the answer for a robots.txt is used (RFC 9309 section 2.4), and for
@@ -66,6 +71,7 @@ type RobotsAnswer struct {
 	Why       string      // the same as web.Error.Why
 	Header    http.Header // of the answer; nil if it comes from Memory
 	Body      []byte      // of a 2xx
+	SHA256    string      // of Body as received, in hexadecimal; a Memory that keeps Text in its place keeps it
 	Truncated bool
 	FetchedAt time.Time
 	Elapsed   time.Duration
@@ -87,18 +93,41 @@ type Rules struct {
 	Delay time.Duration // Crawl-delay, 0 for none
 	Slow  bool          // AllowSlowly
 	Kept  bool          // the answer comes from Memory
+	Agent string        // the crawler's name for this site
 
-	agent string
+	reserves func(u *url.URL) error
 }
 
-// Check returns a *DisallowedError if the rules forbid u.
+// Check returns a *DisallowedError if the rules forbid u, or reserve it.
 func (r *Rules) Check(u *url.URL) error {
-	line, text, ok := r.File.Rule(r.agent, u.String())
+	line, text, ok := r.File.Rule(r.Agent, u.String())
 	if ok {
-		return nil
+		return r.reserved(u)
 	}
 	return &DisallowedError{URL: u.String(), Line: line, Rule: untrusted.Line(text, maxRule)}
 }
+
+func (r *Rules) reserved(u *url.URL) error {
+	if r == nil || r.reserves == nil {
+		return nil
+	}
+	if err := r.reserves(u); err != nil {
+		return &DisallowedError{URL: u.String(), Reserved: err}
+	}
+	return nil
+}
+
+// invited is Allowed for a request that needs no rule of robots.txt, which is not fetched for it.
+func (c *Client) invited(u *url.URL) error {
+	if c.Policy.Robots.Reserves == nil { // do not wait for a robots.txt that is being fetched
+		return nil
+	}
+	c.robotsMu.Lock()
+	defer c.robotsMu.Unlock()
+	return c.rules[origin(u)].reserved(u)
+}
+
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // maxRule is how many bytes of a robots.txt line an error shows.
 const maxRule = 500
@@ -126,7 +155,7 @@ func (c *Client) Robots(ctx context.Context, u *url.URL) (*Rules, error) {
 	}
 	c.robotsMu.Lock()
 	defer c.robotsMu.Unlock()
-	origin := of.Scheme + "://" + of.Host
+	origin := origin(of)
 	now := c.Pacer.now()
 	if r := c.rules[origin]; r != nil && now.Sub(r.FetchedAt) < RobotsAge {
 		return r, nil
@@ -174,7 +203,8 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 	}
 	verdict := Allow
 	if a.Status/100 == 2 {
-		a.Body = resp.Body
+		sum := sha256.Sum256(resp.Body)
+		a.Body, a.SHA256 = resp.Body, hex.EncodeToString(sum[:])
 	} else {
 		judge := p.OnFailure
 		if judge == nil {
@@ -238,14 +268,17 @@ func (c *Client) earlier(ctx context.Context, origin string, now time.Time) (*Ru
 }
 
 func (c *Client) read(a RobotsAnswer, slow bool) *Rules {
-	r := &Rules{RobotsAnswer: a, File: robots.Parse(nil), Slow: slow, agent: c.Policy.Robots.Agent}
+	r := &Rules{RobotsAnswer: a, File: robots.Parse(nil), Slow: slow, Agent: c.Policy.Robots.Agent}
 	if u, err := url.Parse(a.URL); err == nil {
-		r.agent = c.Agent(u)
+		r.Agent = c.Agent(u)
 	}
 	if a.Status/100 == 2 {
 		at, _ := url.Parse(cmp.Or(a.FinalURL, a.URL)) // nil only for a kept answer that is damaged
 		r.File = robots.ParseAt([]byte(a.Text()), at)
-		r.Delay, _ = r.File.CrawlDelay(r.agent)
+		r.Delay, _ = r.File.CrawlDelay(r.Agent)
+	}
+	if reserves := c.Policy.Robots.Reserves; reserves != nil {
+		r.reserves = reserves(a, r.Agent)
 	}
 	return r
 }

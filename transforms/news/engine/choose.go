@@ -195,6 +195,9 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 			return nil, err
 		}
 		if err != nil { // the other sitemaps may be readable
+			if _, rerr := v.disallowed(ctx, err, next.address, next.address); rerr != nil {
+				return nil, rerr
+			}
 			if n, ok := v.was.Sources[next.address]; ok && next.depth == 0 {
 				v.named.Sources[next.address] = n
 			}
@@ -433,9 +436,13 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 			v.leftOut(c.url.String(), "expired", "it is older than the retention")
 			continue
 		}
-		if err := v.rules.Check(c.url); err != nil {
-			v.result.Forbidden++
-			v.leftOut(c.url.String(), code(err), err.Error())
+		if no := v.rules.Check(c.url); no != nil {
+			if is, err := v.disallowed(ctx, no, c.url.String(), c.canonical); err != nil {
+				return nil, err
+			} else if !is {
+				v.result.Forbidden++
+				v.leftOut(c.url.String(), code(no), no.Error())
+			}
 			continue
 		}
 		known, err := raw.Lookup(ctx, v.DB, v.p.ID(), c.canonical)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,9 +24,11 @@ import (
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 	"github.com/newsfork/seed-engine/transforms/site"
 )
 
@@ -51,10 +54,11 @@ type Engine struct {
 	Store      store.Store
 	DB         *db.DB
 	Log        *slog.Logger
-	KeepHTML   bool // keep each article's page in the store
-	Reparse    bool // read the stored pages again, and fetch nothing
-	NoDelay    bool // no pauses: for simulated sites only
-	OnlyDue    bool // publishers that are not due, by how often they publish, are not asked
+	Purpose    rights.Purpose // what is reserved for it is not fetched, or not stored; "": everything is recorded only
+	KeepHTML   bool           // keep each article's page in the store
+	Reparse    bool           // read the stored pages again, and fetch nothing
+	NoDelay    bool           // no pauses: for simulated sites only
+	OnlyDue    bool           // publishers that are not due, by how often they publish, are not asked
 	LeaseTTL   time.Duration
 	Timeout    time.Duration // of one try of a request; 0: 20 s
 	// Polite has the longest Crawl-delay or Retry-After that the engine waits; with a
@@ -120,22 +124,30 @@ type Result struct {
 	Empty     int64      `json:"articles_empty"`
 	Paywalled int64      `json:"articles_paywalled"` // the page shows only a part of the text to readers without a subscription
 	Failed    int64      `json:"articles_failed"`
-	Forbidden int64      `json:"articles_forbidden"` // by robots.txt
-	Missed    int64      `json:"articles_missed"`    // published since the last run, and left out because of maxArticlesPerProvider
-	Copies    int64      `json:"articles_copies"`    // articles found to have nearly the text of another publisher's earlier one
+	Forbidden int64      `json:"articles_forbidden"`          // by robots.txt
+	Reserved  int64      `json:"articles_reserved,omitempty"` // for the run's purpose: not fetched, or not stored
+	Missed    int64      `json:"articles_missed"`             // published since the last run, and left out because of maxArticlesPerProvider
+	Copies    int64      `json:"articles_copies"`             // articles found to have nearly the text of another publisher's earlier one
 	Left      int64      `json:"left_by_limit,omitempty"`
 	DueAt     time.Time  `json:"due_at,omitzero"` // when a run with OnlyDue asks it again
 	Health    raw.Health `json:"health"`
 	// Limits say what was left out because a run reads no more.
 	Limits []string `json:"limits,omitempty"`
 	Alerts []string `json:"alerts,omitempty"`
+	// Rights is what robots.txt says about the use of the site, Withheld the first decisions by it or by an article,
+	// and Said how many articles say what, under the report's names.
+	Rights   *rights.Rights   `json:"rights,omitempty"`
+	Withheld []Withheld       `json:"withheld,omitempty"`
+	Said     map[string]int64 `json:"said,omitempty"`
 }
 
 // Tally returns the result's counts.
 func (r Result) Tally() ledger.Tally {
-	return ledger.Tally{Counts: ledger.Counts{"articles_found": r.Found, "articles_fetched": r.Fetched, "articles_inserted": r.Inserted,
-		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden, "articles_copies": r.Copies, "articles_missed": r.Missed,
+	t := ledger.Tally{Counts: ledger.Counts{"articles_found": r.Found, "articles_fetched": r.Fetched, "articles_inserted": r.Inserted,
+		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden, "articles_copies": r.Copies, "articles_missed": r.Missed, "articles_reserved": r.Reserved,
 		ledger.LeftByLimit: r.Left}}
+	maps.Copy(t.Counts, r.Said)
+	return t
 }
 
 // errStop ends the crawl of a provider. The report has its reason.
@@ -147,7 +159,8 @@ type errStop struct {
 func (e *errStop) Error() string { return e.reason }
 
 func (e *Engine) visit(p provider.Provider) *visit {
-	v := &visit{Engine: e, p: p, policy: p.Policy(), log: e.Log.With("provider", p.ID()), result: Result{Provider: p.ID(), State: Ran}}
+	v := &visit{Engine: e, p: p, policy: p.Policy(), log: e.Log.With("provider", p.ID()), result: Result{Provider: p.ID(), State: Ran},
+		gate: &permit.Gate{Purpose: e.Purpose}, withheld: map[string]bool{}}
 	if v.policy.Zone == nil {
 		v.policy.Zone = time.UTC
 	}
@@ -200,14 +213,16 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 // visit is one provider's part of a run.
 type visit struct {
 	*Engine
-	p       provider.Provider
-	policy  provider.Policy
-	log     *slog.Logger
-	base    *url.URL
-	client  *polite.Client
-	rules   *polite.Rules
-	result  Result
-	counted ledger.Tally // the part of the result that was passed to Count
+	p        provider.Provider
+	policy   provider.Policy
+	log      *slog.Logger
+	base     *url.URL
+	client   *polite.Client
+	rules    *polite.Rules
+	gate     *permit.Gate
+	withheld map[string]bool // articles of this run that are reserved, by the hash of their address
+	result   Result
+	counted  ledger.Tally // the part of the result that was passed to Count
 
 	judge    *site.Judge                   // nil where nothing is judged
 	before   site.State                    // of the site, in the last run
@@ -278,6 +293,10 @@ func (v *visit) crawl(ctx context.Context) error {
 		return err
 	}
 	if err := v.robots(ctx); err != nil {
+		return err
+	}
+	v.site()
+	if err := v.judgeStored(ctx); err != nil {
 		return err
 	}
 	candidates, err := v.candidates(ctx)
@@ -374,6 +393,9 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	if stop != nil || ctx.Err() != nil {
 		return err
 	}
+	if is, rerr := v.disallowed(ctx, err, address, c.canonical); is {
+		return rerr
+	}
 	if err != nil {
 		return v.failed(ctx, letter, err)
 	}
@@ -398,6 +420,8 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 			return v.failed(ctx, letter, later)
 		}
 	}
+	said := v.saidOf(e)
+	e.Rights, v.result.Said = &said, permit.Sum(v.result.Said, said.Counts())
 	if err := v.save(ctx, e, letter); err != nil {
 		return err
 	}
@@ -449,12 +473,7 @@ type lost struct {
 
 // page fetches the page of an article. before says that it was refused in an earlier run.
 func (v *visit) page(ctx context.Context, address string, before bool) (*web.Response, lost, error) {
-	r, wall, err := v.get(ctx, polite.Request{URL: address, Accept: acceptPage, MaxBytes: maxPage, Scope: func(u *url.URL) error {
-		if !provider.Hosts(v.p.BaseURL(), u) || v.rules.Check(u) != nil {
-			return errors.New("it redirects to an address that may not be requested")
-		}
-		return nil
-	}}, answer.Page)
+	r, wall, err := v.get(ctx, polite.Request{URL: address, Accept: acceptPage, MaxBytes: maxPage, Scope: v.within(func(u *url.URL) bool { return provider.Hosts(v.p.BaseURL(), u) })}, answer.Page)
 	why := lost{kind: "article_failed"}
 	var failed *web.Error
 	var refused *refusedError

@@ -10,12 +10,14 @@ import (
 
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // One is one article as it was read. Nothing of it is stored.
 type One struct {
-	URL      string `json:"url"` // after redirects
-	Provider string `json:"provider"`
+	URL      string        `json:"url"` // after redirects
+	Provider string        `json:"provider"`
+	Rights   rights.Rights `json:"rights"` // a record of preferences
 	provider.Article
 	Cut bool `json:"body_cut,omitempty"` // the body is longer than rawTextMaxLength
 }
@@ -45,16 +47,20 @@ func (e *Engine) One(ctx context.Context, p provider.Provider, address string) (
 	if err != nil {
 		return One{}, fmt.Errorf("reading %s: %w", address, err)
 	}
-	received := raw.Evidence{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body}
+	received := raw.Evidence{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body, Header: r.Header, FetchedAt: v.now()}
 	if _, err := v.more(within, &received); err != nil {
 		return One{}, fmt.Errorf("fetching %s: %w", address, err)
+	}
+	said := v.saidOf(received)
+	if d := said.Decision(v.Purpose); d != nil {
+		return One{}, fmt.Errorf("reading %s: %w", address, d)
 	}
 	a, err := v.storable(received, u)
 	if err != nil {
 		return One{}, fmt.Errorf("reading %s: %w", address, err)
 	}
 	most := cmp.Or(e.Config.RawTextMaxLength, provider.Defaults().RawTextMaxLength)
-	one := One{URL: r.FinalURL, Provider: p.ID(), Article: a, Cut: utf8.RuneCountInString(a.Body) > most}
+	one := One{URL: r.FinalURL, Provider: p.ID(), Rights: said, Article: a, Cut: utf8.RuneCountInString(a.Body) > most}
 	one.Body = raw.Cut(a.Body, most)
 	return one, nil
 }

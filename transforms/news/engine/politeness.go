@@ -36,6 +36,7 @@ func (v *visit) newClient() *polite.Client {
 				return u // of a feed, or where a redirect leads; sitemaps that robots.txt names are invited
 			}},
 	}
+	v.gate.Apply(&p)
 	c := &polite.Client{Web: v.Web, Pacer: v.Pacer, Policy: p, Control: v.Worker}
 	if v.DB != nil { // Discover has none
 		c.Memory = polite.InDB{DB: v.DB, Table: "news_hosts"}

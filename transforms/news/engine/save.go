@@ -26,6 +26,13 @@ import (
 // save reads a page and stores the article.
 func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLetter) error {
 	u, asked, err := v.addresses(e)
+	if err == nil && e.Rights != nil {
+		own, _ := v.policy.Canonical(u) // addresses has checked that there is no error
+		w := raw.Withheld{URL: e.Requested, Canonical: slices.Compact([]string{asked, own}), SitemapAt: e.SitemapAt, Requested: true, Rights: *e.Rights}
+		if is, err := v.reserved(ctx, w); is || err != nil {
+			return err
+		}
+	}
 	var a provider.Article
 	if err == nil {
 		size := len(e.HTML)
@@ -75,7 +82,7 @@ func (v *visit) put(ctx context.Context, h held) error {
 	if err != nil {
 		return err
 	}
-	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt, FetchedAt: e.FetchedAt, Teasers: v.policy.Teasers}
+	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt, FetchedAt: e.FetchedAt, Teasers: v.policy.Teasers, Rights: e.Rights}
 	out := raw.Same
 	if !copied {
 		if err := v.moved(ctx, asked, canonical, a, limits); err != nil {
@@ -291,6 +298,9 @@ func (v *visit) canonical(u *url.URL, said string) string {
 
 // reparse reads the stored pages again.
 func (v *visit) reparse(ctx context.Context) error {
+	if err := v.judgeStored(ctx); err != nil {
+		return err
+	}
 	older := 0
 	for e, err := range raw.Kept(ctx, v.Store, v.p.ID()) {
 		var damaged *raw.DamagedError
@@ -344,6 +354,10 @@ func (v *visit) reread(ctx context.Context, e raw.Evidence, letter ledger.DeadLe
 	if closed != nil || inPlace(wall) {
 		letter.Kind = string(wall.Kind)
 		return v.failed(ctx, letter, errors.New(shown(wall)))
+	}
+	if e.Rights == nil && v.Purpose != "" {
+		said := v.saidOf(e)
+		e.Rights = &said
 	}
 	return v.save(ctx, e, letter)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/warc"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
@@ -30,8 +31,9 @@ type Evidence struct {
 	FetchedAt   time.Time `json:"fetched_at"`
 	SitemapAt   time.Time `json:"sitemap_at,omitzero"`
 	// News is from the sitemap's news extension, for what the page does not say.
-	News sitemap.News `json:"news,omitzero"`
-	HTML []byte       `json:"html,omitempty"` // as received; base64 in the JSON of older evidence
+	News   sitemap.News   `json:"news,omitzero"`
+	Rights *rights.Rights `json:"rights,omitempty"` // nil: an older version fetched it
+	HTML   []byte         `json:"html,omitempty"`   // as received; base64 in the JSON of older evidence
 	// More are the further pages of an article that has several.
 	More      []Page      `json:"-"`
 	Header    http.Header `json:"-"` // as received; not read back

@@ -35,6 +35,12 @@ type ArticleRow struct {
 	Version      int64      `parquet:"version" doc:"1, and one more with each change; article-versions has the earlier ones"`
 	CopyOf       string     `parquet:"copy_of,dict" doc:"id of another publisher's earlier article with nearly the same text, which may have expired; empty: none"`
 	Paywall      string     `parquet:"paywall,dict" doc:"metered: its publisher says that it is not free, and the text is the part for everybody, or one that everybody may read some of; teaser: the text is at most 800 characters of the beginning; empty: none is known"`
+
+	RightsSearch  string `parquet:"rights_search,dict" doc:"what the site says about search indexes: allowed, reserved, unsaid, or contradictory; empty: an older row"`
+	RightsAIInput string `parquet:"rights_ai_input,dict" doc:"the same about input of models, such as for answers"`
+	RightsAITrain string `parquet:"rights_ai_train,dict" doc:"the same about training of models"`
+	RightsArchive string `parquet:"rights_archive,dict" doc:"the same about archives"`
+	Rights        string `parquet:"rights" doc:"the lines that say so, each with its document's hash and time: JSON"`
 }
 
 // VersionRow is an earlier version of an article, which is kept until the article expires.
@@ -54,7 +60,7 @@ type VersionRow struct {
 func Rows(job string) []rows.What {
 	finds := Finds()
 	articles := rows.What{Job: job, Version: 1, Filters: []string{"publisher", "since"}, Migrate: Migrate, Names: publishersThere}
-	versions := articles
+	versions, reserved := articles, articles
 	articles.Name, articles.About, articles.Since = "articles", "The articles of publishers that have not expired.", "when the article was fetched first, or changed"
 	articles.Table, articles.Find = "PUBLISHER PUBLISHED=published_at ID TITLE… URL", &finds
 	articles.Changed = func(ctx context.Context, src rows.Source) iter.Seq2[rows.Change, error] {
@@ -64,7 +70,9 @@ func Rows(job string) []rows.What {
 	}
 	versions.Name, versions.About, versions.Since = "article-versions", "The earlier versions of those articles, the last 20 of each.", "when the next version was found"
 	versions.Table = "PUBLISHER VERSION UNTIL=until_at TITLE… URL"
-	return []rows.What{rows.InDB(articles, fresh(Articles)), rows.InDB(versions, fresh(Versions))}
+	reserved.Name, reserved.Since, reserved.Table = "articles-reserved", "when the run decided", "PUBLISHER PURPOSE LINE RAW… URL"
+	reserved.About = "The articles that a run with --purpose did not fetch or did not store, and the line that reserves each."
+	return []rows.What{rows.InDB(articles, fresh(Articles)), rows.InDB(versions, fresh(Versions)), rows.InDB(reserved, ReservedRows)}
 }
 
 // fresh reads what has not expired by the database's clock.
@@ -78,7 +86,8 @@ func fresh[T any](read func(context.Context, *db.DB, rows.Filter, time.Time) ite
 func Articles(ctx context.Context, d *db.DB, f rows.Filter, now time.Time) iter.Seq2[ArticleRow, error] {
 	return rows.Select[ArticleRow](ctx, d, f, "source", "changed_at >= $3",
 		`SELECT id, source, press, url, canonical_url, external_id, title, raw_text, authors, language, published_at, collected_at, changed_at, expires_at, content_hash,
-		description, section, tags, images, modified_at, form, version, copy_of, paywall
+		description, section, tags, images, modified_at, form, version, copy_of, paywall,
+		rights_search, rights_ai_input, rights_ai_train, rights_archive, rights
 		FROM news_articles WHERE expires_at > $4 AND %s ORDER BY source, collected_at, id`, db.Micros(now))
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 	"github.com/newsfork/seed-engine/transforms/parse/simhash"
 )
 
@@ -54,9 +55,10 @@ type Row struct {
 	URL       string // as it was fetched
 	Canonical string // the address's identity (Policy.Canonical)
 	Article   provider.Article
-	SitemapAt time.Time // the sitemap's date; zero: none
-	FetchedAt time.Time // zero: now
-	Teasers   bool      // store what a page shows of an article that is not free
+	SitemapAt time.Time      // the sitemap's date; zero: none
+	FetchedAt time.Time      // zero: now
+	Teasers   bool           // store what a page shows of an article that is not free
+	Rights    *rights.Rights // nil: not known
 }
 
 // Limits bound what is stored of an article.
@@ -184,6 +186,9 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 		}
 		if err == nil {
 			err = describe(ctx, tx, id, a)
+		}
+		if err == nil {
+			err = setRights(ctx, tx, id, r.Rights)
 		}
 		if err != nil {
 			return err
@@ -318,7 +323,7 @@ func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time, counts bool) er
 
 // Known is what is recorded about an address.
 type Known struct {
-	State     string    // stored, empty, paywalled, refused, purged; "" for nothing
+	State     string    // stored, empty, paywalled, reserved, refused, purged; "" for nothing
 	SitemapAt time.Time // zero: the sitemap had no date
 	Refusals  int       // in a row
 	FetchedAt time.Time // the last time that its page was received
@@ -355,6 +360,9 @@ func Lookup(ctx context.Context, d *db.DB, source, canonical string) (Known, err
 	k.FetchedAt, k.SitemapAt = db.Time(fetched), timeOf(at)
 	return k, nil
 }
+
+// reservedKept is how long it is kept why an article was withheld.
+const reservedKept = 30 * 24 * time.Hour
 
 // Purge removes the articles whose retention has ended, and returns their number. Hashes of
 // their addresses and of their keys stay.
@@ -394,7 +402,8 @@ func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
 			}
 		}
 		n = int64(len(gone))
-		return nil
+		_, err = tx.ExecContext(ctx, `DELETE FROM news_reserved WHERE decided_at <= $1`, db.Micros(now.Add(-reservedKept)))
+		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("removing expired articles: %w", err)

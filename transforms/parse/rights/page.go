@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/io/web/robots"
+	"github.com/newsfork/seed-engine/transforms/parse/charset"
 	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
 )
 
@@ -43,6 +44,14 @@ func (l *Ledger) Answer(source string, status int, header map[string][]string, b
 }
 
 const document = "document"
+
+// Page reads an answer as Answer does, and its body, which is HTML.
+func (l *Ledger) Page(source string, status int, header map[string][]string, body []byte, at time.Time) {
+	l.Answer(source, status, header, body, at)
+	if text, _, err := charset.Decode(body, strings.Join(header["Content-Type"], "")); err == nil {
+		l.HTML(text)
+	}
+}
 
 // forMe returns the directives of an X-Robots-Tag, "" if it begins with the name of another crawler.
 func (l *Ledger) forMe(line string) string {

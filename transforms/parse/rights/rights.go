@@ -3,7 +3,7 @@
 // TDMRep, Link) and in pages (meta robots). It records preferences and is no legal advice.
 //
 //	l := rights.Ledger{Agent: "mybot"}
-//	l.Requested(r, answer.Classify(r).Kind, false, at) // robots.txt
+//	l.Requested(r, answer.Classify(r).Kind, false, at, "") // robots.txt
 //	l.Answer("https://example.org/", resp.Status, resp.Header, body, at)
 //	l.HTML(page)
 //	found := l.Rights("https://example.org/")
@@ -151,12 +151,26 @@ type Ledger struct {
 	// The document that is being read. It is listed with its first statement, a robots.txt in any case.
 	source string
 	body   []byte
+	sum    string // of body; "": not computed
 	at     time.Time
 }
 
+// Clone returns a copy, to which statements of a page can be added.
+func (l *Ledger) Clone() *Ledger {
+	c := *l
+	c.all, c.documents = slices.Clip(c.all), slices.Clip(c.documents)
+	return &c
+}
+
+// Headers are the response headers that Answer reads.
+var Headers = []string{"X-Robots-Tag", "Tdm-Reservation", "Tdm-Policy", "Content-Usage", "Link", "Crawler-Price"}
+
 // Requested reads the answer to a request for robots.txt, of the kind that answer.Classify finds. Of a wall, a page or nothing
-// in its place nothing is concluded. cut: the body is the beginning of a longer one.
-func (l *Ledger) Requested(r answer.Response, kind answer.Kind, cut bool, at time.Time) {
+// in its place nothing is concluded. cut: the body is the beginning of a longer one. sum is the SHA-256 of the body as received,
+// "" for that of r.Body.
+func (l *Ledger) Requested(r answer.Response, kind answer.Kind, cut bool, at time.Time, sum string) {
+	l.sum = sum
+	defer func() { l.sum = "" }()
 	source := cmp.Or(r.Final, r.URL)
 	switch {
 	case r.Status == 0:
@@ -198,15 +212,24 @@ func (l *Ledger) robots(source string, body []byte, cut bool, at time.Time) {
 func (l *Ledger) document() {
 	source := cleanURL(l.source)
 	if !slices.ContainsFunc(l.documents, func(d Document) bool { return d.Source == source }) {
-		sum := sha256.Sum256(l.body)
-		l.documents = append(l.documents, Document{source, hex.EncodeToString(sum[:]), l.at.UTC().Format("2006-01-02T15:04:05.000Z")})
+		hash := l.sum
+		if hash == "" {
+			sum := sha256.Sum256(l.body)
+			hash = hex.EncodeToString(sum[:])
+		}
+		l.documents = append(l.documents, Document{source, hash, l.at.UTC().Format("2006-01-02T15:04:05.000Z")})
 	}
 }
 
 func (l *Ledger) add(s entry) {
 	s.Source, s.Raw, s.Only = cleanURL(l.source), untrusted.Line(s.Raw, maxRaw), untrusted.Line(s.Only, maxOnly)
-	l.all = append(l.all, s)
 	l.document()
+	same := func(o entry) bool {
+		return o.Source == s.Source && o.Line == s.Line && o.Raw == s.Raw && o.Says == s.Says
+	}
+	if s.Line > 0 || !slices.ContainsFunc(l.all, same) { // a 304 may repeat the headers of the answer before
+		l.all = append(l.all, s)
+	}
 }
 
 func cleanURL(s string) string { return untrusted.Line(s, untrusted.MaxKey) }
@@ -368,34 +391,40 @@ func (l *Ledger) Rights(page string) Rights {
 }
 
 func (l *Ledger) verdict(p Purpose, page string) string {
+	allowed, reserved := l.counting(p, page)
+	switch {
+	case allowed != nil && reserved != nil:
+		return Contradictory
+	case allowed != nil:
+		return Allowed
+	case reserved != nil:
+		return Reserved
+	}
+	return Unsaid
+}
+
+// counting returns the first statements that allow and reserve a purpose, nil for none.
+func (l *Ledger) counting(p Purpose, page string) (allowed, reserved *entry) {
 	longest := 0 // path of the signals that hold for the page: the others give way to it
 	for i := range l.all {
 		if s := &l.all[i]; !s.away && s.path != "" && s.about(p) && s.holds(page) {
 			longest = max(longest, len(s.path))
 		}
 	}
-	var allowed, reserved bool
 	for i := range l.all {
 		s := &l.all[i]
-		if s.away || s.Only == document && page != s.Source || s.path != "" && (!s.holds(page) || len(s.path) < longest) ||
+		if s.away || s.Only == document && cleanURL(page) != s.Source || s.path != "" && (!s.holds(page) || len(s.path) < longest) ||
 			s.path == "" && s.signal && longest > 0 {
 			continue
 		}
-		for _, c := range s.said {
-			if c.purpose == p {
-				allowed, reserved = allowed || c.allowed, reserved || !c.allowed
-			}
+		if allowed == nil && slices.Contains(s.said, claim{p, true}) {
+			allowed = s
+		}
+		if reserved == nil && slices.Contains(s.said, claim{p, false}) {
+			reserved = s
 		}
 	}
-	switch {
-	case allowed && reserved:
-		return Contradictory
-	case allowed:
-		return Allowed
-	case reserved:
-		return Reserved
-	}
-	return Unsaid
+	return allowed, reserved
 }
 
 func (s *entry) about(p Purpose) bool {

@@ -1,0 +1,189 @@
+package docs
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
+)
+
+// said is one way in which a site speaks of use, with what its standard's text says it reserves.
+type said struct {
+	robots, header, head string // {path} in robots: of the page
+	reserves             string // purposes
+	other                bool   // the job leaves such a page out with every purpose
+}
+
+var saidBySites = []said{
+	{}, {}, {},
+	{robots: "Content-Signal: search=yes, ai-train=no", reserves: "ai-train"},
+	{robots: "Content-Signal: ai-input=no", reserves: "ai-input"},
+	{robots: "Content-Signal: search=no, ai-train=yes", reserves: "search"},
+	{robots: "Content-Signal: {path} ai-train=no", reserves: "ai-train"},
+	{robots: "Content-Signal: ai-input=yes, ai-train=yes"},
+	{robots: "Content-Usage: train-ai=n"},
+	{robots: "\nUser-agent: GPTBot\nDisallow: /", reserves: "ai-train"},
+	{robots: "\nUser-agent: Claude-User\nUser-agent: CCBot\nDisallow: /", reserves: "ai-input ai-train archive"},
+	{robots: "\nUser-agent: GPTBot\nDisallow: /private/"},
+	{robots: "Content-Signal: ai-train=yes\n\nUser-agent: GPTBot\nDisallow: /", reserves: "ai-train"},
+	{robots: "\nUser-agent: otherbot\nContent-Signal: ai-train=no\nDisallow: /"},
+	{header: "X-Robots-Tag: noai", reserves: "ai-train"},
+	{header: "X-Robots-Tag: otherbot: noai"},
+	{header: "X-Robots-Tag: max-snippet:0", reserves: "ai-input"},
+	{header: "Tdm-Reservation: 1", reserves: "ai-train"},
+	{header: "Tdm-Reservation: 0"},
+	{header: "Link: </license.xml>; rel=license"},
+	{head: `<meta name="robots" content="noarchive">`, reserves: "archive"},
+	{head: `<META NAME=ROBOTS CONTENT="nosnippet, noai">`, reserves: "ai-input ai-train"},
+	{head: `<meta name="apiintelbot" content="noai">`, reserves: "ai-train"},
+	{head: `<meta name="otherbot" content="noai">`},
+	{head: `<meta name="tdm-reservation" content="1">`, reserves: "ai-train"},
+	{head: `<meta name="robots" content="noindex">`, reserves: "search", other: true},
+}
+
+// rightsSite is a site of five pages: a seed, and those to which it links.
+type rightsSite struct {
+	host  string
+	pages [5]said
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func (s *rightsSite) path(i int) string   { return fmt.Sprintf("/docs/p%d", i) }
+func (s *rightsSite) marker(i int) string { return fmt.Sprintf("marker of %s page %d", s.host, i) }
+
+func newRightsSite(r *rand.Rand, n int) *rightsSite {
+	s := &rightsSite{host: fmt.Sprintf("site%d.example.com", n)}
+	whole := saidBySites[r.IntN(len(saidBySites))] // what robots.txt says of the whole site
+	for i := range s.pages {
+		of := saidBySites[r.IntN(len(saidBySites))]
+		for i == 0 && of.other || of.robots != "" && !strings.Contains(of.robots, "{path}") {
+			of = saidBySites[r.IntN(len(saidBySites))]
+		}
+		s.pages[i] = of
+	}
+	if whole.robots != "" && !strings.Contains(whole.robots, "{path}") {
+		s.pages[0] = whole
+	}
+	return s
+}
+
+// reserves reports whether the site reserves a page for a purpose, in robots.txt and as a whole.
+func (s *rightsSite) reserves(i int, p rights.Purpose) (inRobots, atAll bool) {
+	has := func(of said) bool { return slices.Contains(strings.Fields(of.reserves), string(p)) }
+	whole, own := s.pages[0], s.pages[i]
+	if i == 0 || whole.robots != "" && !strings.Contains(whole.robots, "{path}") {
+		inRobots = whole.robots != "" && has(whole)
+	}
+	// A signal about a path takes the place of the site's own.
+	inRobots = inRobots || own.robots != "" && has(own)
+	return inRobots, inRobots || has(own)
+}
+
+func (s *rightsSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.asked = append(s.asked, r.URL.Path)
+	s.mu.Unlock()
+	if r.URL.Path == "/robots.txt" {
+		w.Header().Set("Content-Type", "text/plain")
+		text := "User-agent: *\nAllow: /\n"
+		for i, of := range s.pages { // signals of paths stand in the group for everybody
+			if strings.Contains(of.robots, "{path}") {
+				text += strings.ReplaceAll(of.robots, "{path}", s.path(i)) + "\n"
+			}
+		}
+		if whole := s.pages[0].robots; !strings.Contains(whole, "{path}") {
+			text += whole + "\n"
+		}
+		_, _ = io.WriteString(w, text)
+		return
+	}
+	for i, of := range s.pages {
+		if r.URL.Path != s.path(i) {
+			continue
+		}
+		if name, value, ok := strings.Cut(of.header, ": "); ok {
+			w.Header().Set(name, value)
+		}
+		links := ""
+		for n := range s.pages {
+			links += fmt.Sprintf("<p><a href=%q>that page</a></p>", s.path(n))
+		}
+		html(fmt.Sprintf("<html><head><title>%s</title>%s</head><body><main><h1>Page %d</h1><p>This is the %s, which has something to say.</p>%s</main></body></html>",
+			s.marker(i), of.head, i, s.marker(i), links))(w, r)
+		return
+	}
+	http.NotFound(w, r)
+}
+
+// With a purpose nothing that sites reserve for it is requested where robots.txt says so, or handed on where a
+// response or page does, and all else is: by the sites' own logs and what is stored. First each site is crawled
+// without a purpose, so that what is withdrawn is judged too, or not.
+func TestPurposeOverSites(t *testing.T) {
+	t.Parallel()
+	const sites = 250
+	d, err := db.Open(t.Context(), dbtest.SQLite(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	w := newWorld(t, d)
+	r := rand.New(rand.NewPCG(35, 1)) //nolint:gosec // the same sites each time
+	kept, withheld := 0, 0
+	for n := range sites {
+		s := newRightsSite(r, n)
+		w.sim.Handle(s.host, s)
+		var seeds []string
+		for i := range s.pages {
+			seeds = append(seeds, "https://"+s.host+s.path(i))
+		}
+		w.policy, err = policy.Parse("p.yaml", fmt.Appendf(nil, "provider_id: p%d\nname: P\nseed_urls: [%s]\nallowed_path_patterns: [/docs/**]\nsources: [html]\n", n, strings.Join(seeds, ", ")), time.Now())
+		require.NoError(t, err)
+		purpose := rights.Purposes[n%len(rights.Purposes)]
+		if n%2 == 0 {
+			w.cfg.Purpose = ""
+			w.newSession()
+			w.run()
+			for i, of := range s.pages {
+				require.Equal(t, !of.other, stored(w, n, s.marker(i)), "%s: without a purpose nothing is refused", s.marker(i))
+			}
+			s.asked = nil
+		}
+		w.cfg.Purpose = purpose
+		w.newSession()
+		w.run()
+		for i, of := range s.pages {
+			inRobots, atAll := s.reserves(i, purpose)
+			about := fmt.Sprintf("%s for %s: %+v, whole: %+v", s.marker(i), purpose, of, s.pages[0])
+			require.Equal(t, !inRobots, slices.Contains(s.asked, s.path(i)), about)
+			require.Equal(t, !atAll && !of.other, stored(w, n, s.marker(i)), about)
+			if !atAll {
+				kept++
+				continue
+			}
+			withheld++
+			reason := w.strings(fmt.Sprintf(`SELECT reason FROM docs_pages WHERE provider = 'p%d' AND address = 'https://%s%s'`, n, s.host, s.path(i)))
+			require.Len(t, reason, 1, about)
+			require.Regexp(t, `^reserved for `+string(purpose)+` by .*SHA-256 [0-9a-f]{64}`, reason[0], about)
+		}
+	}
+	t.Logf("%d pages handed on, %d withheld", kept, withheld)
+	require.Greater(t, min(kept, withheld), 150)
+}
+
+// stored reports whether the database has a text of a page, or its title.
+func stored(w *world, n int, marker string) bool {
+	return len(w.strings(fmt.Sprintf(`SELECT p.title FROM docs_pages p WHERE provider = 'p%d' AND title = '%s' UNION ALL
+		SELECT preview FROM docs_chunks WHERE provider = 'p%d' AND preview LIKE '%%%s,%%'`, n, marker, n, marker))) > 0
+}

@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
+)
+
+// What robots.txt reserves for the run's purpose is not requested. Of an article that its own pages or their
+// responses reserve nothing is stored: no text, title or kept page. Its address stays with the line that says so.
+
+// maxDecisions is how many decisions a report lists of one publisher; the export has all.
+const maxDecisions = 100
+
+// Withheld is one decision in the report.
+type Withheld struct {
+	URL string `json:"url"`
+	rights.Decision
+}
+
+// saidOf reads what robots.txt, an article's pages and their responses say about use.
+func (v *visit) saidOf(e raw.Evidence) rights.Rights {
+	l := v.gate.Ledger(v.rules)
+	pages := append([]raw.Page{{URL: e.URL, HTML: e.HTML, Header: e.Header, FetchedAt: e.FetchedAt, ContentType: e.ContentType}}, e.More...)
+	for _, p := range pages {
+		header := p.Header
+		if header == nil {
+			header = http.Header{"Content-Type": {p.ContentType}}
+		}
+		l.Page(p.URL, http.StatusOK, header, p.HTML, p.FetchedAt)
+	}
+	proof := l.Proof(e.URL)
+	for _, p := range e.More { // one page reserves the article
+		if of := l.Proof(p.URL); v.Purpose != "" && proof.Decision(v.Purpose) == nil && of.Decision(v.Purpose) != nil {
+			proof = of
+		}
+	}
+	return proof
+}
+
+// reserved withholds an article that is reserved for the run's purpose, and reports whether it is.
+func (v *visit) reserved(ctx context.Context, w raw.Withheld) (bool, error) {
+	if w.Decision == nil {
+		w.Decision = w.Rights.Decision(v.Purpose)
+	}
+	if w.Decision == nil {
+		return false, nil
+	}
+	is := raw.Hash(w.Canonical[0])
+	if v.withheld[is] { // what was stored of it was withdrawn in this run
+		return true, nil
+	}
+	v.withheld[is] = true
+	v.result.Reserved++
+	if len(v.result.Withheld) < maxDecisions {
+		v.result.Withheld = append(v.result.Withheld, Withheld{w.URL, *w.Decision})
+	}
+	v.leftOut(w.URL, rights.Reserved, w.Decision.Error())
+	w.Source = v.p.ID()
+	gone := raw.Expired{}
+	for _, canonical := range w.Canonical {
+		gone[w.Source+"/"+raw.Hash(canonical)] = true
+	}
+	if _, err := raw.Sweep(ctx, v.Store, gone, time.Time{}); err != nil {
+		return true, err
+	}
+	return true, raw.Withhold(ctx, v.DB, w, v.now())
+}
+
+// disallowed withholds an article that robots.txt reserves. It reports whether that is the reason of an error.
+func (v *visit) disallowed(ctx context.Context, err error, address, canonical string) (bool, error) {
+	var d *rights.Decision
+	if !errors.As(err, &d) {
+		return false, nil
+	}
+	return v.reserved(ctx, raw.Withheld{URL: address, Canonical: []string{canonical}, Decision: d, Rights: v.gate.Ledger(v.rules).Proof(address)})
+}
+
+// judgeStored withholds what is stored and reserved by what is known of it and of robots.txt now, as with another
+// purpose than before, and releases what is no longer reserved.
+func (v *visit) judgeStored(ctx context.Context) error {
+	all, err := raw.ToJudge(ctx, v.DB, v.p.ID())
+	if err != nil {
+		return err
+	}
+	for _, j := range all {
+		proof := j.Rights
+		if v.rules != nil { // reparse knows what robots.txt said
+			l := v.gate.Ledger(v.rules)
+			l.Kept(j.Rights)
+			proof = l.Proof(cmp.Or(j.Rights.Page(), j.URL))
+		}
+		switch d := proof.Decision(v.Purpose); {
+		case j.Withheld && d == nil:
+			err = raw.Release(ctx, v.DB, v.p.ID(), j.Canonical)
+		case !j.Withheld && d != nil:
+			_, err = v.reserved(ctx, raw.Withheld{URL: j.URL, Canonical: []string{j.Canonical}, Requested: true, Decision: d, Rights: proof})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// site records what robots.txt says about the whole site.
+func (v *visit) site() {
+	if v.rules == nil {
+		return
+	}
+	r := v.gate.Ledger(v.rules).Rights("")
+	v.result.Rights = &r
+}
+
+// within refuses redirects out of the publisher's site and to what robots.txt disallows or reserves.
+func (v *visit) within(hosts func(*url.URL) bool) func(*url.URL) error {
+	return func(u *url.URL) error {
+		var no *polite.DisallowedError
+		switch err := v.rules.Check(u); {
+		case errors.As(err, &no) && no.Reserved != nil:
+			return no
+		case err != nil || !hosts(u):
+			return errors.New("it redirects to an address that may not be requested")
+		}
+		return nil
+	}
+}

@@ -1,0 +1,123 @@
+//go:build unix
+
+package engine_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/news/engine"
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
+)
+
+// saying are ways in which publishers speak of use, with the purposes that their standards' texts say they reserve.
+var saying = []struct{ robots, header, head, reserves string }{
+	{},
+	{robots: "Content-Signal: search=yes, ai-train=no", reserves: "ai-train"},
+	{robots: "Content-Signal: /articles/1 ai-input=no", reserves: "ai-input"},
+	{robots: "\nUser-agent: OAI-SearchBot\nDisallow: /", reserves: "search"},
+	{robots: "Content-Signal: ai-train=yes\n\nUser-agent: CCBot\nDisallow: /", reserves: "ai-train archive"},
+	{robots: "\nUser-agent: CCBot\nDisallow: /old/"},
+	{header: "X-Robots-Tag: noai, noarchive", reserves: "ai-train archive"},
+	{header: "X-Robots-Tag: otherbot: noai"},
+	{header: "Tdm-Reservation: 1", reserves: "ai-train"},
+	{head: `<meta name="robots" content="nosnippet">`, reserves: "ai-input"},
+	{head: `<meta name="demobot" content="noindex">`, reserves: "search"},
+	{head: `<meta name="tdm-reservation" content="0">`},
+}
+
+// With a purpose an article that its publisher reserves for it is not requested (robots.txt) or not stored (response,
+// page), and others are, by the publisher's own log. What an earlier run without the purpose stored is withdrawn
+// without a request, and comes back when the purpose changes.
+func TestPurpose(t *testing.T) {
+	t.Parallel()
+	w := once(t)
+	n := 0
+	for range 6 { // 288 publishers
+		for _, says := range saying {
+			for _, purpose := range rights.Purposes {
+				n++
+				host := fmt.Sprintf("press%d.example.com", n)
+				var mu sync.Mutex
+				var asked []string
+				w.sim.Handle(host, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					mu.Lock()
+					asked = append(asked, r.URL.Path)
+					mu.Unlock()
+					switch r.URL.Path {
+					case "/robots.txt":
+						rw.Header().Set("Content-Type", "text/plain")
+						_, _ = io.WriteString(rw, "User-agent: *\nAllow: /\n"+says.robots+"\n\nSitemap: https://"+host+"/map/sitemap.xml\n")
+					case "/map/sitemap.xml":
+						rw.Header().Set("Content-Type", "application/xml")
+						_, _ = fmt.Fprintf(rw, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://%s/articles/1</loc><lastmod>2026-03-01</lastmod></url></urlset>`, host)
+					case "/articles/1":
+						if name, value, ok := strings.Cut(says.header, ": "); ok {
+							rw.Header().Set(name, value)
+						}
+						rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+						_, _ = fmt.Fprintf(rw, `<html><head><title>Article of %[1]s</title>%[2]s<meta property="article:published_time" content="2026-03-01T08:00:00Z"></head><body><article><h1>Article of %[1]s</h1><p>%[3]s</p></article></body></html>`,
+							host, says.head, strings.Repeat("The text of the article at "+host+" is one of several. ", 20))
+					default:
+						http.NotFound(rw, r)
+					}
+				}))
+				p, err := provider.Declared(fmt.Appendf(nil, "id: press%d\npress: Press\nbaseUrl: https://%s\nsitemapHints: [\"https://%s/map/sitemap.xml\"]\narticleUrl: ^/articles/(\\d+)\n", n, host, host))
+				require.NoError(t, err)
+				about := fmt.Sprintf("%s for %s: %+v", host, purpose, says)
+				reserved := slices.Contains(strings.Fields(says.reserves), string(purpose))
+				where := fmt.Sprintf("source = 'press%d'", n)
+				with := func(p rights.Purpose) func(*engine.Engine) { return func(e *engine.Engine) { e.Purpose = p } }
+				before := n%2 == 0
+				if before {
+					w.run(p)
+					require.Equal(t, 1, w.count(where), "%s: without a purpose nothing is refused", about)
+					asked = nil
+				}
+				r := w.run(p, with(purpose))
+				fetched := slices.Contains(asked, "/articles/1")
+				stored := w.count(where) == 1
+				require.Equal(t, !reserved, stored, about)
+				require.Equal(t, reserved, r.Reserved > 0, about)
+				if reserved && says.robots != "" || before {
+					require.False(t, fetched, about)
+				}
+				var decisions int
+				require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM news_reserved WHERE source = $1 AND sha256 <> '' AND raw <> '' AND read_at <> ''`, p.ID()).Scan(&decisions))
+				require.Equal(t, reserved, decisions > 0, about)
+				if !reserved {
+					continue
+				}
+				asked = nil
+				w.run(p, with(purpose))
+				require.NotContains(t, asked, "/articles/1", "%s: it is known to be reserved", about)
+				w.run(p)
+				require.Equal(t, 1, w.count(where), "%s: without the purpose it comes back", about)
+			}
+		}
+	}
+	require.GreaterOrEqual(t, n, 250)
+}
+
+// BenchmarkRights measures what the ledger adds to a page.
+func BenchmarkRights(b *testing.B) {
+	l := rights.Ledger{Agent: "demobot"}
+	page := `<html><head><meta name=robots content=noai></head><body>` + strings.Repeat(`<div class=a><p>Text <a href="/x">link</a> of an article.</p></div>`, 500)
+	b.SetBytes(int64(len(page)))
+	for b.Loop() {
+		c := l.Clone()
+		c.Answer("https://a.example/", 200, web.Response{}.Header, []byte(page), time.Unix(0, 0))
+		c.HTML(page)
+		c.Proof("https://a.example/")
+	}
+}

@@ -40,7 +40,7 @@ var yamlFiles = []yamlFile{
 	{"site", "A site of the catalog job", "../../transforms/catalog", "Site", []string{"../../transforms/catalog/sites/*.yaml", "../../transforms/catalog/sites/demo/*.yaml", "../../transforms/catalog/sites/examples/*.yaml"},
 		"name: a\nlist: {url: 'https://a.example/{page}', product_link: {selector: a}}\nkey: id\nfields: {id: {selector: b}}\n",
 		func(text []byte) error { _, err := catalog.ParseSite(text); return err }},
-	{"publisher", "A publisher of the news job", "../../transforms/news/provider", "Declaration", []string{"../../transforms/news/publishers/*.yaml", "../../transforms/news/publishers/world/*.yaml"},
+	{"publisher", "A publisher of the news job", "../../transforms/news/provider", "declaration", []string{"../../transforms/news/publishers/*.yaml", "../../transforms/news/publishers/world/*.yaml"},
 		"id: a\npress: A\nbaseUrl: https://a.example\narticleUrl: ^/a\nexternalId: ^/a(.)\n",
 		func(text []byte) error { _, err := provider.Declared(text); return err }},
 	{"news", "The configuration of the news job, for --news-config", "../../transforms/news/provider", "Config", nil, "providers: {a: {enabled: false}}\n",

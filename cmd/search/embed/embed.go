@@ -28,13 +28,8 @@ const (
 	maxDimensions = 8192
 )
 
-// The environment variables of an endpoint: its URL, its model, and its key, which is no
-// flag because everybody on the machine sees flags.
-const (
-	URLVariable   = "SEED_EMBED_URL"
-	ModelVariable = "SEED_EMBED_MODEL"
-	KeyVariable   = "SEED_EMBED_KEY"
-)
+// KeyVariable is the environment variable with an endpoint's key, which is no flag because everybody on the machine sees flags.
+const KeyVariable = "SEED_EMBED_KEY"
 
 // Client asks one endpoint for the embeddings of one model.
 type Client struct{ at *openai.Endpoint }

@@ -33,7 +33,7 @@ func (v *visit) productDetailFetcher() *stage {
 			}
 			got, err := v.fetch(ctx, t.URL, nil, v.reader.site.Detail.Format)
 			if err == nil && v.reader.site.Detail.Rendering {
-				got.HTMLContent, err = v.render(ctx, got.at, got.HTMLContent)
+				got.HTMLContent, err = v.render(ctx, got.at, got.HTMLContent, v.reader.showsKey)
 			}
 			if t.Asked == "" && (err == nil || removed(err)) {
 				seen := observation{aspect: aspectPage, has: err == nil, expected: true, url: t.URL}

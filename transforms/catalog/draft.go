@@ -451,11 +451,7 @@ func valuesOf(head yamltext.Lines, c candidate, pages []productPage) (values []s
 	}
 	f := r.fields[i]
 	for _, p := range pages {
-		in := p.page
-		if f.From == fromStructured {
-			in = p.described()
-		}
-		if v, err := f.read(in, p.base); err == nil && v != nil {
+		if v, err := f.read(f.source(p.page), p.base); err == nil && v != nil {
 			b, _ := json.Marshal(v) // it is stored as JSON
 			values = append(values, untrusted.Line(string(b), 60))
 		}

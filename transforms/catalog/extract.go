@@ -299,11 +299,7 @@ func (r *reader) readDetail(address, text, row string) (ProductDetail, error) {
 		if f.From == fromRow {
 			continue
 		}
-		from := read
-		if f.From == fromStructured {
-			from = read.described()
-		}
-		v, err := f.read(from, base)
+		v, err := f.read(f.source(read), base)
 		if err != nil || v == nil {
 			l := lack{field: f.name}
 			if err != nil {
@@ -330,6 +326,14 @@ func (r *reader) readDetail(address, text, row string) (ProductDetail, error) {
 		return ProductDetail{}, fmt.Errorf("%w: it is longer than %d bytes", noKey, maxKey)
 	}
 	return p, nil
+}
+
+// source returns where the field is read in a page.
+func (f fieldReader) source(p *page) *page {
+	if f.From == fromStructured {
+		return p.described()
+	}
+	return p
 }
 
 // maxRow is the maximum number of bytes that the journal stores of a row.

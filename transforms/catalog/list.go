@@ -43,7 +43,7 @@ func (v *visit) fetchList(ctx context.Context, e entry) (fetched, error) {
 	at, body := v.reader.listRequest(e.URL, e.Page)
 	got, err := v.fetch(ctx, at, body, v.reader.site.List.Format)
 	if err == nil && v.reader.site.List.Rendering {
-		got.HTMLContent, err = v.render(ctx, got.at, got.HTMLContent)
+		got.HTMLContent, err = v.render(ctx, got.at, got.HTMLContent, v.reader.showsProducts)
 	}
 	return got, err
 }

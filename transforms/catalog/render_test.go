@@ -112,6 +112,32 @@ func TestRenderedShop(t *testing.T) {
 	assert.Equal(t, "missing_key", j.deadLetters()[0].Kind, "without rendering the pages are empty")
 }
 
+// Pages that show their products late are waited for, and one without its key is rendered once more.
+func TestRenderedLate(t *testing.T) {
+	t.Parallel()
+	browsertest.Want(t)
+	j := newJob(t, "", webtest.Options{})
+	site, err := ParseSite([]byte(scriptsFile))
+	require.NoError(t, err)
+	j.cfg.Sites, j.cfg.UnsandboxedBrowser = []Site{site}, os.Geteuid() == 0
+	j.web.Handle("scripts.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		switch r.URL.Path {
+		case "/robots.txt":
+			http.NotFound(w, r)
+		case "/shop":
+			_, _ = io.WriteString(w, `<body><script>setTimeout(() => document.body.innerHTML = "<ul><li><a href=/item/1>1</a><li><a href=/item/2>2</a></ul><b class=last>1</b>", 1200)</script>`)
+		case "/item/1": // its price comes first
+			_, _ = io.WriteString(w, `<body><i class=price>5,00</i><script>setTimeout(() => document.body.innerHTML += "<b class=sku>S1</b>", 1200)</script>`)
+		default: // its first rendering shows nothing
+			_, _ = io.WriteString(w, `<body><i class=price>6,00</i><script>if (localStorage.seen) document.body.innerHTML += "<b class=sku>S2</b>"; localStorage.seen = 1</script>`)
+		}
+	}))
+	total := j.run()
+	assert.Equal(t, map[string]int64{"products_saved": 2, "failed_tasks": 0}, counted(total, "products_saved", "failed_tasks"))
+	assert.Len(t, j.web.Requests(), 4, "robots.txt, the list and two products: a page is not fetched again to be rendered again")
+}
+
 // A site that needs a browser is not crawled without one, or without its sandbox.
 func TestRenderingNeedsABrowser(t *testing.T) {
 	j := newJob(t, "", webtest.Options{})

@@ -111,7 +111,7 @@ func Try(ctx context.Context, cfg Config, s Site, address string) (t Trial, err 
 	defer endBrowser()
 	got, err := v.fetch(within, at, body, format)
 	if err == nil && rendering {
-		got.HTMLContent, err = v.render(within, got.at, got.HTMLContent)
+		got.HTMLContent, err = v.render(within, got.at, got.HTMLContent, func(at, text string) bool { return v.reader.showsKey(at, text) || v.reader.showsProducts(at, text) })
 	}
 	if err != nil {
 		return t, fmt.Errorf("fetching %s: %w", address, err)

@@ -387,8 +387,11 @@ func (v *visit) startBrowser(ctx context.Context) (end func(), err error) {
 	return v.browser.Close, nil
 }
 
-// render returns a page's HTML after its scripts have run.
-func (v *visit) render(ctx context.Context, at, text string) (string, error) {
+// keyWaits is how long a page may take until it shows what it is for. It is rendered once more if it does not.
+var keyWaits = [...]time.Duration{3 * time.Second, 15 * time.Second}
+
+// render returns a page's HTML after its scripts have run, and it shows what it is for, such as the key of a product.
+func (v *visit) render(ctx context.Context, at, text string, shows func(at, text string) bool) (rendered string, err error) {
 	u, err := url.Parse(at)
 	if err != nil {
 		return "", fmt.Errorf("parsing the page's address: %w", err)
@@ -401,7 +404,13 @@ func (v *visit) render(ctx context.Context, at, text string) (string, error) {
 	case <-ctx.Done():
 		return "", errStopped
 	}
-	rendered, err := v.browser.Render(ctx, u, []byte(text), "text/html; charset=utf-8")
+	shown := false
+	for i := 0; i < len(keyWaits) && err == nil && !shown; i++ {
+		rendered, err = v.browser.Render(ctx, u, []byte(text), "text/html; charset=utf-8", browser.Until{For: keyWaits[i], Shown: func(html string) bool {
+			shown = shows(at, html)
+			return shown
+		}})
+	}
 	var failed *failure
 	switch {
 	case err == nil:
@@ -412,6 +421,27 @@ func (v *visit) render(ctx context.Context, at, text string) (string, error) {
 		return "", errStopped
 	}
 	return "", &failure{kind: "rendering_failed", err: err}
+}
+
+// showsProducts reports whether a list page has products.
+func (r *reader) showsProducts(at, text string) bool {
+	list, err := r.readList(at, text)
+	return err == nil && list.count > 0
+}
+
+// showsKey reports whether a product's page has its key or, if that is in the list, any field.
+func (r *reader) showsKey(at, text string) bool {
+	p, base, err := open(at, text, formatHTML)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(r.fields, func(f fieldReader) bool {
+		if f.From == fromRow || f.name != r.site.Key && r.site.Fields[r.site.Key].From != fromRow {
+			return false
+		}
+		v, err := f.read(f.source(p), base)
+		return err == nil && v != nil
+	})
 }
 
 // pagePart answers a page's request for a script or data of the site's own host. A page

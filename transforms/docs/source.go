@@ -193,7 +193,7 @@ func (s *sources) render(ctx context.Context, ch *chain, r *reading) (why string
 	if s.renderer == nil || r.form != content.HTML {
 		return "", nil
 	}
-	rendered, err := s.renderer.Render(ctx, ch.at, r.body, r.contentType)
+	rendered, err := s.renderer.Render(ctx, ch.at, r.body, r.contentType, browser.Until{})
 	switch {
 	case err != nil && (ctx.Err() != nil || ends(err)):
 		return "", err

@@ -201,14 +201,22 @@ func ended(process context.Context) bool {
 // maxDeaths is how many times the process may end while it renders a page.
 const maxDeaths = 2
 
+// Until says when a page is complete. The zero value: once nothing was requested for half a second.
+type Until struct {
+	// Shown, if set, reports whether the HTML has what the page is for. Until then, and for at most For, silence is no end; after For
+	// a page that has it need not be silent.
+	Shown func(html string) bool
+	For   time.Duration
+}
+
 // Render returns a page's HTML after its scripts have run.
-func (r *Browser) Render(ctx context.Context, u *url.URL, body []byte, contentType string) (string, error) {
+func (r *Browser) Render(ctx context.Context, u *url.URL, body []byte, contentType string, until Until) (string, error) {
 	for deaths := 1; ; deaths++ {
 		process, err := r.alive()
 		if err != nil {
 			return "", fmt.Errorf("rendering %s: %w", u, err)
 		}
-		out, err := r.render(ctx, process, u, body, contentType)
+		out, err := r.render(ctx, process, u, body, contentType, until)
 		if err == nil || ctx.Err() != nil || !ended(process) {
 			return out, err
 		}
@@ -218,7 +226,7 @@ func (r *Browser) Render(ctx context.Context, u *url.URL, body []byte, contentTy
 	}
 }
 
-func (r *Browser) render(ctx, process context.Context, u *url.URL, body []byte, contentType string) (string, error) {
+func (r *Browser) render(ctx, process context.Context, u *url.URL, body []byte, contentType string, until Until) (string, error) {
 	tab, end := chromedp.NewContext(process)
 	defer end()
 	defer context.AfterFunc(ctx, end)()
@@ -261,20 +269,8 @@ func (r *Browser) render(ctx, process context.Context, u *url.URL, body []byte, 
 	if _, err = chromedp.Call(within, fetch.Enable, fetch.EnableParams{}); err == nil {
 		err = chromedp.Do(within, chromedp.Navigate(u.String()))
 	}
-	for err == nil && (pending.Load() > 0 || time.Since(time.Unix(0, last.Load())) < renderQuiet) {
-		err = wait(within, 50*time.Millisecond)
-	}
 	if err == nil {
-		var units int // of UTF-16; too long a page is not copied from the browser
-		if units, err = chromedp.Run(within, chromedp.Evaluate[int]("document.documentElement.outerHTML.length")); units > r.cfg.MaxPage {
-			err = r.tooLarge()
-		}
-	}
-	if err == nil {
-		out, err = chromedp.Run(within, chromedp.OuterHTML(chromedp.CSS("html")))
-	}
-	if len(out) > r.cfg.MaxPage {
-		err = r.tooLarge()
+		out, err = r.complete(within, until, func() bool { return pending.Load() == 0 && time.Since(time.Unix(0, last.Load())) >= renderQuiet })
 	}
 	end()
 	asked.Wait()
@@ -288,6 +284,34 @@ func (r *Browser) render(ctx, process context.Context, u *url.URL, body []byte, 
 		return "", fmt.Errorf("rendering %s: %w", u, err)
 	}
 	return "<!doctype html>" + out, nil
+}
+
+// complete returns the tab's HTML once it is complete.
+func (r *Browser) complete(tab context.Context, until Until, silent func() bool) (html string, err error) {
+	end := time.Now().Add(until.For)
+	for pause := renderQuiet / 10; err == nil; err = wait(tab, pause) {
+		quiet, over := silent(), time.Now().After(end)
+		if !quiet && (!over || until.Shown == nil) {
+			continue
+		}
+		if html, err = r.html(tab); err != nil || until.Shown == nil || until.Shown(html) || quiet && over {
+			return html, err
+		}
+		pause = min(2*pause, 2*time.Second)
+	}
+	return "", err
+}
+
+func (r *Browser) html(tab context.Context) (string, error) {
+	units, err := chromedp.Run(tab, chromedp.Evaluate[int]("document.documentElement.outerHTML.length")) // of UTF-16; too long a page is not copied from the browser
+	out := ""
+	if err == nil && units <= r.cfg.MaxPage {
+		out, err = chromedp.Run(tab, chromedp.OuterHTML(chromedp.CSS("html")))
+	}
+	if err == nil && max(units, len(out)) > r.cfg.MaxPage {
+		err = fmt.Errorf("longer than %d MB once its scripts have run", r.cfg.MaxPage>>20)
+	}
+	return out, err
 }
 
 // answer answers a request of the page at u, the number-th. The error ends its rendering.
@@ -308,10 +332,6 @@ func (r *Browser) answer(tab context.Context, u *url.URL, asked *fetch.EventRequ
 		err = told
 	}
 	return err
-}
-
-func (r *Browser) tooLarge() error {
-	return fmt.Errorf("longer than %d MB once its scripts have run", r.cfg.MaxPage>>20)
 }
 
 func wait(ctx context.Context, d time.Duration) error {

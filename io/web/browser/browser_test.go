@@ -140,8 +140,41 @@ func TestEndlessScript(t *testing.T) {
 	defer r.Close()
 	r.timeout = time.Second
 	page := &url.URL{Scheme: "https", Host: "endless.example", Path: "/"}
-	_, err = r.Render(t.Context(), page, []byte(`<script>while (true) {}</script>`), "text/html")
+	_, err = r.Render(t.Context(), page, []byte(`<script>while (true) {}</script>`), "text/html", Until{})
 	require.EqualError(t, err, "rendering https://endless.example/: its scripts and their requests have not ended within 1s")
+}
+
+// A page is complete when it shows what it is for, and not when its scripts wait.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	want(t)
+	part := func(context.Context, *url.URL, *url.URL) (Asset, bool, error) { return Asset{Status: 200}, false, nil }
+	r, err := Start(t.Context(), Config{Unsandboxed: os.Geteuid() == 0, MaxPage: 1 << 20, Log: slog.New(slog.DiscardHandler), Part: part})
+	require.NoError(t, err)
+	defer r.Close()
+	shows := func(html string) bool {
+		return strings.Contains(strings.ReplaceAll(html, `"<b>7</b>"`, ""), "<b>7</b>")
+	} // not in the script
+	const late, never = `<script>setTimeout(() => document.body.innerHTML = "<b>7</b>", 1500)</script>`, `<p>none</p>`
+	const noisy = `<p></p><script>let n = 0; setInterval(() => { fetch("/" + n++); document.querySelector("p").innerHTML = "<b>7</b>" }, 100)</script>`
+	for _, tt := range []struct {
+		name, page string
+		until      Until
+		shown      bool
+		least      time.Duration
+	}{
+		{"silence", late, Until{}, false, 0},
+		{"a timer", late, Until{shows, 20 * time.Second}, true, time.Second},
+		{"too late", late, Until{shows, 100 * time.Millisecond}, false, 0},
+		{"without end", noisy, Until{shows, time.Second}, true, time.Second},
+		{"never", never, Until{shows, time.Second}, false, time.Second},
+	} {
+		begun := time.Now()
+		out, err := r.Render(t.Context(), &url.URL{Scheme: "https", Host: "late.example", Path: "/"}, []byte(`<body>`+tt.page), "text/html", tt.until)
+		require.NoError(t, err, tt.name)
+		require.Equal(t, tt.shown, shows(out), "%s: %s", tt.name, out)
+		require.GreaterOrEqual(t, time.Since(begun), tt.least, tt.name)
+	}
 }
 
 // A browser that is killed is started again: the page is rendered once more, and fails alone if it is killed again.
@@ -160,7 +193,7 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, err)
 	defer r.Close()
 	for _, path := range []string{"/before", "/once", "/twice", "/after"} {
-		out, err := r.Render(t.Context(), &url.URL{Scheme: "https", Host: "killer.example", Path: path}, []byte(`<p>text</p><script src="/a.js"></script>`), "text/html")
+		out, err := r.Render(t.Context(), &url.URL{Scheme: "https", Host: "killer.example", Path: path}, []byte(`<p>text</p><script src="/a.js"></script>`), "text/html", Until{})
 		if path == "/twice" {
 			require.ErrorContains(t, err, "the browser ended 2 times")
 			continue

@@ -78,6 +78,7 @@ func TestReadingsAreNamed(t *testing.T) {
 		{"money", "", `14<sup>99</sup> €`, "may be 14.99, or 14 and 99"},
 		{"money", "de-DE", `14<i>99</i> €`, "may be 14.99, 1499, or 14 and 99"},
 		{"number", "de-DE", `14<sup>99</sup>`, "may be 14.99, 1499, or 14 and 99"},
+		{"money", "de-DE", `<s>25,00 €</s> <b>19<sup>90</sup> €</b>`, "may be 25,00 or 19,90:"},
 		{"money", "ja-JP", `<del>19</del><ins>150</ins> 円`, "may be 19150, or 19 and 150"},
 		{"money", "ja-JP", `14<sup>99</sup> 円`, "may be 1499, or 14 and 99, and JPY has no cents"},
 	} {

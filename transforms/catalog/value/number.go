@@ -233,7 +233,10 @@ func readings(s string, all [][]int) string {
 		parts = append(parts, s[at[0]:at[1]])
 	}
 	apart, one := strings.Join(parts, " and "), strings.Join(parts, "")
-	if last := parts[len(parts)-1]; len(parts) == 2 && len(last) == 2 && !strings.ContainsAny(parts[0], decimals) {
+	switch last := parts[len(parts)-1]; {
+	case strings.ContainsAny(one, decimals):
+		return strings.Join(parts, " or ")
+	case len(parts) == 2 && len(last) == 2:
 		return parts[0] + "." + last + ", " + one + ", or " + apart
 	}
 	return one + ", or " + apart

@@ -71,6 +71,13 @@ func TestFieldsAreStored(t *testing.T) {
 	assert.Equal(t, []any{"In short.", "Economy", []string{"Rates"}, []string{"https://daily.example/b.jpg"}, "live_blog", int64(1), ""},
 		[]any{a.Description, a.Section, a.Tags, a.Images, a.Form, a.Version, a.CopyOf})
 	assert.Equal(t, time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC), *a.ModifiedAt)
+
+	w.serve("forum.example", map[string]string{"/sitemap.xml": `<urlset><url><loc>https://forum.example/2026/03/02/bank</loc></url></urlset>`,
+		"/2026/03/02/bank": "<html lang=en><title>The bank</title><h1>The bank</h1>" + strings.Repeat(`<div class="post"><a href="/users/ada">Ada</a> <time>2 March 2026</time>`+paragraph+`</div>`, 4)})
+	w.run(declared(t, "baseUrl: https://forum.example"))
+	all = w.articles()
+	require.Len(t, all, 2)
+	assert.Equal(t, "forum", all[1].Form)
 }
 
 // How free an article is goes into its row: what a page shows of one that is not is stored

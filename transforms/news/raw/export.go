@@ -31,7 +31,7 @@ type ArticleRow struct {
 	Tags         []string   `parquet:"tags,list" doc:"the page's keywords"`
 	Images       []string   `parquet:"images,list" doc:"URLs of its pictures"`
 	ModifiedAt   *time.Time `parquet:"modified_at,optional,timestamp(microsecond)" doc:"when its publisher changed it, as the page says; null: it does not say"`
-	Form         string     `parquet:"form,dict" doc:"article or live_blog"`
+	Form         string     `parquet:"form,dict" doc:"article, live_blog, forum, list, product, documentation or service: what the page is by its structure"`
 	Version      int64      `parquet:"version" doc:"1, and one more with each change; article-versions has the earlier ones"`
 	CopyOf       string     `parquet:"copy_of,dict" doc:"id of another publisher's earlier article with nearly the same text, which may have expired; empty: none"`
 	Paywall      string     `parquet:"paywall,dict" doc:"metered: its publisher says that it is not free, and the text is the part for everybody, or one that everybody may read some of; teaser: the text is at most 800 characters of the beginning; empty: none is known"`

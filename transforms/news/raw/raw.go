@@ -3,6 +3,7 @@
 package raw
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -204,7 +205,7 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 // describe stores what is not part of what a reader sees: a change of it alone is no new
 // version of the article.
 func describe(ctx context.Context, tx *sql.Tx, id string, a provider.Article) error {
-	form, paywall := "article", ""
+	form, paywall := cmp.Or(string(a.Type), "article"), ""
 	if a.Live {
 		form = "live_blog"
 	}

@@ -33,6 +33,7 @@ type Article struct {
 	Canonical string    `json:"canonical,omitempty"` // link rel=canonical, else og:url, as written
 	Base      string    `json:"base,omitempty"`      // href of the first base element that has one, as written: to what the page's addresses are relative
 	Section   string    `json:"section,omitempty"`
+	Type      Type      `json:"type,omitempty"`      // "": an article
 	Paywalled bool      `json:"paywalled,omitempty"` // the page says that its article is not free: it shows only the beginning or a note
 }
 
@@ -136,7 +137,9 @@ func (p *Page) Read(c *Compiled) Article {
 	}
 	zone := p.calendar(c.zone)
 	a.Published, a.Modified = p.published(c, zone, a.Title), p.modified(zone)
-	a.Body = p.bodyBy(c, a.Title)
+	kind := p.profile()
+	a.Type = kind.Type
+	a.Body = p.bodyBy(c, a.Title, kind)
 	a.Language = language.Page(cmp.Or(p.lang, p.ld.Language), a.Body)
 	return a
 }

@@ -14,7 +14,7 @@ import (
 
 // bodyBy is the article's text: by the publisher's selector, else by the page's
 // own structure, else what JSON-LD has.
-func (p *Page) bodyBy(c *Compiled, title string) string {
+func (p *Page) bodyBy(c *Compiled, title string, kind profile) string {
 	if p.body == nil {
 		return clean(html.UnescapeString(p.ld.Body), c.drop)
 	}
@@ -32,6 +32,13 @@ func (p *Page) bodyBy(c *Compiled, title string) string {
 			return text
 		}
 		r.bySelector = false
+	}
+	if kind.Type != "" {
+		if text := cleanLines(kind.main(r, p.body), c.drop); text != "" {
+			return text
+		}
+		r = newReader(p.body)
+		r.remove, r.title = c.remove, fold(title)
 	}
 	roots := r.find(p.body)
 	lines := r.trim(r.write(roots))
@@ -62,7 +69,7 @@ func repeated(lines []textLine, text string) bool {
 // corrects reports whether an element is named as a note that corrects an article.
 func corrects(n *html.Node) bool {
 	for i := range n.Attr {
-		if a := &n.Attr[i]; a.Key == "class" || a.Key == "id" || a.Key == "itemprop" {
+		if a := &n.Attr[i]; (a.Key == "class" || a.Key == "id" || a.Key == "itemprop") && (strings.Contains(a.Val, "orre") || strings.Contains(a.Val, "rrat") || strings.Contains(a.Val, "rific") || strings.Contains(a.Val, "ctific")) {
 			for name := range strings.FieldsSeq(a.Val) {
 				for at := 0; at < len(name); {
 					begin := at
@@ -101,7 +108,7 @@ func (p *Page) corrected(r *reader, roots []*html.Node, lines []textLine) (more 
 }
 
 var (
-	correctionWords   = words("correction corrections corrected erratum errata clarification clarifications korrektur korrekturhinweis rectificatif rectificación rectificacion correzione")
+	correctionWords   = words("correction corrections corrected erratum errata clarification clarifications korrektur korrekturhinweis rectificatif rectificacion correzione")
 	correctionLengths = lengthsOf(correctionWords)
 )
 

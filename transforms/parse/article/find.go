@@ -14,6 +14,8 @@ type reader struct {
 	remove     []cascadia.Matcher
 	bySelector bool // the publisher's selector found the text: only its own removals apply
 	title      string
+	whole      bool // links, cards and short lines are text: the page is no article
+	documented bool // headings that link are text
 
 	blocks     map[*html.Node]bool // contains blocks
 	proseWidth map[*html.Node]int  // width of the prose below an element

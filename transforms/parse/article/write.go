@@ -266,18 +266,18 @@ func (w *writer) element(n *html.Node) {
 			w.inLink = false
 			return
 		}
-		if !w.r.bySelector && len(w.lines) > 0 && w.linksAway(n) {
+		if !w.r.bySelector && !w.r.whole && len(w.lines) > 0 && w.linksAway(n) {
 			w.flush(false)
 			return
 		}
 	case atom.Article:
-		if !w.r.bySelector && len(w.lines) > 0 && w.card(n) {
+		if !w.r.bySelector && !w.r.whole && len(w.lines) > 0 && w.card(n) {
 			w.flush(false)
 			return
 		}
 	case atom.Ul, atom.Ol, atom.Dl, atom.Table:
 		listed := false
-		if !w.r.bySelector && w.linkList(n) {
+		if !w.r.bySelector && !w.r.whole && w.linkList(n) {
 			if listed = belongs(n); !listed {
 				w.flush(false)
 				return
@@ -579,6 +579,8 @@ func (w *writer) drops(line string, heading bool, links int, several bool) bool 
 		return true
 	case len(line) < 2*len(w.r.title) && fold(line) == w.r.title: // short ones only, as fold costs
 		return true
+	case w.r.whole || heading && w.r.documented:
+		return false
 	case !w.inData && links*10 > n*7 && !strings.HasPrefix(line, "http") && (n < 60 || several && links*10 > n*9 || !sentence(line)), // a line of links
 		heading && links*10 > n*5:
 		return !w.linkedPart(line, heading)

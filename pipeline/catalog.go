@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
 	"github.com/newsfork/seed-engine/transforms/catalog/sites"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
 )
 
 // Catalog is the catalog job's graph: list pages become products in a database.
@@ -46,11 +48,14 @@ type catalogOptions struct {
 	History          latest
 	catalog.Config
 
+	joining
 	loaded []catalog.Site
+	off    map[string]string // why a site is not crawled, by people's changes
 }
 
 func catalogJob() Job {
 	o := &catalogOptions{}
+	o.joining = joining{words: siteKind.Words, resolve: o.resolve}
 	return Job{
 		Job: ledger.Job{Name: catalog.Job, Title: "Catalog", Counts: catalog.Counts(),
 			Stages: []ledger.Stage{
@@ -67,8 +72,8 @@ func catalogJob() Job {
 		}, SQL: true,
 		Keeps: []string{catalog.ImagePrefix}, Tables: []string{"catalog_crawls", "catalog_products"},
 		Audit: catalog.Audit,
-		Rows:  catalog.Rows(), Removal: new(catalog.Removal()), Commands: o.initCommands(),
-		Options: o.options, Check: o.check, Offer: o.offer, Instead: o.instead,
+		Rows:  catalog.Rows(), Removal: new(catalog.Removal()), Policies: siteKind, Commands: o.initCommands(),
+		Options: o.options, Check: o.check, Accept: o.accept, Offer: o.offer, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
@@ -127,7 +132,12 @@ func (c *catalogOptions) check(o *RunOptions) error {
 	case o.Bot.Contact == "" && o.Bot.Page == "" && o.Web == "live" && o.ConnectTo == "" && !c.History.given:
 		return usage.Errorf("--job=catalog sends requests to real sites, whose owners want to know from whom: add --contact=URL, or --web=demo")
 	}
-	if err := c.load(o.Web == "demo"); err != nil {
+	return c.joining.check(o, c.Sites != "")
+}
+
+// resolve joins the sites of the files with people's changes, and refuses what does not fit them.
+func (c *catalogOptions) resolve(o *RunOptions, changes map[string]policyfile.Change) error {
+	if err := c.load(o.Web == "demo", changes); err != nil {
 		return err
 	}
 	if c.Images.Fetch && !slices.ContainsFunc(c.loaded, catalog.Site.HasImages) {
@@ -141,35 +151,58 @@ func (c *catalogOptions) check(o *RunOptions) error {
 	return nil
 }
 
-// load reads the sites' files.
-func (c *catalogOptions) load(demo bool) error {
-	c.loaded = nil
+// load chooses sites of the files and of the store.
+func (c *catalogOptions) load(demo bool, changes map[string]policyfile.Change) error {
+	files, err := c.files(demo)
+	if err != nil {
+		return err
+	}
+	c.loaded, c.off = nil, map[string]string{}
+	if c.tryFile() != "" {
+		c.loaded = []catalog.Site{files[0].Site}
+		return nil
+	}
+	for _, s := range siteKind.Join(files, changes, c.Sites != "", time.Now()) {
+		if s.Off == "" {
+			c.loaded = append(c.loaded, s.Value.Site)
+		} else {
+			c.off[s.ID] = s.Off
+		}
+	}
+	return c.choose()
+}
+
+// files reads the sites' files.
+func (c *catalogOptions) files(demo bool) (all []siteFile, err error) {
 	from := []fs.FS{sites.Files}
 	switch {
+	case c.tryFile() != "":
+		s, err := c.readFile()
+		return []siteFile{{Site: s}}, err
 	case c.Sites != "":
 		if info, err := os.Stat(c.Sites); err != nil {
-			return usage.Errorf("--sites: %w", err)
+			return nil, usage.Errorf("--sites: %w", err)
 		} else if !info.IsDir() {
-			return usage.Errorf("--sites=%s is no directory; name the one with the YAML files", c.Sites)
+			return nil, usage.Errorf("--sites=%s is no directory; name the one with the YAML files", c.Sites)
 		}
 		from = []fs.FS{os.DirFS(c.Sites)}
-	case c.tryFile() != "":
-		return c.loadFile()
 	case demo:
 		more, err := fs.Sub(sites.Files, "demo")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		from = append(from, more)
 	}
 	for _, files := range from {
-		read, err := catalog.ReadSites(files)
+		read, texts, err := catalog.ReadSites(files)
 		if err != nil {
-			return usage.Errorf("--sites: %w", err)
+			return nil, usage.Errorf("--sites: %w", err)
 		}
-		c.loaded = append(c.loaded, read...)
+		for i := range read {
+			all = append(all, siteFile{read[i], texts[i]})
+		}
 	}
-	return c.choose()
+	return all, nil
 }
 
 func (c *catalogOptions) offer(context.Context, store.Store, *RunOptions) (map[string][]string, error) {
@@ -186,6 +219,11 @@ func (c *catalogOptions) names() (known []string) {
 
 // choose drops the sites that --site does not name.
 func (c *catalogOptions) choose() error {
+	for name := range strings.SplitSeq(c.Site, ",") {
+		if why := c.off[strings.TrimSpace(name)]; why != "" {
+			return usage.Errorf("--site=%s: %s", strings.TrimSpace(name), why)
+		}
+	}
 	only, err := choose("site", c.Site, "site", c.names())
 	if err != nil || only == nil {
 		return err

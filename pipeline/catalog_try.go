@@ -29,18 +29,17 @@ func (c *catalogOptions) tryFile() string {
 	return ""
 }
 
-// loadFile reads the one site of tryFile.
-func (c *catalogOptions) loadFile() error {
+// readFile reads the one site of tryFile.
+func (c *catalogOptions) readFile() (catalog.Site, error) {
 	text, err := os.ReadFile(c.tryFile())
 	if err != nil {
-		return usage.Errorf("--site: %w", err)
+		return catalog.Site{}, usage.Errorf("--site: %w", err)
 	}
 	s, err := catalog.ParseSite(text)
 	if err != nil {
-		return usage.Errorf("--site=%s: %w", c.tryFile(), err)
+		return catalog.Site{}, usage.Errorf("--site=%s: %w", c.tryFile(), err)
 	}
-	c.loaded = []catalog.Site{s}
-	return nil
+	return s, nil
 }
 
 // site is the site of the page that --try names.

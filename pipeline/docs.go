@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +25,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/docsim"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
 )
 
 // Docs is the docs job's graph: it crawls the providers of the policies, cuts
@@ -110,7 +108,7 @@ func docsJob() Job {
 		Keeps: []string{"handoff/"}, Tables: []string{"docs_sessions", "docs_pages"},
 		Audit: docs.Audit,
 		Rows:  docs.Rows(wholeShown), Removal: new(docs.Removal()),
-		Policies: policy.Edit{Load: readPolicies}, Knows: o.knows, Commands: o.initCommands(),
+		Policies: providerKind, Knows: o.knows, Commands: o.initCommands(),
 		Options: o.options, Check: o.check, Prepare: o.prepare, Accept: o.accept, Offer: o.offer, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them",
@@ -162,37 +160,26 @@ func (d *docsOptions) check(c *RunOptions) error {
 	if d.alerts, err = alert.Parse(d.Alerts, alert.PageRules()...); err != nil {
 		return usage.Errorf("--alerts: %w", err)
 	}
-	if d.files, err = readPolicies(d.Policies); err != nil {
+	if d.files, err = readPolicies(d.Policies, time.Now()); err != nil {
 		return err
 	}
 	d.given = given
-	if d.unresolved = d.resolve(c, nil); nothingKept(c) {
+	if d.unresolved = d.resolve(c, nil); keepsNothing(c, providerKind.Words) {
 		return d.unresolved
 	}
 	return nil
 }
 
-// nothingKept reports whether the store has certainly no changes of providers: it is a
-// directory without them. A store that is not opened yet can only be a directory.
-func nothingKept(c *RunOptions) bool {
-	dir, local := strings.CutPrefix(c.Store, "file://")
-	if c.Store == "" || !local && strings.Contains(c.Store, "://") {
-		return false
-	}
-	_, err := os.Stat(filepath.Join(dir, policy.Kept()))
-	return errors.Is(err, fs.ErrNotExist)
-}
-
 // resolve joins the policies of the files with people's changes, and refuses what does not
 // fit them.
-func (d *docsOptions) resolve(c *RunOptions, changes map[string]policy.Change) error {
+func (d *docsOptions) resolve(c *RunOptions, changes map[string]policyfile.Change) error {
 	d.loaded, d.off = nil, map[string]string{}
-	for _, p := range policy.Providers(d.files, changes, d.Policies != "", time.Now()) {
+	for _, p := range providerKind.Join(d.files, changes, d.Policies != "", time.Now()) {
 		if p.Off != "" {
-			d.off[p.ProviderID] = p.Off
+			d.off[p.ID] = p.Off
 		}
-		if len(p.SeedURLs) > 0 { // it could be read
-			d.loaded = append(d.loaded, p.Policy)
+		if !p.Refused {
+			d.loaded = append(d.loaded, p.Value)
 		}
 	}
 	if err := errors.Join(d.knowsAgain(), d.choose(d.given), d.forURL(c)); err != nil {
@@ -281,7 +268,7 @@ func (d *docsOptions) demo(w *webtest.Web) { docsim.Install(w.Handle, d.Edition)
 // prepare refuses what does not fit the files, before anything is created, where the store
 // cannot know better.
 func (d *docsOptions) prepare(ctx context.Context, c *RunOptions) error {
-	if nothingKept(c) {
+	if keepsNothing(c, providerKind.Words) {
 		return d.fits(ctx, c, d.unresolved)
 	}
 	return nil
@@ -292,7 +279,7 @@ func (d *docsOptions) accept(ctx context.Context, s store.Store, c *RunOptions) 
 	if d.resolved {
 		return nil
 	}
-	changes, err := providerChanges(ctx, s)
+	changes, err := changesIn(ctx, s, providerKind.Words)
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,7 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/explore"
-	"github.com/newsfork/seed-engine/io/kept"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/docs"
@@ -22,7 +19,7 @@ import (
 )
 
 // readPolicies reads the policies in a directory, or those shipped with the program.
-func readPolicies(dir string) ([]policy.Policy, error) {
+func readPolicies(dir string, now time.Time) ([]policy.Policy, error) {
 	var files fs.FS = policies.Files
 	if dir != "" {
 		if info, err := os.Stat(dir); err != nil {
@@ -32,28 +29,11 @@ func readPolicies(dir string) ([]policy.Policy, error) {
 		}
 		files = os.DirFS(dir)
 	}
-	loaded, err := policy.Load(files, time.Now())
+	loaded, err := policy.Load(files, now)
 	if err != nil {
 		return nil, usage.Errorf("--policies: %s", usage.OneLine(err))
 	}
 	return loaded, nil
-}
-
-// providerChanges reads the changes of providers that people keep in the store.
-func providerChanges(ctx context.Context, s store.Store) (map[string]policy.Change, error) {
-	newest, err := kept.On(s, policy.Kept()).Newest(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading the providers in the store: %w", err)
-	}
-	out := map[string]policy.Change{}
-	for id, v := range newest {
-		var c policy.Change
-		if err := json.Unmarshal(v.Body, &c); err != nil {
-			return nil, fmt.Errorf("reading version %d of provider %s in the store: %w", v.Number, id, err)
-		}
-		out[id] = c
-	}
-	return out, nil
 }
 
 // The values of --links.
@@ -96,12 +76,15 @@ func (d *docsOptions) writeFolder(ctx context.Context, base *db.DB, s store.Stor
 
 // wholeShown reports whether a provider's policy allows to show a whole page.
 func wholeShown(ctx context.Context, src explore.Source, provider string) (bool, error) {
-	dir := src.Option("policies")
-	files, err := readPolicies(dir)
+	changes, err := changesIn(ctx, src.Store, providerKind.Words)
 	if err != nil {
 		return false, err
 	}
-	changes, err := providerChanges(ctx, src.Store)
-	loaded := policy.Providers(files, changes, dir != "", time.Now())
-	return slices.ContainsFunc(loaded, func(p policy.Provider) bool { return p.ProviderID == provider && p.Terms == policy.Allowed }), err
+	files, fixed, err := providerKind.Files(src.Option, time.Now())
+	for _, p := range providerKind.Join(files, changes, fixed, time.Now()) {
+		if p.ID == provider {
+			return p.Value.Terms == policy.Allowed, err
+		}
+	}
+	return false, err
 }

@@ -47,7 +47,7 @@ type Job struct {
 	// Removal says what it keeps of a source; nil: it has no sources. Knows refuses a source that is misspelt; nil: one of
 	// which nothing is kept.
 	Removal *removal.What
-	// Policies are those of its providers, which people change on a server; nil: it has none.
+	// Policies are those of its providers, sites or publishers, which people change on a server; nil: it has none.
 	Policies option.Policies
 	Knows    func(ctx context.Context, o *RunOptions, s store.Store, name string) error
 	// Audit calls found for what is inconsistent in what runs left, and how to mend it, from several goroutines; d may be nil. nil: nothing.

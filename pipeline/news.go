@@ -26,6 +26,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/publishers"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
 )
 
 // News is the news job's graph: publishers' newest articles go into a database.
@@ -43,15 +44,18 @@ type newsOptions struct {
 	Due                      bool
 	loaded                   provider.Config
 	texts                    []string // of the declarative publishers
+	joining
+	shipped map[string]publisher // before people's changes, by id
+	off     map[string]string    // why a publisher is not crawled, by people's changes
 	// world are the publishers that ship with the program and are crawled only by name.
-	world      []provider.Provider
-	worldTexts map[string]string // by id
-	offered    []string          // ids of all publishers that can be named
-	one        *onePage          // of --url
+	world   []provider.Provider
+	offered []string // ids of all publishers that can be named
+	one     *onePage // of --url
 }
 
 func newsJob() Job {
 	o := &newsOptions{}
+	o.joining = joining{words: publisherKind.Words, resolve: o.resolve}
 	return Job{
 		Job: ledger.Job{Name: news.Job, Title: "News", Counts: news.Counts(),
 			Stages: []ledger.Stage{
@@ -63,8 +67,8 @@ func newsJob() Job {
 			}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
 		}, SQL: true,
 		Tables: []string{"news_runs", "news_urls", "news_articles"}, Offline: func() bool { return o.Reparse },
-		Rows: raw.Rows(news.Job), Removal: new(raw.Removal(news.Job)), Commands: newsCommands(),
-		Options: o.options, Check: o.check, Offer: o.offer, Instead: o.instead,
+		Rows: raw.Rows(news.Job), Removal: new(raw.Removal(news.Job)), Policies: publisherKind, Commands: newsCommands(),
+		Options: o.options, Check: o.check, Accept: o.accept, Offer: o.offer, Instead: o.instead,
 		Demo:       newsDemo,
 		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",
 		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
@@ -105,86 +109,131 @@ func (n *newsOptions) check(c *RunOptions) error {
 	if c.Limit > 0 && (n.Purge || n.Reparse) {
 		return usage.Errorf("--limit is of articles that are fetched; leave it out with --purge-expired and --reparse")
 	}
-	if err := n.load(c.Web == "demo"); err != nil || c.URL == "" {
+	return n.joining.check(c, n.Publishers != "")
+}
+
+// resolve joins the publishers of the files with people's changes, and refuses what does not fit them.
+func (n *newsOptions) resolve(c *RunOptions, changes map[string]policyfile.Change) error {
+	if err := n.load(c.Web == "demo", changes); err != nil || c.URL == "" {
 		return err
 	}
 	return n.chooseOne(c)
 }
 
-// load reads the declarative publishers and the settings.
-func (n *newsOptions) load(demo bool) error {
-	var from []fs.FS
+// load chooses publishers of the files and of the store, by the settings.
+func (n *newsOptions) load(demo bool, changes map[string]policyfile.Change) error {
+	files, err := n.files(demo)
+	if err != nil {
+		return err
+	}
+	all := publisherKind.Join(files, changes, n.Publishers != "", time.Now())
+	if err := n.configure(all); err != nil {
+		return err
+	}
+	n.texts, n.one, n.world, n.off = nil, nil, nil, map[string]string{}
+	worldTexts, ids := map[string]string{}, []string{}
+	for _, p := range all {
+		if ids = append(ids, p.ID); p.Off != "" {
+			n.off[p.ID] = p.Off
+			n.loaded = n.loaded.Switch(false, true, p.ID)
+		}
+		switch {
+		case p.Refused || n.shipped[p.ID].code():
+		case n.shipped[p.ID].world:
+			n.world, worldTexts[p.ID] = append(n.world, p.Value.Provider), p.Value.text
+		default:
+			n.texts = append(n.texts, p.Value.text)
+		}
+	}
+	n.offered = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !n.loaded.Enabled(id) })
+	named := strings.FieldsFunc(n.Publisher, func(c rune) bool { return c == ',' || c == ' ' })
+	for _, id := range named {
+		if why := n.off[id]; why != "" {
+			return usage.Errorf("--publisher=%s: %s", id, why)
+		}
+	}
+	for _, id := range provider.IDs(n.world) {
+		n.loaded = n.loaded.Switch(slices.Contains(named, id), false, id)
+	}
+	if err := n.choose(ids); err != nil {
+		return err
+	}
+	for _, p := range n.world { // the workers read those that are crawled
+		if n.loaded.Enabled(p.ID()) {
+			n.texts = append(n.texts, worldTexts[p.ID()])
+		}
+	}
+	return nil
+}
+
+// files reads the publishers that are Go code, those of files, and those of the world, except those with the id of another one.
+func (n *newsOptions) files(demo bool) (all []publisher, err error) {
+	var from fs.FS
 	if n.Publishers != "" {
 		if info, err := os.Stat(n.Publishers); err != nil {
-			return usage.Errorf("--publishers: %w", err)
+			return nil, usage.Errorf("--publishers: %w", err)
 		} else if !info.IsDir() {
-			return usage.Errorf("--publishers=%s is no directory; name the one with the YAML files", n.Publishers)
+			return nil, usage.Errorf("--publishers=%s is no directory; name the one with the YAML files", n.Publishers)
 		}
-		from = append(from, os.DirFS(n.Publishers))
+		from = os.DirFS(n.Publishers)
 	} else if demo {
-		from = append(from, publishers.Files)
+		from = publishers.Files
 	}
-	n.texts, n.one, n.world = nil, nil, nil
-	for _, files := range from {
-		_, texts, err := provider.ReadDeclarations(files)
+	n.shipped = map[string]publisher{}
+	add := func(p publisher) {
+		if _, taken := n.shipped[p.ID()]; !taken {
+			all, n.shipped[p.ID()] = append(all, p), p
+		}
+	}
+	for _, p := range news.Registered() {
+		add(publisher{Provider: p})
+	}
+	if from != nil {
+		declared, texts, err := provider.ReadDeclarations(from)
+		if err == nil {
+			_, err = news.Config{Publishers: texts}.Providers()
+		}
 		if err != nil {
-			return usage.Errorf("--publishers: %w", err)
+			return nil, usage.Errorf("--publishers: %w", err)
 		}
 		if len(texts) == 0 {
-			return usage.Errorf("--publishers=%s has no YAML file (*.yaml, *.yml): write one a publisher, or name the directory that has them", n.Publishers)
+			return nil, usage.Errorf("--publishers=%s has no YAML file (*.yaml, *.yml): write one a publisher, or name the directory that has them", n.Publishers)
 		}
-		n.texts = append(n.texts, texts...)
-	}
-	all, err := news.Config{Publishers: n.texts}.Providers()
-	if err != nil {
-		return usage.Errorf("--publishers: %w", err)
-	}
-	if !demo {
-		if err := n.loadWorld(provider.IDs(all)); err != nil {
-			return err
+		for i, p := range declared {
+			add(publisher{Provider: p, text: texts[i]})
 		}
 	}
-	all = append(all, n.world...)
+	if demo {
+		return all, nil
+	}
+	declared, texts, err := provider.ReadDeclarations(publishers.World())
+	for i, p := range declared {
+		add(publisher{Provider: p, text: texts[i], world: true})
+	}
+	return all, err
+}
+
+// configure reads the settings, and notes for each publisher what they make of it.
+func (n *newsOptions) configure(all []policyfile.Joined[publisher]) (err error) {
 	var text []byte
 	if n.Settings != "" {
 		if text, err = os.ReadFile(n.Settings); err != nil {
 			return usage.Errorf("--news-config: %w", err)
 		}
 	}
-	if n.loaded, err = provider.ReadConfig(text, os.Environ(), provider.IDs(all)); err != nil {
+	var ids []string
+	for _, p := range all {
+		ids = append(ids, p.ID)
+	}
+	if n.loaded, err = provider.ReadConfig(text, os.Environ(), ids); err != nil {
 		return usage.Errorf("--news-config: %w", err)
 	}
 	if n.Publishers != "" {
 		n.loaded = n.loaded.Switch(false, false, provider.IDs(news.Registered())...)
 	}
-	n.offered = slices.DeleteFunc(provider.IDs(all), func(id string) bool { return !n.loaded.Enabled(id) })
-	named := strings.FieldsFunc(n.Publisher, func(c rune) bool { return c == ',' || c == ' ' })
-	for _, id := range provider.IDs(n.world) {
-		n.loaded = n.loaded.Switch(slices.Contains(named, id), false, id)
-	}
-	if err := n.choose(all); err != nil {
-		return err
-	}
-	for _, p := range n.world { // the workers read those that are crawled
-		if n.loaded.Enabled(p.ID()) {
-			n.texts = append(n.texts, n.worldTexts[p.ID()])
-		}
-	}
-	return nil
-}
-
-// loadWorld reads the publishers of the world that ship with the program, except those
-// with the id of another one.
-func (n *newsOptions) loadWorld(ids []string) error {
-	all, texts, err := provider.ReadDeclarations(publishers.World())
-	if err != nil {
-		return err
-	}
-	n.worldTexts = map[string]string{}
 	for i, p := range all {
-		if !slices.Contains(ids, p.ID()) {
-			n.world, n.worldTexts[p.ID()] = append(n.world, p), texts[i]
-		}
+		all[i].Value.off = !n.loaded.Enabled(p.ID)
+		all[i].Value.named = n.shipped[p.ID].world && n.loaded.Providers[p.ID].Enabled == nil
 	}
 	return nil
 }
@@ -194,8 +243,8 @@ func (n *newsOptions) offer(context.Context, store.Store, *RunOptions) (map[stri
 }
 
 // choose disables the publishers that --publisher does not name.
-func (n *newsOptions) choose(all []provider.Provider) error {
-	enabled := slices.DeleteFunc(provider.IDs(all), func(id string) bool { return !n.loaded.Enabled(id) })
+func (n *newsOptions) choose(ids []string) error {
+	enabled := slices.DeleteFunc(ids, func(id string) bool { return !n.loaded.Enabled(id) })
 	only, err := choose("publisher", n.Publisher, "enabled publisher", enabled)
 	if err != nil || only == nil {
 		return err

@@ -57,7 +57,7 @@ func discoverNews(ctx context.Context, c RunOptions, settings, raw string) (file
 		return "", err
 	}
 	n := newsOptions{Settings: settings}
-	if err := n.load(c.Web == "demo"); err != nil {
+	if err := n.load(c.Web == "demo", nil); err != nil {
 		return "", err
 	}
 	cfg := news.Config{Settings: n.loaded}.Web(c.WebConfig(""))

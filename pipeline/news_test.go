@@ -14,7 +14,7 @@ import (
 // enabled are the providers that the options crawl.
 func enabled(t *testing.T, n newsOptions) (ids []string) {
 	t.Helper()
-	require.NoError(t, n.load(false))
+	require.NoError(t, n.load(false, nil))
 	all, err := news.Config{Publishers: n.texts}.Providers()
 	require.NoError(t, err)
 	for _, p := range all {
@@ -42,7 +42,7 @@ func TestPublishersOfADirectory(t *testing.T) {
 	assert.Equal(t, []string{"mk", "a", "b"}, enabled(t, newsOptions{Publishers: dir}))
 
 	n := newsOptions{Publishers: t.TempDir()}
-	assert.ErrorContains(t, n.load(false), "has no YAML file (*.yaml, *.yml)")
+	assert.ErrorContains(t, n.load(false, nil), "has no YAML file (*.yaml, *.yml)")
 }
 
 // The publishers of the world that ship with the program are crawled by name only; a
@@ -58,8 +58,8 @@ func TestPublishersOfTheWorld(t *testing.T) {
 	require.NoError(t, os.WriteFile(settings, []byte("providers: {bbc: {enabled: true}, dw: {enabled: false}}\n"), 0o600))
 	assert.Equal(t, []string{"mk", "hankyung", "bbc"}, enabled(t, newsOptions{Settings: settings}))
 	n = newsOptions{Settings: settings, Publisher: "dw"}
-	assert.ErrorContains(t, n.load(false), "dw", "switched off by name")
+	assert.ErrorContains(t, n.load(false, nil), "dw", "switched off by name")
 	n = newsOptions{}
-	require.NoError(t, n.load(false))
+	require.NoError(t, n.load(false, nil))
 	assert.Empty(t, n.texts, "workers get only what is crawled")
 }

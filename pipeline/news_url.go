@@ -50,6 +50,9 @@ func (n *newsOptions) chooseOne(c *RunOptions) error {
 		if !p.IsArticleURL(u) {
 			return usage.Errorf("--url=%s: for %s that is no article's address (articleUrl); give an article's own", c.URL, p.ID())
 		}
+		if why := n.off[p.ID()]; why != "" {
+			return usage.Errorf("--url=%s: it is of %s: %s", c.URL, p.ID(), why)
+		}
 		n.one.by = p
 		return nil
 	}

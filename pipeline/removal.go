@@ -125,10 +125,10 @@ func sayRemoved(stdout io.Writer, did string, r removal.Removed, then string) er
 
 // knows refuses a provider that has no policy and left nothing.
 func (d *docsOptions) knows(ctx context.Context, o *RunOptions, s store.Store, provider string) (err error) {
-	if d.files, err = readPolicies(d.Policies); err != nil {
+	if d.files, err = readPolicies(d.Policies, time.Now()); err != nil {
 		return err
 	}
-	changes, err := providerChanges(ctx, s)
+	changes, err := changesIn(ctx, s, providerKind.Words)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
 )
 
 // plainText is a page without its markup.
@@ -114,9 +115,9 @@ func TestProviderPages(t *testing.T) {
 // what to do. Nobody can have read terms in the future.
 func TestRefusedPolicyOnPage(t *testing.T) {
 	w := newWorld(t, "done")
-	body, err := json.Marshal(policy.Change{Text: "provider_id: acme\nname: \"A\\aB\"\nseed_urls: [https://docs.acme.example/]\nallowed_path_patterns: [/guide/**]\n"})
+	body, err := json.Marshal(policyfile.Change{Text: "provider_id: acme\nname: \"A\\aB\"\nseed_urls: [https://docs.acme.example/]\nallowed_path_patterns: [/guide/**]\n"})
 	require.NoError(t, err)
-	_, err = kept.On(w.store, policy.Kept()).Add(t.Context(), "acme", 0, kept.Version{At: w.now(), Who: "ann", Body: body})
+	_, err = kept.On(w.store, policy.Kind(nil).Kept()).Add(t.Context(), "acme", 0, kept.Version{At: w.now(), Who: "ann", Body: body})
 	require.NoError(t, err)
 	const wrong = `acme unreadable policy:2: name: &#34;A\aB&#34; has line breaks or control characters; write one line`
 	assert.Contains(t, plainText(w.do("GET", "/providers", "").body), wrong)

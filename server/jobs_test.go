@@ -3,8 +3,11 @@ package server
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -17,6 +20,8 @@ import (
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // knownToCommand are the jobs that cmd/server passes, written by `make golden`,
@@ -33,16 +38,54 @@ func testJobs() []option.Job {
 		panic(err)
 	}
 	i := slices.IndexFunc(all, func(j option.Job) bool { return j.Name == docsJob })
-	all[i].Policies = policy.Edit{Load: func(dir string) ([]policy.Policy, error) {
+	all[i].Policies = policy.Kind(func(dir string, now time.Time) ([]policy.Policy, error) {
 		if dir != "" {
-			return policy.Load(os.DirFS(dir), time.Now())
+			return policy.Load(os.DirFS(dir), now)
 		}
-		return policy.Load(policies.Files, time.Now())
-	}}
+		return policy.Load(policies.Files, now)
+	})
+	all[slices.IndexFunc(all, func(j option.Job) bool { return j.Name == "catalog" })].Policies = shops
 	return all
 }
 
 const docsJob = "docs"
+
+// shop is a policy of another kind than a provider's.
+type shop struct {
+	Name string `yaml:"name"`
+	URL  string `yaml:"url"`
+	Key  string `yaml:"key"`
+}
+
+// shops are a kind of policies other than the providers; the one named code cannot be changed.
+var shops = policyfile.Kind[shop]{
+	Words: policyfile.Words{Job: "catalog", One: "site", Many: "sites", Key: "name", Flag: "sites", Schema: "Site", Blank: "name:\n",
+		Needs: []string{"name"}, Example: `{"name": "lamps", "url": "https://lamps.example/"}`, Try: []string{"try", "{name}", "{page}", "{file}"}},
+	Type: reflect.TypeFor[shop](),
+	ID:   func(s shop) string { return s.Name },
+	Read: func(text string, _ time.Time) (s shop, err error) {
+		if err = yamltext.Strict([]byte(text), &s); err != nil {
+			err = fmt.Errorf("parsing YAML: %w", err)
+		} else if s.Key == "" {
+			err = errors.New("key: it is missing")
+		}
+		if err != nil {
+			return s, policyfile.Located(text, err)
+		}
+		return s, nil
+	},
+	Files: func(option func(string) string, _ time.Time) ([]shop, bool, error) {
+		return []shop{{Name: "code"}, {Name: "tea_house", URL: "https://tea.example/", Key: "sku"}}, option("sites") != "", nil
+	},
+	Show: func(s shop, _ time.Time) (policyfile.Shown, error) {
+		if s.Name == "code" {
+			return policyfile.Shown{State: "crawled", Locked: "it is code of the program"}, nil
+		}
+		text := "name: " + s.Name + "\nurl: " + s.URL + "\nkey: " + s.Key + "\n"
+		fields, err := policyfile.Fields(text)
+		return policyfile.Shown{Name: "Tea", State: "crawled", Text: text, Fields: fields, Addresses: []policyfile.Address{{Field: "url", URL: s.URL}}}, err
+	},
+}
 
 // testJob is the one of that name.
 func testJob(name string) ledger.Job {

@@ -21,6 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
 )
 
 // The keys of the docs job's hand-off; docs/reference/hand-off.md has its fields.
@@ -147,21 +148,18 @@ func wholeAllowed(ctx context.Context, s store.Store, dir string) (map[string]bo
 	if err != nil {
 		return nil, usage.Errorf("--policies: %w", err)
 	}
-	newest, err := kept.On(s, policy.Kept()).Newest(ctx)
+	providers := policy.Kind(nil)
+	newest, err := kept.On(s, providers.Kept()).Newest(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the providers in the store: %w", err)
 	}
-	changes := map[string]policy.Change{}
-	for id, v := range newest {
-		var c policy.Change
-		if err := json.Unmarshal(v.Body, &c); err != nil {
-			return nil, fmt.Errorf("reading version %d of provider %s in the store: %w", v.Number, id, err)
-		}
-		changes[id] = c
+	changes, err := kept.Bodies[policyfile.Change](newest)
+	if err != nil {
+		return nil, err
 	}
 	allowed := map[string]bool{}
-	for _, p := range policy.Providers(loaded, changes, dir != "", time.Now()) {
-		allowed[p.ProviderID] = p.Terms == policy.Allowed
+	for _, p := range providers.Join(loaded, changes, dir != "", time.Now()) {
+		allowed[p.ID] = p.Value.Terms == policy.Allowed
 	}
 	return allowed, nil
 }

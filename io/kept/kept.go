@@ -67,6 +67,19 @@ func (s *Shelf) Newest(ctx context.Context) (map[string]Version, error) {
 	return out, nil
 }
 
+// Bodies decodes the newest version of each document.
+func Bodies[T any](newest map[string]Version) (map[string]T, error) {
+	out := map[string]T{}
+	for name, v := range newest {
+		var body T
+		if err := json.Unmarshal(v.Body, &body); err != nil {
+			return nil, fmt.Errorf("reading version %d of %s in the store: %w", v.Number, name, err)
+		}
+		out[name] = body
+	}
+	return out, nil
+}
+
 // History returns the newest versions of a document, newest first.
 func (s *Shelf) History(ctx context.Context, name string, most int) ([]Version, error) {
 	keys, err := s.keys(ctx, s.prefix+name+"/")

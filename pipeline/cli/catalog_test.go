@@ -25,7 +25,7 @@ import (
 func TestCatalogOptions(t *testing.T) {
 	emptyEnv(t)
 	resetBeam(t)
-	base := []string{"--job=catalog", "--store=mem://b", "--contact=https://example.org/bot"}
+	base := []string{"--job=catalog", "--store=" + t.TempDir(), "--contact=https://example.org/bot"}
 	o, err := parseOptions(base, io.Discard)
 	require.NoError(t, err)
 	assert.Equal(t, time.Second, o.HostDelay)

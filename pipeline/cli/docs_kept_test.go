@@ -15,16 +15,17 @@ import (
 	"github.com/newsfork/seed-engine/io/kept"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
 )
 
 // keep writes a change of a provider into the store.
-func keep(t *testing.T, dir, id string, after int, c policy.Change) {
+func keep(t *testing.T, dir, id string, after int, c policyfile.Change) {
 	t.Helper()
 	s, err := store.Open(t.Context(), dir)
 	require.NoError(t, err)
 	body, err := json.Marshal(c)
 	require.NoError(t, err)
-	_, err = kept.On(s, policy.Kept()).Add(t.Context(), id, after, kept.Version{At: time.Now(), Who: "test", Action: "provider_edit", Body: body})
+	_, err = kept.On(s, policy.Kind(nil).Kept()).Add(t.Context(), id, after, kept.Version{At: time.Now(), Who: "test", Action: "provider_edit", Body: body})
 	require.NoError(t, err)
 }
 
@@ -54,8 +55,8 @@ func TestProvidersInTheStore(t *testing.T) {
 	unknown := here(t, "--job=docs --web=demo --log-level=error --provider=more --store="+dir)
 	assert.Equal(t, exitUsage, unknown.code)
 	assert.Contains(t, unknown.stderr, "--provider=more: there is no such provider")
-	keep(t, dir, "more", 0, policy.Change{Text: more})
-	keep(t, dir, "aws-ses", 0, policy.Change{Disabled: true, Why: "they asked us to"})
+	keep(t, dir, "more", 0, policyfile.Change{Text: more})
+	keep(t, dir, "aws-ses", 0, policyfile.Change{Disabled: true, Why: "they asked us to"})
 	assert.Equal(t, []string{"more"}, crawled("--provider=more"))
 	assert.Equal(t, []string{"anthropic", "auth0", "clerk", "firebase-auth", "google-gemini", "more", "openai", "paypal", "pinecone", "qdrant",
 		"sendgrid", "stripe", "toss-payments", "twilio", "weaviate"}, crawled(""), "all that ship and the one in the store, without the disabled one")
@@ -82,10 +83,10 @@ func TestProvidersInTheStore(t *testing.T) {
 		return strings.Contains(string(b), "\nwhole: true\n")
 	}
 	assert.False(t, whole())
-	keep(t, dir, "more", 1, policy.Change{Text: more + "tos: allowed\ntos_checked: 2026-01-05\n"})
+	keep(t, dir, "more", 1, policyfile.Change{Text: more + "tos: allowed\ntos_checked: 2026-01-05\n"})
 	assert.True(t, whole())
 
-	keep(t, dir, "toss-payments", 0, policy.Change{Disabled: true})
+	keep(t, dir, "toss-payments", 0, policyfile.Change{Disabled: true})
 	got := here(t, "--job=docs --web=demo --log-level=error --provider=toss-payments --policies="+files+" --store="+dir)
 	assert.Equal(t, exitUsage, got.code)
 	assert.Contains(t, got.stderr, "it was disabled: no reason was given")

@@ -78,7 +78,7 @@ func TestServeChecksRuns(t *testing.T) {
 		assert.ErrorContains(t, err, c.says)
 	}
 	text := `{"policy":"provider_id: acme\nseed_urls: [https://docs.acme.example/]\nallowed_path_patterns: [/**]\n"}`
-	_, err = kept.On(s, policy.Kept()).Add(t.Context(), "acme", 0, kept.Version{At: time.Now(), Who: "x", Action: "provider_add", Body: []byte(text)})
+	_, err = kept.On(s, policy.Kind(nil).Kept()).Add(t.Context(), "acme", 0, kept.Version{At: time.Now(), Who: "x", Action: "provider_add", Body: []byte(text)})
 	require.NoError(t, err)
 	assert.NoError(t, starts.Refuse(t.Context(), "docs", []string{"--provider=acme"}, true))
 	assert.ErrorContains(t, starts.Refuse(t.Context(), "docs", []string{"--provider=acmee"}, true), "there is no such provider; known are acme, ant")

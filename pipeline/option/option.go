@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
 )
 
 // Kind is what an option's values are.
@@ -87,23 +88,21 @@ type Job struct {
 	ledger.Job
 	Options []Option
 	Removal *removal.What `json:"-"` // how a source of it is removed; nil: it has none
-	// Policies are those of its providers, which people change on a server; nil: it has none.
+	// Policies are those of its providers, sites or publishers, which people change on a server; nil: it has none.
 	Policies Policies `json:"-"`
 }
 
-// Policies are how a server shows and changes the policies of a job's providers: texts in YAML. Its answers are JSON, because a job and a
-// server do not know each other's types.
+// Policies are how a server shows and changes the policies of a job's providers, sites or publishers: texts in YAML.
 type Policies interface {
-	// Kept is where what people keep is in a store: {"policy": text, "disabled": true, "why": text} by the provider's id.
-	Kept() string
-	// Fields are the names of a policy's fields, in order.
-	Fields() []string
+	// Called returns the words for them.
+	Called() policyfile.Words
 	// Text writes a policy in JSON as the text of a file.
-	Text(policy []byte) (string, error)
-	// Read returns the provider of a text. The error has one line for each fault, with its line and field.
-	Read(text string, now time.Time) ([]byte, error)
-	// Providers returns the providers by id: those of the files of a directory, "" for the shipped ones, and what people keep.
-	Providers(dir string, kept map[string]json.RawMessage, now time.Time) ([]byte, error)
+	Text(fields []byte) (string, error)
+	// Parse reads a text. The error has one line for each fault, with its line and field.
+	Parse(text string, now time.Time) (policyfile.Shown, error)
+	// All returns the policies by id: those of files, by the options of runs, and those that people keep. fixed says that the user named
+	// the files, which then are not changed elsewhere.
+	All(option func(name string) string, kept map[string]policyfile.Change, now time.Time) (all []policyfile.Shown, fixed bool, err error)
 }
 
 // Runs are what a server asks of the program about the runs that it starts.

@@ -53,7 +53,7 @@ type Face struct {
 	openAPI   []byte
 	pages     pages
 	explorer  *explorer
-	providers *docsProviders
+	providers []*policyFiles
 	streams   atomic.Int64
 }
 
@@ -79,9 +79,13 @@ type Route struct {
 
 // table has the rows of all resources.
 func (f *Face) table() (actions []action, views []view) {
-	for _, of := range []interface{ rows() ([]action, []view) }{runRows{f}, letterRows{f}, scheduleRows{f}, alertRows{f}, f.providers,
+	for _, of := range []interface{ rows() ([]action, []view) }{runRows{f}, letterRows{f}, scheduleRows{f}, alertRows{f},
 		removalRows{f}, exploreRows{f}, ownRows{f}} {
 		a, v := of.rows()
+		actions, views = append(actions, a...), append(views, v...)
+	}
+	for _, p := range f.providers {
+		a, v := p.rows()
 		actions, views = append(actions, a...), append(views, v...)
 	}
 	return actions, views

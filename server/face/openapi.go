@@ -84,7 +84,8 @@ var pathParts = map[string]option.Option{
 		"The dead letter's id.", ""),
 	"schedules": {Usage: "The schedule's name.", Pattern: "[a-z0-9][a-z0-9_-]{0,63}"}, "silences": runs.NameField("", "The silence's id.", ""),
 	"channels":  {Usage: "The channel's name.", Choices: []string{"slack", "webhook", "email"}},
-	"providers": {Usage: "The provider's id.", Pattern: "[a-z0-9][a-z0-9-]{0,63}"}, "removals": {},
+	"providers": {Usage: "The provider's id.", Pattern: "[a-z0-9][a-z0-9-]{0,63}"},
+	"sites":     {Usage: "The site's name.", Pattern: "[a-z0-9][a-z0-9_-]{0,63}"}, "publishers": {Usage: "The publisher's id.", Pattern: "[a-z0-9][a-z0-9_-]{0,63}"}, "removals": {},
 }
 
 // describe is the action's part of the description.

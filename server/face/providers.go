@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/explore"
@@ -20,6 +22,8 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/people"
+	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 const (
@@ -33,94 +37,61 @@ const (
 	maxPurgedLook = 5 * time.Second
 )
 
-// docsProviders are the providers of the docs job: their policies from files, and what people
-// keep of them in the store, in versions.
-type docsProviders struct {
+// policyFiles are the providers, sites or publishers of a job: their policies from files, and what people keep of them in the store, in
+// versions.
+type policyFiles struct {
 	*Face
 	option.Policies
-	shelf *kept.Shelf
-	dir   string     // of --policies, "" for the shipped policies
-	web   web.Config // what runs may request
+	policyfile.Words
+	shelf  *kept.Shelf
+	trying sync.Mutex // one trial at a time
+	web    web.Config // what runs may request
 }
 
-// newProviders reads the providers of a store, nil if no job has any.
-func (f *Face) newProviders() *docsProviders {
-	j, _ := f.Jobs.Named(docsJob)
-	if j.Policies == nil {
-		return nil
-	}
-	p := &docsProviders{Face: f, Policies: j.Policies, shelf: kept.On(f.Store, j.Policies.Kept())}
-	for _, line := range f.Runner.Environ {
-		switch name, value, _ := strings.Cut(line, "="); name {
-		case "SEED_POLICIES":
-			p.dir = value
-		case "SEED_ALLOW_PRIVATE":
-			p.web.AllowPrivate = value == "true"
-		case "SEED_CONNECT_TO":
-			p.web.ConnectTo = value
+// newProviders are the policies that jobs have.
+func (f *Face) newProviders() (all []*policyFiles) {
+	for _, j := range f.Jobs {
+		if j.Policies == nil {
+			continue
 		}
+		words := j.Policies.Called()
+		p := &policyFiles{Face: f, Policies: j.Policies, Words: words, shelf: kept.On(f.Store, words.Kept())}
+		p.web.AllowPrivate, p.web.ConnectTo = f.Runner.Option("allow-private") == "true", f.Runner.Option("connect-to")
+		all = append(all, p)
 	}
-	return p
+	return all
 }
 
-// provider is what the job says of a provider.
-type provider struct {
-	ID       string          `json:"id"`
-	Name     string          `json:"name"`
-	Origin   string          `json:"origin"` // file, store or store_over_file
-	Off      string          `json:"off"`    // why it is not crawled whatever its policy says
-	Usual    string          `json:"state"`
-	Because  string          `json:"why"`
-	SeedURLs []string        `json:"seed_urls"`
-	Terms    string          `json:"terms"`
-	ReadOn   string          `json:"read_on"`
-	TermsURL string          `json:"terms_url"`
-	TermsOld string          `json:"terms_old"`
-	Policy   json.RawMessage `json:"policy"`
-}
+// path is that of its pages.
+func (p *policyFiles) path() string { return "/" + p.Many }
 
-// change is what people keep of a provider. An empty one means that nothing is kept any more.
-type change struct {
-	Text     string `json:"policy,omitempty"` // the policy as YAML; "" for the file's
-	Disabled bool   `json:"disabled,omitempty"`
-	Why      string `json:"why,omitempty"` // it is disabled
-}
-
-func changeOf(v kept.Version) (c change, err error) {
-	if err := json.Unmarshal(v.Body, &c); err != nil {
-		return c, fmt.Errorf("reading version %d of a provider: %w", v.Number, err)
-	}
-	return c, nil
-}
-
-// providerView is a provider as it is now, with the version of what is kept of it.
+// providerView is a policy as it is now, with the version of what is kept of it.
 type providerView struct {
-	provider
-	Change  change
+	policyfile.Shown
+	Change  policyfile.Change
 	Version kept.Version // Number is 0 where nothing was ever kept
-	Named   bool         // the user named the files
+	Fixed   bool         // the user named the files
 	Purged  bool         // everything of it was removed, and it is not crawled again
 }
 
 // From says where the policy comes from, in words.
 func (v providerView) From() string {
 	switch {
-	case v.Origin == "store":
+	case v.Origin == policyfile.Store:
 		return "added here"
-	case v.Origin == "store_over_file":
+	case v.Origin == policyfile.StoreOverFile:
 		return "changed here"
-	case v.Named:
+	case v.Fixed && v.Locked == "":
 		return "file"
 	}
 	return "shipped"
 }
 
 // File reports whether a file defines it too.
-func (v providerView) File() bool { return v.Origin != "store" }
+func (v providerView) File() bool { return v.Origin != policyfile.Store }
 
-// State says whether the provider is crawled, in one word, which is also the name of a
-// style.
-func (v providerView) State() string {
+// Is says whether it is crawled, in one word, which is also the name of a style.
+func (v providerView) Is() string {
 	switch {
 	case v.Change.Disabled:
 		return "disabled"
@@ -129,14 +100,14 @@ func (v providerView) State() string {
 	case v.Off != "":
 		return "unreadable"
 	}
-	return v.Usual
+	return v.State
 }
 
-// Why says more about State.
-func (v providerView) Why() string { return cmp.Or(v.Off, v.Because) }
+// Because says more about Is.
+func (v providerView) Because() string { return cmp.Or(v.Off, v.Why) }
 
-// Kept reports whether something of the provider is kept in the store.
-func (v providerView) Kept() bool { return v.Change != change{} }
+// Changed reports whether something of it is kept in the store.
+func (v providerView) Changed() bool { return v.Change != policyfile.Change{} }
 
 // purged are the providers of which everything was removed. Without an answer of the
 // database there are none: their list needs no database.
@@ -158,60 +129,59 @@ func (f *Face) purged(ctx context.Context) map[string]bool {
 	return out
 }
 
-// joined are the providers by id, with these changes.
-func (p *docsProviders) joined(changes map[string]json.RawMessage) (all []provider, err error) {
-	b, err := p.Providers(p.dir, changes, p.Now())
-	if err == nil {
-		err = json.Unmarshal(b, &all)
-	}
-	return all, err
+// policies are the policies of a kind.
+type policies struct {
+	views   []providerView          // by id
+	removed map[string]kept.Version // what is kept of those that were removed
+	fixed   bool                    // the user named the files: they are not changed here
 }
 
-// all are the providers by id, and what is kept of those that were removed.
-func (p *docsProviders) all(ctx context.Context) (views []providerView, removed map[string]kept.Version, err error) {
-	newest, err := p.shelf.Newest(ctx)
+// all are the policies by id, and what is kept of those that were removed.
+func (p *policyFiles) all(ctx context.Context) (out policies, err error) {
+	if out.removed, err = p.shelf.Newest(ctx); err != nil {
+		return out, err
+	}
+	changes, err := kept.Bodies[policyfile.Change](out.removed)
 	if err != nil {
-		return nil, nil, err
+		return out, err
 	}
-	changes := map[string]json.RawMessage{}
-	for id, v := range newest {
-		changes[id] = v.Body
-	}
-	all, err := p.joined(changes)
+	all, fixed, err := p.All(p.Runner.Option, changes, p.Now())
 	if err != nil {
-		return nil, nil, err
+		return out, err
 	}
-	purged := p.purged(ctx)
+	out.fixed = fixed
+	var purged map[string]bool
+	if p.Job == docsJob {
+		purged = p.purged(ctx)
+	}
 	for _, now := range all {
-		v := providerView{provider: now, Version: newest[now.ID], Named: p.dir != "", Purged: purged[now.ID]}
+		v := providerView{Shown: now, Change: changes[now.ID], Version: out.removed[now.ID], Fixed: fixed, Purged: purged[now.ID]}
 		if v.Purged && v.Off == "" {
 			v.Off = "everything of it was removed; `pipeline --job=docs --enable-provider=" + v.ID + "` lets it be crawled again"
 		}
-		if v.Version.Number > 0 {
-			if v.Change, err = changeOf(v.Version); err != nil {
-				return nil, nil, err
-			}
-		}
-		views = append(views, v)
-		delete(newest, now.ID)
+		out.views = append(out.views, v)
+		delete(out.removed, now.ID)
 	}
-	return views, newest, nil
+	return out, nil
 }
 
-var errNoProvider = known.Answer(http.StatusNotFound, "there is no such provider; GET /api/v1/docs/providers lists them")
+// errNone is the answer to a request for one that is not there.
+func (p *policyFiles) errNone() error {
+	return known.Answer(http.StatusNotFound, fmt.Sprintf("there is no such %s; GET %s lists them", p.One, p.API()))
+}
 
 // named returns one provider.
-func (p *docsProviders) named(ctx context.Context, id string) (providerView, error) {
-	views, _, err := p.all(ctx)
+func (p *policyFiles) named(ctx context.Context, id string) (providerView, error) {
+	now, err := p.all(ctx)
 	if err != nil {
 		return providerView{}, err
 	}
-	for _, v := range views {
+	for _, v := range now.views {
 		if v.ID == id {
 			return v, nil
 		}
 	}
-	return providerView{}, errNoProvider
+	return providerView{}, p.errNone()
 }
 
 // unread is the version of a writer who has not said which one he has read.
@@ -220,96 +190,102 @@ const unread = -1
 // noVersion is one that is no version's name: it is never the newest.
 const noVersion = -2
 
-var errProviderChanged = known.Answer(http.StatusPreconditionFailed,
-	"the provider has been changed since you read it; read it again, and make your change to what it is now")
+func (p *policyFiles) errChanged() error {
+	return known.Answer(http.StatusPreconditionFailed, "the "+p.One+" has been changed since you read it; read it again, and make your change to what it is now")
+}
 
 // edit changes what is kept of a provider. read is the version that the writer has read:
 // 0 where nothing was kept, unread where he did not say. what gets the provider, nil if
 // there is none, and returns what to keep.
-func (p *docsProviders) edit(ctx context.Context, id string, read int, action string, what func(now *providerView) (change, string, error)) error {
+func (p *policyFiles) edit(ctx context.Context, id string, read int, action string,
+	what func(now *providerView) (policyfile.Change, string, error)) error {
 	ctx = context.WithoutCancel(ctx)
-	views, removed, err := p.all(ctx)
+	all, err := p.all(ctx)
 	if err != nil {
 		return err
 	}
 	var now *providerView
-	for i := range views {
-		if views[i].ID == id {
-			now = &views[i]
+	for i := range all.views {
+		if all.views[i].ID == id {
+			now = &all.views[i]
 		}
 	}
-	version := removed[id].Number
+	version := all.removed[id].Number
 	if now != nil {
 		version = now.Version.Number
 	}
 	next, detail, err := what(now)
+	edits := action == p.One+"_edit"
 	switch {
 	case err != nil:
 		return err
-	case read == unread && now != nil && action == "provider_edit":
+	case edits && now != nil && now.Locked != "":
+		return known.Conflict("the %s %s cannot be changed here: %s. It can still be disabled", p.One, id, now.Locked)
+	case edits && all.fixed:
+		return known.Conflict("the runs of this server take the %s from the directory of --%s; change the files there. A %s can still be disabled here",
+			p.Flag, p.Flag, p.One)
+	case read == unread && now != nil && edits:
 		return known.Answer(http.StatusPreconditionRequired, fmt.Sprintf(
-			"the provider exists already; read it, and send the version that you have read, as the header If-Match: %q", fmt.Sprint(version)))
+			"the %s exists already; read it, and send the version that you have read, as the header If-Match: %q", p.One, fmt.Sprint(version)))
 	case read != unread && read != version:
-		return errProviderChanged
-	case now == nil && len(views) >= maxProviders:
-		return known.Conflict("there are %d providers already; remove some", len(views))
+		return p.errChanged()
+	case now == nil && len(all.views) >= maxProviders:
+		return known.Conflict("there are %d %s already; remove some", len(all.views), p.Many)
 	}
 	if now == nil {
-		action = "provider_add"
+		action = p.One + "_add"
 	}
 	body, err := json.Marshal(next)
 	if err != nil {
-		return fmt.Errorf("encoding the provider %s: %w", id, err)
+		return fmt.Errorf("encoding the %s %s: %w", p.One, id, err)
 	}
 	if err := p.Guard.Note(ctx, action, id, detail); err != nil {
 		return err
 	}
 	_, err = p.shelf.Add(ctx, id, version, kept.Version{At: p.Now(), Who: people.Who(ctx), Action: action, Body: body})
 	if errors.Is(err, kept.ErrChanged) {
-		return errProviderChanged
+		return p.errChanged()
 	}
 	p.Board.Change() // the form that starts runs offers it
 	return err
 }
 
 // define adds a provider or changes its policy, which is written as in a file.
-func (p *docsProviders) define(ctx context.Context, id, text string, read int) error {
-	if p.dir != "" {
-		return known.Conflict("the runs of this server take the policies from the directory of --policies; change the files there. A provider can still be disabled here")
-	}
+func (p *policyFiles) define(ctx context.Context, id, text string, read int) error {
 	def, faults := p.read(text)
 	if faults != nil {
 		return faults
 	}
 	if def.ID != id {
-		return known.Refuse("provider_id: the policy names %s, but the request is for %s; a provider's id never changes, so write the same one",
-			def.ID, id)
+		return known.Refuse("%s: the policy names %s, but the request is for %s; a %s's %s never changes, so write the same one", p.Key,
+			def.ID, id, p.One, strings.TrimPrefix(p.Key, p.One+"_"))
 	}
-	for field, address := range map[string]string{"seed_urls": def.SeedURLs[0], "tos_url": def.TermsURL} { // all but the terms are on one host
-		if address == "" {
-			continue
-		}
-		if err := p.web.Check(address); err != nil {
-			return known.Refuse("%s: %s", field, err)
+	for _, a := range def.Addresses {
+		if err := p.web.Check(a.URL); err != nil {
+			return known.Refuse("%s: %s", a.Field, err)
 		}
 	}
-	return p.edit(ctx, id, read, "provider_edit", func(now *providerView) (change, string, error) {
-		next := change{Text: text}
+	return p.edit(ctx, id, read, p.One+"_edit", func(now *providerView) (policyfile.Change, string, error) {
+		next := policyfile.Change{Text: text}
 		if now == nil {
-			return next, "seeds " + strings.Join(def.SeedURLs, " "), nil
+			seeds := "seeds"
+			for _, a := range def.Addresses {
+				seeds += " " + a.URL
+			}
+			return next, seeds, nil
 		}
 		next.Disabled, next.Why = now.Change.Disabled, now.Change.Why
-		return next, strings.Join(p.differences(now.provider, def), "; "), nil
+		return next, strings.Join(differences(now.Fields, def.Fields), "; "), nil
 	})
 }
 
 // disable stops the crawls of a provider, or lets them begin again.
-func (p *docsProviders) disable(ctx context.Context, id, why string, yes bool, read int) error {
+func (p *policyFiles) disable(ctx context.Context, id, why string, yes bool, read int) error {
 	why = strings.Join(strings.Fields(why), " ")
-	action := map[bool]string{true: "provider_disable", false: "provider_enable"}[yes]
-	return p.edit(ctx, id, read, action, func(now *providerView) (change, string, error) {
+	action := p.One + map[bool]string{true: "_disable", false: "_enable"}[yes]
+	return p.edit(ctx, id, read, action, func(now *providerView) (policyfile.Change, string, error) {
 		if now == nil {
-			return change{}, "", errNoProvider
+			return policyfile.Change{}, "", p.errNone()
 		}
 		next := now.Change
 		next.Disabled, next.Why = yes, why
@@ -317,33 +293,36 @@ func (p *docsProviders) disable(ctx context.Context, id, why string, yes bool, r
 	})
 }
 
-var errProviderInFile = known.Conflict("this provider is in a file; remove it there, or disable it here")
+func (p *policyFiles) errInFile() error {
+	return known.Conflict("this %s is in a file; remove it there, or disable it here", p.One)
+}
 
 // remove removes a provider that was added, or the change of one of a file.
-func (p *docsProviders) remove(ctx context.Context, id string, read int) error {
-	return p.edit(ctx, id, read, "provider_remove", func(now *providerView) (change, string, error) {
+func (p *policyFiles) remove(ctx context.Context, id string, read int) error {
+	return p.edit(ctx, id, read, p.One+"_remove", func(now *providerView) (policyfile.Change, string, error) {
 		switch {
 		case now == nil:
-			return change{}, "", errNoProvider
-		case now.Change == change{}:
-			return change{}, "", errProviderInFile
+			return policyfile.Change{}, "", p.errNone()
+		case !now.Changed():
+			return policyfile.Change{}, "", p.errInFile()
 		case now.File():
-			return change{}, "back to the file's", nil
+			return policyfile.Change{}, "back to the file's", nil
 		}
-		return change{}, "", nil
+		return policyfile.Change{}, "", nil
 	})
 }
 
 // differences names the fields of two policies that differ, with their values.
-func (p *docsProviders) differences(from, to provider) (out []string) {
-	fields := func(p provider) (out map[string]json.RawMessage) {
-		if p.Policy == nil || json.Unmarshal(p.Policy, &out) != nil {
+func differences(from, to json.RawMessage) (out []string) {
+	fields := func(policy json.RawMessage) (out map[string]json.RawMessage) {
+		if policy == nil || json.Unmarshal(policy, &out) != nil {
 			return nil // there is none
 		}
 		return out
 	}
 	before, after := fields(from), fields(to)
-	for _, name := range p.Fields() {
+	for _, name := range slices.Concat(keys(to),
+		slices.DeleteFunc(keys(from), func(name string) bool { return after[name] != nil })) {
 		if was, is := string(before[name]), string(after[name]); was != is {
 			out = append(out, name+": "+cmp.Or(was, "–")+" → "+cmp.Or(is, "–"))
 		}
@@ -352,6 +331,17 @@ func (p *docsProviders) differences(from, to provider) (out []string) {
 		return []string{"nothing changed but the text"}
 	}
 	return out
+}
+
+// keys are the names of a JSON object in its order.
+func keys(object json.RawMessage) (names []string) {
+	read, err := yamltext.Document(object) // JSON is YAML
+	if fields, ok := read.(yamltext.Mapping); ok && err == nil {
+		for _, f := range fields {
+			names = append(names, f.Key)
+		}
+	}
+	return names
 }
 
 // policyFaults are what is wrong with a policy's text.
@@ -370,11 +360,8 @@ func (f policyFaults) Error() string { return f.byField("") }
 var faultLine = regexp.MustCompile(`^policy:\s*(line )?(\d+): (.*)$`)
 
 // read reads the text of a policy.
-func (p *docsProviders) read(text string) (def provider, faults policyFaults) {
-	b, err := p.Read(text, p.Now())
-	if err == nil {
-		err = json.Unmarshal(b, &def)
-	}
+func (p *policyFiles) read(text string) (def policyfile.Shown, faults policyFaults) {
+	def, err := p.Parse(text, p.Now())
 	if err == nil {
 		return def, nil
 	}

@@ -33,7 +33,8 @@ var providerForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,127}$`)
 // removalsPage is the data of the page of requests to remove a source.
 type removalsPage struct {
 	All      []removal.Entry
-	Provider string   // of the form
+	Kind     string // of the form, with Provider
+	Provider string
 	Kinds    []string // of sources of other jobs than docs
 }
 
@@ -71,8 +72,8 @@ func (f removalRows) rows() ([]action, []view) {
 }
 
 func (f removalRows) page(c *call) (any, error) {
-	page := removalsPage{Provider: c.in.Get("provider")}
-	if page.Provider != "" && !providerForm.MatchString(page.Provider) {
+	page := removalsPage{Kind: c.in.Get("kind"), Provider: c.in.Get("provider")}
+	if page.Provider != "" && cmp.Or(page.Kind, "provider") == "provider" && !providerForm.MatchString(page.Provider) {
 		return nil, errNotAProvider
 	}
 	for _, j := range f.Jobs {
@@ -186,21 +187,22 @@ func (f removalRows) knowsSource(ctx context.Context, j known.Job, name string) 
 // of it, and no page of it is stored. Where the database does not answer, the request is
 // taken: one too many removes nothing.
 func (f removalRows) knowsProvider(ctx context.Context, id string) error {
-	if f.providers == nil {
-		return errNoProvider
+	i := slices.IndexFunc(f.providers, func(p *policyFiles) bool { return p.Job == docsJob })
+	if i < 0 {
+		return known.Answer(http.StatusNotFound, "there is no such provider")
 	}
-	views, removed, err := f.providers.all(ctx)
+	providers, err := f.providers[i].all(ctx)
 	if err != nil {
 		return err
 	}
-	ids := slices.Collect(maps.Keys(removed))
-	for _, v := range views {
+	ids := slices.Collect(maps.Keys(providers.removed))
+	for _, v := range providers.views {
 		ids = append(ids, v.ID)
 	}
 	if slices.Contains(ids, id) {
 		return nil
 	}
-	i := slices.IndexFunc(f.explorer.kinds, func(k kind) bool { return k.Job.Name == docsJob && k.Name == "pages" })
+	i = slices.IndexFunc(f.explorer.kinds, func(k kind) bool { return k.Job.Name == docsJob && k.Name == "pages" })
 	if i < 0 {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/newsfork/seed-engine/server/alarm"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/people"
+	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
 )
 
 //go:embed page
@@ -55,6 +56,7 @@ var funcs = template.FuncMap{
 	},
 	"took":  known.FormatSeconds,
 	"words": known.Words,
+	"title": policyfile.Title,
 	"shown": shown,
 	"cell":  cellText,
 	"value": valueOf,

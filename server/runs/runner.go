@@ -433,15 +433,30 @@ func (r *Runner) Live() []string {
 	return ids
 }
 
+// value is that of an option that all runs have.
+func (r *Runner) value(name string) (value string, given bool) {
+	prefix := option.Variable(name) + "="
+	i := slices.IndexFunc(r.Environ, func(e string) bool { return strings.HasPrefix(e, prefix) })
+	if i < 0 {
+		return "", false
+	}
+	return r.Environ[i][len(prefix):], true
+}
+
+// Option is the value of an option that all runs have, "" if they have none.
+func (r *Runner) Option(name string) string {
+	value, _ := r.value(name)
+	return value
+}
+
 // Options are those of a run that begins, as far as a report may show them: the server's, and
 // those in flags, which are the run's own.
 func (r *Runner) Options(job string, flags []string) map[string]any {
 	out := map[string]any{}
 	j, _ := r.Jobs.Named(job)
 	for _, known := range j.Options {
-		prefix := option.Variable(known.Name) + "="
-		if i := slices.IndexFunc(r.Environ, func(e string) bool { return strings.HasPrefix(e, prefix) }); i >= 0 {
-			out[known.Name] = r.Environ[i][len(prefix):]
+		if value, given := r.value(known.Name); given {
+			out[known.Name] = value
 		}
 	}
 	for _, f := range flags {

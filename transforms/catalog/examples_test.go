@@ -18,7 +18,7 @@ func TestExamples(t *testing.T) {
 	j := newJob(t, "", webtest.Options{})
 	catalogsim.InstallShops(j.web.Handle)
 	var err error
-	j.cfg.Sites, err = ReadSites(os.DirFS("sites/examples"))
+	j.cfg.Sites, _, err = ReadSites(os.DirFS("sites/examples"))
 	require.NoError(t, err)
 	const all = 3 * catalogsim.ShopProducts
 	total := j.run()

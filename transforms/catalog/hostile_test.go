@@ -31,7 +31,7 @@ func TestHostilePages(t *testing.T) {
 	for name, dsn := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t, dsn(t), webtest.Options{})
-			all, err := ReadSites(fstest.MapFS{"hostile.yaml": {Data: []byte(hostileSite)}})
+			all, _, err := ReadSites(fstest.MapFS{"hostile.yaml": {Data: []byte(hostileSite)}})
 			require.NoError(t, err)
 			j.cfg.Sites = all
 			page := func(sku, title string) string {

@@ -49,7 +49,7 @@ func shipped(t testing.TB) []Site {
 	require.NoError(t, err)
 	var all []Site
 	for _, files := range []fs.FS{sites.Files, demo} {
-		s, err := ReadSites(files)
+		s, _, err := ReadSites(files)
 		require.NoError(t, err)
 		all = append(all, s...)
 	}

@@ -191,32 +191,31 @@ var (
 
 // ReadSites reads every *.yaml of files, sorted by name. An error names the file, the
 // key and what is wrong with it.
-func ReadSites(files fs.FS) ([]Site, error) {
+func ReadSites(files fs.FS) (sites []Site, texts []string, err error) {
 	names, err := yamltext.Files(files)
 	if err != nil {
-		return nil, fmt.Errorf("listing sites: %w", err)
+		return nil, nil, fmt.Errorf("listing sites: %w", err)
 	}
 	if len(names) == 0 {
-		return nil, errors.New("there is no *.yaml in it: a site is one YAML file")
+		return nil, nil, errors.New("there is no *.yaml in it: a site is one YAML file")
 	}
-	var sites []Site
 	from := map[string]string{}
 	for _, name := range names {
 		b, err := fs.ReadFile(files, name)
 		if err != nil {
-			return nil, fmt.Errorf("reading a site: %w", err)
+			return nil, nil, fmt.Errorf("reading a site: %w", err)
 		}
 		s, err := ParseSite(b)
 		if err != nil {
-			return nil, fmt.Errorf("reading site %s: %w", path.Base(name), err)
+			return nil, nil, fmt.Errorf("reading site %s: %w", path.Base(name), err)
 		}
 		if other, taken := from[s.Name]; taken {
-			return nil, fmt.Errorf("reading site %s: name %s is also the name of %s", path.Base(name), s.Name, other)
+			return nil, nil, fmt.Errorf("reading site %s: name %s is also the name of %s", path.Base(name), s.Name, other)
 		}
 		from[s.Name] = name
-		sites = append(sites, s)
+		sites, texts = append(sites, s), append(texts, string(b))
 	}
-	return sites, nil
+	return sites, texts, nil
 }
 
 // ParseSite reads one site and checks what can be checked without its pages.

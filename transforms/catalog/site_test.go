@@ -93,14 +93,14 @@ func TestErrorsOfSites(t *testing.T) {
 
 func TestReadSites(t *testing.T) {
 	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
-	_, err := ReadSites(fstest.MapFS{})
+	_, _, err := ReadSites(fstest.MapFS{})
 	assert.ErrorContains(t, err, "no *.yaml")
-	_, err = ReadSites(fstest.MapFS{"a.yaml": file(good), "b.yaml": file(good)})
+	_, _, err = ReadSites(fstest.MapFS{"a.yaml": file(good), "b.yaml": file(good)})
 	assert.ErrorContains(t, err, "reading site b.yaml: name shop is also the name of a.yaml")
-	_, err = ReadSites(fstest.MapFS{"a.yaml": file("name: [")})
+	_, _, err = ReadSites(fstest.MapFS{"a.yaml": file("name: [")})
 	assert.ErrorContains(t, err, "reading site a.yaml: parsing YAML")
 
-	shipped, err := ReadSites(sites.Files)
+	shipped, _, err := ReadSites(sites.Files)
 	require.NoError(t, err)
 	require.Len(t, shipped, 1)
 	assert.Equal(t, "matter", shipped[0].Name)
@@ -110,7 +110,7 @@ func TestReadSites(t *testing.T) {
 	}
 	demo, err := fs.Sub(sites.Files, "demo")
 	require.NoError(t, err)
-	_, err = ReadSites(demo)
+	_, _, err = ReadSites(demo)
 	require.NoError(t, err)
 }
 

@@ -359,11 +359,14 @@ include-name = ["PUT /api/v1/schedules/{name}",
 checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "5xx"]
 
 [[operations]]
-include-name = ["PUT /api/v1/docs/providers/{id}"]
+include-name = ["PUT /api/v1/docs/providers/{id}", "PUT /api/v1/catalog/sites/{id}", "PUT /api/v1/news/publishers/{id}",
+  "POST /api/v1/docs/providers/{id}/try", "POST /api/v1/catalog/sites/{id}/try", "POST /api/v1/news/publishers/{id}/try"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "412", "428", "5xx"]
 
 [[operations]]
-include-name = ["DELETE /api/v1/docs/providers/{id}", "POST /api/v1/docs/providers/{id}/disable", "POST /api/v1/docs/providers/{id}/enable"]
+include-name = ["DELETE /api/v1/docs/providers/{id}", "POST /api/v1/docs/providers/{id}/disable", "POST /api/v1/docs/providers/{id}/enable",
+  "DELETE /api/v1/catalog/sites/{id}", "POST /api/v1/catalog/sites/{id}/disable", "POST /api/v1/catalog/sites/{id}/enable",
+  "DELETE /api/v1/news/publishers/{id}", "POST /api/v1/news/publishers/{id}/disable", "POST /api/v1/news/publishers/{id}/enable"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "412", "5xx"]
 `), 0o600))
 	out, err := cmd.CombinedOutput()

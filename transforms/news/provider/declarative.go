@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
+	"reflect"
 	"regexp"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
+
+// FileType is the struct whose fields are those of a publisher's file.
+var FileType = reflect.TypeFor[declaration]()
 
 // declaration is a publisher as a YAML file, without code. Only baseUrl is required;
 // the default extractor does the rest. The comments and tags of the fields are the
@@ -157,6 +161,9 @@ type declared struct {
 	is, not, id *regexp.Regexp
 	rules       *article.Compiled
 }
+
+// Press is the publisher's name for readers.
+func (p *declared) Press() string { return p.d.Press }
 
 func (p *declared) ID() string             { return p.d.ID }
 func (p *declared) BaseURL() string        { return p.d.BaseURL }

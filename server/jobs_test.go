@@ -53,18 +53,30 @@ const docsJob = "docs"
 // shop is a policy of another kind than a provider's.
 type shop struct {
 	Name string `yaml:"name"`
-	URL  string `yaml:"url"`
-	Key  string `yaml:"key"`
+	List struct {
+		URL  string `yaml:"url"`
+		Link string `yaml:"link"`
+	} `yaml:"list"`
+	Key string `yaml:"key"`
 }
 
+// shopFile is a shop and its text; one without a text is code.
+type shopFile struct {
+	shop
+	text string
+}
+
+const teaHouse = "name: tea_house\nlist:\n  url: https://tea.example/\n  link: a\nkey: sku\n"
+
 // shops are a kind of policies other than the providers; the one named code cannot be changed.
-var shops = policyfile.Kind[shop]{
+var shops = policyfile.Kind[shopFile]{
 	Words: policyfile.Words{Job: "catalog", One: "site", Many: "sites", Key: "name", Flag: "sites", Schema: "Site", Blank: "name:\n",
-		Needs: []string{"name"}, Example: `{"name": "lamps", "url": "https://lamps.example/"}`, Try: []string{"try", "{name}", "{page}", "{file}"}},
+		Needs: []string{"name"}, Example: `{"name": "lamps", "list": {"url": "https://lamps.example/"}, "key": "sku"}`, Try: []string{"try", "{page}", "{file}"}},
 	Type: reflect.TypeFor[shop](),
-	ID:   func(s shop) string { return s.Name },
-	Read: func(text string, _ time.Time) (s shop, err error) {
-		if err = yamltext.Strict([]byte(text), &s); err != nil {
+	ID:   func(s shopFile) string { return s.Name },
+	Read: func(text string, _ time.Time) (s shopFile, err error) {
+		s.text = text
+		if err = yamltext.Strict([]byte(text), &s.shop); err != nil {
 			err = fmt.Errorf("parsing YAML: %w", err)
 		} else if s.Key == "" {
 			err = errors.New("key: it is missing")
@@ -74,16 +86,17 @@ var shops = policyfile.Kind[shop]{
 		}
 		return s, nil
 	},
-	Files: func(option func(string) string, _ time.Time) ([]shop, bool, error) {
-		return []shop{{Name: "code"}, {Name: "tea_house", URL: "https://tea.example/", Key: "sku"}}, option("sites") != "", nil
+	Files: func(option func(string) string, _ time.Time) ([]shopFile, bool, error) {
+		tea := shop{Name: "tea_house", Key: "sku"}
+		tea.List.URL = "https://tea.example/"
+		return []shopFile{{shop: shop{Name: "code"}}, {tea, teaHouse}}, option("sites") != "", nil
 	},
-	Show: func(s shop, _ time.Time) (policyfile.Shown, error) {
+	Show: func(s shopFile, _ time.Time) (policyfile.Shown, error) {
 		if s.Name == "code" {
 			return policyfile.Shown{State: "crawled", Locked: "it is code of the program"}, nil
 		}
-		text := "name: " + s.Name + "\nurl: " + s.URL + "\nkey: " + s.Key + "\n"
-		fields, err := policyfile.Fields(text)
-		return policyfile.Shown{Name: "Tea", State: "crawled", Text: text, Fields: fields, Addresses: []policyfile.Address{{Field: "url", URL: s.URL}}}, err
+		fields, err := policyfile.Fields(s.text)
+		return policyfile.Shown{Name: "Tea", State: "crawled", Text: s.text, Fields: fields, Addresses: []policyfile.Address{{Field: "list.url", URL: s.List.URL}}}, err
 	},
 }
 

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,6 +170,106 @@ func TestProvidersPrivate(t *testing.T) {
 	}
 	assert.Equal(t, http.StatusNotFound, w.do("GET", at, "").code, "nothing was kept")
 	assert.Equal(t, http.StatusOK, allowed.do("PUT", at, policy("http://127.0.0.1:8080/", "")).code)
+}
+
+// Sites and publishers have what providers have: the same list, checks, versions, pages and trials, in their own words.
+func TestOtherPolicies(t *testing.T) {
+	w := newWorld(t, "done")
+	fixed := worldAt(t, w.dir, "done", func(s *Settings) { s.Environ = append(s.Environ, "SEED_SITES=/etc/sites") })
+	const all = "/api/v1/catalog/sites"
+	lamps := func(more string) string {
+		return `{"name": "lamps", "list": {"url": "https://lamps.example/"` + more + `}, "key": "sku"}`
+	}
+	try := func(page, more string) string { return `{"url": "` + page + `"` + more + `}` }
+	for _, c := range []struct {
+		w                             *world
+		method, path, described, body string
+		code                          int
+		says                          string
+	}{
+		{w, "GET", all, "", "", 200, `"id":"tea_house","source":"file"`},
+		{w, "GET", all + "/nobody", "/{id}", "", 404, "there is no such site; GET /api/v1/catalog/sites lists them"},
+		{w, "PUT", all + "/lamps", "/{id}", `{"name": "lamps", "list": {"url": "https://lamps.example/"}}`, 400, "key: it is missing"},
+		{w, "PUT", all + "/lamps", "/{id}", lamps(`, "lnk": "a"`), 400, `unknown field \"lnk\"`},
+		{w, "PUT", all + "/lamp", "/{id}", lamps(""), 400, "name: the policy names lamps, but the request is for lamp; a site's name never changes"},
+		{w, "PUT", all + "/lamps", "/{id}", strings.Replace(lamps(""), "lamps.example", "10.1.2.3", 1), 400, "list.url: 10.1.2.3 is refused: private"},
+		{w, "PUT", all + "/lamps", "/{id}", `[]`, 400, "write the policy as JSON, such as {"},
+		{w, "PUT", all + "/lamps", "/{id}", lamps(""), 200, `"source":"store"`},
+		{w, "PUT", all + "/lamps", "/{id}", lamps(""), 428, "the site exists already"},
+		{w, "PUT", all + "/code", "/{id}", strings.ReplaceAll(lamps(""), "lamps", "code"), 409, "the site code cannot be changed here: it is code of the program. It can still be disabled"},
+		{w, "POST", all + "/code/disable", "/{id}/disable", `{"why": "they asked us to"}`, 200, `"off":"it was disabled: they asked us to"`},
+		{w, "POST", all + "/code/enable", "/{id}/enable", "", 200, `"disabled":false`},
+		{fixed, "PUT", all + "/tea_house", "/{id}", strings.ReplaceAll(lamps(""), "lamps", "tea_house"), 409, "take the sites from the directory of --sites; change the files there. It can"},
+		{fixed, "PUT", all + "/desks", "/{id}", strings.ReplaceAll(lamps(""), "lamps", "desks"), 409, "no site can be added here: the runs of this server take the sites"},
+		{w, "POST", all + "/nobody/try", "/{id}/try", try("https://tea.example/", ""), 404, "there is no such site"},
+		{w, "POST", all + "/code/try", "/{id}/try", try("https://tea.example/", ""), 409, "the site code has no policy to try: it is code of the program"},
+		{w, "POST", all + "/tea_house/try", "/{id}/try", try("https://lamps.example/x", ""), 400, "url: it is on lamps.example, and the site tea_house is on tea.example; write the URL of a page there"},
+		{w, "POST", all + "/tea_house/try", "/{id}/try", try("--db=x", ""), 400, "url: write the URL of a page"},
+		{w, "POST", all + "/tea_house/try", "/{id}/try", try("http://127.0.0.1/", ""), 400, "url: 127.0.0.1 is refused: loopback"},
+		{w, "POST", all + "/tea_house/try", "/{id}/try", try("https://tea.example/a", `, "policy": "name: x\nkeys: y\n"`), 400, `policy: unknown field`},
+		{w, "POST", all + "/tea_house/try", "/{id}/try", try("https://www.tea.example/a", ""), 200, `https://www.tea.example/a by name: tea_house\nlist:`},
+		{w, "POST", all + "/tea_house/try", "/{id}/try", try("https://b.example/a", `, "policy": "name: b\nkey: c\nlist: {url: https://b.example}\n"`), 200, `by name: b\nkey: c`},
+		{w, "DELETE", all + "/tea_house", "/{id}", "", 409, "this site is in a file"},
+		{w, "DELETE", all + "/lamps", "/{id}", "", 200, `"status":"removed"`},
+	} {
+		got := c.w.do(c.method, c.path, c.body)
+		require.Equal(t, c.code, got.code, "%s %s %s: %s", c.method, c.path, c.body, got.body)
+		assert.Contains(t, got.body, c.says)
+		assert.NotContains(t, got.body, "rovider")
+		assert.NotContains(t, got.body, "hush")
+		assert.NoError(t, schemaOf(w, all+c.described, strings.ToLower(c.method), c.code).Validate(any(got.json(t))), got.body)
+	}
+	// Nothing in the description of a kind names another.
+	var doc struct {
+		Paths map[string]json.RawMessage `json:"paths"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(w.do("GET", "/openapi.json", "").body), &doc))
+	for path, about := range doc.Paths {
+		if strings.HasPrefix(path, all) {
+			assert.NotContains(t, strings.ToLower(string(about)), "provider", path)
+		}
+	}
+}
+
+// The pages of another kind take what its forms send, and show what is wrong, tried and changed.
+func TestOtherPolicyPages(t *testing.T) {
+	w := newWorld(t, "done")
+	fixed := worldAt(t, w.dir, "done", func(s *Settings) { s.Environ = append(s.Environ, "SEED_SITES=/etc/sites") })
+	send := func(policy string, more ...string) string {
+		form := url.Values{"policy": {policy}, "version": {"0"}}
+		for i := 0; i < len(more); i += 2 {
+			form.Set(more[i], more[i+1])
+		}
+		return form.Encode()
+	}
+	changed := strings.Replace(teaHouse, "link: a", "link: a.tea", 1)
+	for _, c := range []struct {
+		w          *world
+		path, form string
+		code       int
+		says       string
+	}{
+		{w, "/sites", "", 200, "All 2"},
+		{w, "/sites", "", 200, "tea_house Tea crawled shipped – – –"},
+		{w, "/sites/code", "", 200, "The site cannot be changed here: it is code of the program. It can be disabled."},
+		{w, "/sites/tea_house", "", 200, "https://tea.example/ (list.url)"},
+		{w, "/sites/tea_house", send(teaHouse + "keys: 3\n"), 400, "This policy cannot be used. Nothing was changed: Line 6: unknown field"},
+		{w, "/sites/tea_house", send(teaHouse, "try", "true", "page", "https://else.example/"), 400, "Nothing was changed: url: it is on else.example, and the site tea_house is on tea.example"},
+		{w, "/sites/tea_house", send(changed, "try", "true", "page", "https://tea.example/1"), 200, "What the trial printed https://tea.example/1 by name: tea_house list: url: https://tea.example/ link: a.tea"},
+		{w, "/sites", send(teaHouse), 400, "there is a site tea_house already"},
+		{w, "/sites/tea_house", send(changed), 303, ""},
+		{w, "/sites/tea_house", send(teaHouse), 412, "Nothing was changed: the site has been changed since you read it"},
+		{w, "/sites/tea_house", "", 200, "site edit list.link: &#34;a&#34; → &#34;a.tea&#34; Its text"},
+		{w, "/sites/tea_house/remove", "", 200, "Back to the file’s tea_house?"},
+		{fixed, "/sites/tea_house", "", 200, "The site cannot be changed here: the runs of this server take the sites from the directory of --sites"},
+	} {
+		a := c.w.do("GET", c.path, "")
+		if c.form != "" {
+			a = c.w.form(c.path, c.form)
+		}
+		require.Equal(t, c.code, a.code, "%s: %s", c.path, plainText(a.body))
+		assert.Contains(t, plainText(a.body), c.says, c.path)
+	}
 }
 
 // TestUnblockProvider starts the pipeline program for the pages of a provider that answered 403.

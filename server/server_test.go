@@ -60,6 +60,12 @@ func playPipeline(args []string) int {
 		}
 		return 0
 	}
+	if args[0] == "try" {
+		text, err := os.ReadFile(args[2])
+		fmt.Printf("%s by %s", args[1], text)
+		fmt.Fprintln(os.Stderr, err, "token=hush")
+		return 2
+	}
 	if args[0] == "docs" { // unblock
 		if strings.HasSuffix(args[3], "/none") {
 			return 2

@@ -107,7 +107,7 @@ func (a action) describe(path string) object {
 	switch {
 	case names == "Started":
 		head("Location", "The URL of the run.")
-	case strings.HasPrefix(names, "OneProvider"):
+	case strings.HasPrefix(names, "OneSource"):
 		head("ETag", "The version.")
 	}
 	answers := object{code: out}

@@ -22,6 +22,7 @@ import (
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/scratch"
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/runs"
@@ -84,9 +85,13 @@ type policyForm struct {
 	Version int    // that was read
 	Text    string
 	Faults  policyFaults
+	Refused string // why nothing was changed or tried, though the text is a policy; "": it was not
 	Page    string // that is tried
 	Tried   string // what the trial printed; "": there was none
 }
+
+// Open reports whether the form answers what was sent.
+func (f policyForm) Open() bool { return len(f.Faults) > 0 || f.Refused+f.Tried != "" }
 
 // Rows is how many lines the form shows.
 func (f policyForm) Rows() int { return min(max(strings.Count(f.Text, "\n")+2, 12), 40) }
@@ -99,7 +104,6 @@ type providerPage struct {
 	Versions []providerVersion
 	Crawl    *lastCrawl
 	Removals []removal.Entry
-	Locked   bool // its policy is not changed here
 }
 
 // lastCrawl is what the newest report says of a provider.
@@ -114,11 +118,10 @@ type lastCrawl struct {
 func (p *policyFiles) rows() ([]action, []view) {
 	all, form := p.API(), p.path()+"/{id}"
 	one := all + "/{id}"
-	const now, none, fails = "200 OneProvider What it is now.", "404 NoProvider", "404 NoProvider, 409 Conflict, 412 Changed"
+	const now, none, fails = "200 OneSource What it is now.", "404 NoSource", "404 NoSource, 409 Conflict, 412 Changed"
 	name := policyfile.Title(p.One)
 	why := option.Option{Name: "why", Kind: option.Text}
 	reason := []option.Option{*why.Range(0, maxWhy)}
-	page := option.Option{Name: "url", Kind: option.Text, Usage: "A page; without it, all pages of the provider."}
 	able := func(verb, about string, do func(c *call, id string, read int) error) action {
 		return action{At: "POST " + one + "/" + verb, ID: verb + name, About: about + p.One, Out: now, Fails: fails, Match: true,
 			Body: "DisableRequest", In: reason, Example: `{"why": "they asked us to stop"}`, Answer: p.one, Form: form + "/" + verb, Next: form, Do: p.changes(do)}
@@ -126,12 +129,12 @@ func (p *policyFiles) rows() ([]action, []view) {
 	actions := []action{
 		{At: "GET " + all, ID: "list" + policyfile.Title(p.Many),
 			About: policyfile.Title(p.Many) + " with their policies", Out: "200 " + policyfile.Title(p.Many) + " By id.", Do: p.list},
-		{At: "GET " + one, ID: "show" + name, About: "A " + p.One + " with the versions of what was kept of it", Out: "200 OneProvider It.", Fails: none,
+		{At: "GET " + one, ID: "show" + name, About: "A " + p.One + " with the versions of what was kept of it", Out: "200 OneSource It.", Fails: none,
 			Do: p.one},
 		{At: "PUT " + one, ID: "define" + name, About: "Add a " + p.One + ", or change its policy", Out: now, Fails: "409 Conflict, 412 Changed, 428 Unread",
 			Match: true, Body: p.Schema, Needs: p.Needs, Raw: true, Do: p.put, Answer: p.one, Example: p.Example},
 		{At: "DELETE " + one, ID: "remove" + name, About: "Remove a " + p.One + " that was added, or go back to the policy of its file",
-			Out: "200 OneProvider|Status That of the file, or that it is removed.", Fails: fails, Match: true, Answer: p.removed,
+			Out: "200 OneSource|Status That of the file, or that it is removed.", Fails: fails, Match: true, Answer: p.removed,
 			Form: form + "/remove", Next: form, Confirm: p.confirmRemove,
 			Do: p.changes(func(c *call, id string, read int) error { return p.remove(c.Context(), id, read) })},
 		able("disable", "Do not crawl a ", func(c *call, id string, read int) error {
@@ -147,13 +150,13 @@ func (p *policyFiles) rows() ([]action, []view) {
 	if p.Job == docsJob {
 		actions = append(actions, action{At: "POST " + one + "/unblock", ID: "unblockProvider", About: "Request pages again that answered 403", Out: now,
 			Fails: none + ", 409 Conflict",
-			Body:  "UnblockRequest", In: []option.Option{page}, Example: `{"url": "https://docs.acme.example/guide"}`, Do: p.unblock,
+			Body:  "UnblockRequest", In: []option.Option{blockedPage}, Example: `{"url": "https://docs.acme.example/guide"}`, Do: p.unblock,
 			Answer: p.one})
 	}
 	for _, at := range []string{p.path(), form} {
 		actions = append(actions, action{Form: at, Do: p.sent, Redo: p.sentAgain})
 	}
-	return grouped("providers", "providers", actions...), []view{p.listPage(nil), p.page(nil)}
+	return grouped(p.Many, "providers", actions...), []view{p.listPage(nil), p.page(nil)}
 }
 
 func (p *policyFiles) list(c *call) (any, error) {
@@ -256,16 +259,16 @@ func (p *policyFiles) changes(change func(c *call, id string, read int) error) f
 	}
 }
 
+var blockedPage = option.Option{Name: "url", Kind: option.Text, Usage: "A page; without it, all pages of the provider.",
+	Pattern: `(https?://[^\x00-\x20\x7f]+)?`, Wrong: "write the URL of a page, or leave it out for all pages of the provider"}
+
 // unblock lets runs request pages of a provider again that answered 403: one, or all.
 func (p *policyFiles) unblock(c *call) (any, error) {
 	id, page := c.PathValue("id"), c.in.Get("url")
-	var err error
-	if page != "" && !strings.HasPrefix(page, "http") {
-		err = known.Refuse("url: write the URL of a page, or leave it out for all pages of the provider")
+	if err := blockedPage.Check(page); err != nil {
+		return nil, known.Refuse("url: %s", err)
 	}
-	if err == nil {
-		_, err = p.named(c.Context(), id)
-	}
+	_, err := p.named(c.Context(), id)
 	if err == nil {
 		err = p.Guard.Note(c.Context(), "provider_unblock", id, page)
 	}
@@ -301,7 +304,7 @@ func (p *policyFiles) page(form *policyForm) view {
 			return nil, err
 		}
 		c.Title = policyfile.Title(p.One) + " " + id
-		page := providerPage{Words: p.Words, providerView: one, Crawl: p.lastCrawl(id), Locked: one.Fixed || one.Shown.Locked != ""}
+		page := providerPage{Words: p.Words, providerView: one, Crawl: p.lastCrawl(id)}
 		if page.Form.Text, err = p.text(one); err == nil {
 			page.Versions, err = p.compared(c.Context(), one)
 		}
@@ -386,7 +389,7 @@ func (p *policyFiles) sent(c *call) (any, error) {
 		if faults != nil {
 			return nil, faults
 		}
-		out, err := p.trial(c.Context(), def.ID, form.Text, form.Page)
+		out, err := p.trial(c.Context(), def, form.Text, form.Page)
 		if err == nil {
 			err = tried(out)
 		}
@@ -413,7 +416,7 @@ func (p *policyFiles) sentAgain(c *call, err error) (page view, code int) {
 	case errors.As(err, &form.Faults):
 		code = http.StatusBadRequest
 	case errors.As(err, &told):
-		code, form.Faults = told.Code, policyFaults{{Message: known.Safe(told.Message)}}
+		code, form.Refused = told.Code, known.Safe(told.Message)
 	}
 	if form.ID == "" {
 		return p.listPage(form), code
@@ -443,7 +446,7 @@ const (
 )
 
 // trial reads a page by a policy's text, with a process of its own, and saves nothing. It returns what the process printed.
-func (p *policyFiles) trial(ctx context.Context, name, text, page string) (out string, err error) {
+func (p *policyFiles) trial(ctx context.Context, by policyfile.Shown, text, page string) (out string, err error) {
 	u, err := url.Parse(page)
 	if err != nil || u.Host == "" || u.User != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || utf8.RuneCountInString(page) > maxParameter {
 		return "", known.Refuse("url: write the URL of a page, such as https://docs.acme.example/guide")
@@ -451,11 +454,14 @@ func (p *policyFiles) trial(ctx context.Context, name, text, page string) (out s
 	if err := p.web.Check(page); err != nil {
 		return "", known.Refuse("url: %s", err)
 	}
+	if own, err := url.Parse(by.Addresses[0].URL); err == nil && web.Site(own) != web.Site(u) {
+		return "", known.Refuse("url: it is on %s, and the %s %s is on %s; write the URL of a page there", web.Site(u), p.One, by.ID, web.Site(own))
+	}
 	if !p.trying.TryLock() {
 		return "", known.Conflict("another trial is under way; try again in a moment")
 	}
 	defer p.trying.Unlock()
-	if err := p.Guard.Note(ctx, p.One+"_try", name, page); err != nil {
+	if err := p.Guard.Note(ctx, p.One+"_try", by.ID, page); err != nil {
 		return "", err
 	}
 	dir, remove, err := scratch.Dir("seed-engine-try-")
@@ -469,7 +475,7 @@ func (p *policyFiles) trial(ctx context.Context, name, text, page string) (out s
 	}
 	within, cancel := context.WithTimeout(ctx, maxTrying)
 	defer cancel()
-	put := strings.NewReplacer("{dir}", dir, "{file}", file, "{name}", name, "{page}", page)
+	put := strings.NewReplacer("{dir}", dir, "{file}", file, "{page}", page)
 	var args []string
 	for _, arg := range p.Try {
 		args = append(args, put.Replace(arg))
@@ -481,7 +487,7 @@ func (p *policyFiles) trial(ctx context.Context, name, text, page string) (out s
 	var ended *exec.ExitError
 	switch {
 	case within.Err() != nil && ctx.Err() == nil:
-		fmt.Fprintf(said, "The trial took over %v, and was ended.\n", maxTrying)
+		_, _ = fmt.Fprintf(said, "The trial took over %v, and was ended.\n", maxTrying)
 		err = nil
 	case errors.As(err, &ended):
 		err = nil // what it said tells why
@@ -497,14 +503,18 @@ func (p *policyFiles) try(c *call) (any, error) {
 		if err == nil {
 			text, err = p.text(v)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case text == "":
+			return nil, known.Conflict("the %s %s has no policy to try: %s", p.One, id, v.Locked)
 		}
 	}
-	if _, faults := p.read(text); faults != nil {
+	def, faults := p.read(text)
+	if faults != nil {
 		return nil, known.Refuse("policy: %s", faults)
 	}
-	printed, err := p.trial(c.Context(), id, text, c.in.Get("url"))
+	printed, err := p.trial(c.Context(), def, text, c.in.Get("url"))
 	return map[string]string{"printed": printed}, err
 }
 

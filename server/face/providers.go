@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -81,7 +82,7 @@ func (v providerView) From() string {
 		return "added here"
 	case v.Origin == policyfile.StoreOverFile:
 		return "changed here"
-	case v.Fixed && v.Locked == "":
+	case v.Fixed && v.Fields != nil:
 		return "file"
 	}
 	return "shipped"
@@ -155,6 +156,9 @@ func (p *policyFiles) all(ctx context.Context) (out policies, err error) {
 		purged = p.purged(ctx)
 	}
 	for _, now := range all {
+		if fixed && now.Locked == "" {
+			now.Locked = p.inFiles()
+		}
 		v := providerView{Shown: now, Change: changes[now.ID], Version: out.removed[now.ID], Fixed: fixed, Purged: purged[now.ID]}
 		if v.Purged && v.Off == "" {
 			v.Off = "everything of it was removed; `pipeline --job=docs --enable-provider=" + v.ID + "` lets it be crawled again"
@@ -168,6 +172,11 @@ func (p *policyFiles) all(ctx context.Context) (out policies, err error) {
 // errNone is the answer to a request for one that is not there.
 func (p *policyFiles) errNone() error {
 	return known.Answer(http.StatusNotFound, fmt.Sprintf("there is no such %s; GET %s lists them", p.One, p.API()))
+}
+
+// inFiles says where the policies are changed if the user named the files.
+func (p *policyFiles) inFiles() string {
+	return fmt.Sprintf("the runs of this server take the %s from the directory of --%s; change the files there", p.Many, p.Flag)
 }
 
 // named returns one provider.
@@ -222,8 +231,7 @@ func (p *policyFiles) edit(ctx context.Context, id string, read int, action stri
 	case edits && now != nil && now.Locked != "":
 		return known.Conflict("the %s %s cannot be changed here: %s. It can still be disabled", p.One, id, now.Locked)
 	case edits && all.fixed:
-		return known.Conflict("the runs of this server take the %s from the directory of --%s; change the files there. A %s can still be disabled here",
-			p.Flag, p.Flag, p.One)
+		return known.Conflict("no %s can be added here: %s", p.One, p.inFiles())
 	case read == unread && now != nil && edits:
 		return known.Answer(http.StatusPreconditionRequired, fmt.Sprintf(
 			"the %s exists already; read it, and send the version that you have read, as the header If-Match: %q", p.One, fmt.Sprint(version)))
@@ -314,16 +322,11 @@ func (p *policyFiles) remove(ctx context.Context, id string, read int) error {
 
 // differences names the fields of two policies that differ, with their values.
 func differences(from, to json.RawMessage) (out []string) {
-	fields := func(policy json.RawMessage) (out map[string]json.RawMessage) {
-		if policy == nil || json.Unmarshal(policy, &out) != nil {
-			return nil // there is none
-		}
-		return out
-	}
-	before, after := fields(from), fields(to)
-	for _, name := range slices.Concat(keys(to),
-		slices.DeleteFunc(keys(from), func(name string) bool { return after[name] != nil })) {
-		if was, is := string(before[name]), string(after[name]); was != is {
+	_, before := leaves("", from)
+	names, after := leaves("", to)
+	gone, _ := leaves("", from)
+	for _, name := range slices.Concat(names, slices.DeleteFunc(gone, func(name string) bool { return after[name] != "" })) {
+		if was, is := before[name], after[name]; was != is {
 			out = append(out, name+": "+cmp.Or(was, "–")+" → "+cmp.Or(is, "–"))
 		}
 	}
@@ -333,15 +336,25 @@ func differences(from, to json.RawMessage) (out []string) {
 	return out
 }
 
-// keys are the names of a JSON object in its order.
-func keys(object json.RawMessage) (names []string) {
+// leaves are the fields of a JSON object in its order, those of an object in it as list.url, with their values.
+func leaves(under string, object json.RawMessage) (names []string, values map[string]string) {
+	values = map[string]string{}
+	var fields map[string]json.RawMessage
 	read, err := yamltext.Document(object) // JSON is YAML
-	if fields, ok := read.(yamltext.Mapping); ok && err == nil {
-		for _, f := range fields {
-			names = append(names, f.Key)
-		}
+	order, ok := read.(yamltext.Mapping)
+	if err != nil || !ok || json.Unmarshal(object, &fields) != nil {
+		return nil, values // there is none
 	}
-	return names
+	for _, f := range order {
+		name := under + f.Key
+		inner, of := leaves(name+".", fields[f.Key])
+		if inner == nil {
+			inner, of = []string{name}, map[string]string{name: string(fields[f.Key])}
+		}
+		names = append(names, inner...)
+		maps.Copy(values, of)
+	}
+	return names, values
 }
 
 // policyFaults are what is wrong with a policy's text.

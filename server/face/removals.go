@@ -54,7 +54,7 @@ func (f removalRows) rows() ([]action, []view) {
 				all, err := removal.All(c.Context(), f.Store)
 				return map[string]any{"removals": append([]removal.Entry{}, all...)}, err
 			}},
-		action{At: "POST " + all, ID: "askRemoval", Out: "201 Removal The request.", Fails: "404 NoProvider",
+		action{At: "POST " + all, ID: "askRemoval", Out: "201 Removal The request.", Fails: "404 NoSource",
 			About: "Record a request to remove what was kept of a provider, site, publisher or domain; it must be done within 48 hours",
 			Body:  "RemovalRequest", In: fields, Must: true, Example: `{"provider": "acme", "from": "legal@acme.example", "note": "ticket 7"}`,
 			Do: f.ask, Form: "/removals", Next: "/removals"},

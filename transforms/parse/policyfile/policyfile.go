@@ -65,10 +65,10 @@ func Title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 type Shown struct {
 	ID, Name   string
 	Origin     Origin
-	Off        string // why it is not crawled whatever it says; "": nothing is against it
-	State, Why string // what becomes of it if nothing is against it, in one word and in a sentence
-	Locked     string // why people cannot change it; "": they can
-	Addresses  []Address
+	Off        string          // why it is not crawled whatever it says; "": nothing is against it
+	State, Why string          // what becomes of it if nothing is against it, in one word and in a sentence
+	Locked     string          // why people cannot change it; "": they can
+	Addresses  []Address       // the first one names the host; at least one if it can be read
 	Facts      [][2]string     // more about it: names and texts
 	Fields     json.RawMessage // as in its text; nil: it cannot be read
 	InFile     json.RawMessage // the fields of its file, also where people replaced that; nil: there is none

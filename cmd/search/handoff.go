@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -48,7 +47,7 @@ func handOvers(ctx context.Context, s store.Store) (all []handOver, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("listing the manifests of the hand-off: %w", err)
 		}
-		b, err := readObject(ctx, s, o.Key)
+		b, err := store.ReadAll(ctx, s, o.Key, maxHandOff)
 		if errors.Is(err, store.ErrNotExist) {
 			continue // its retention ended since the listing
 		}
@@ -102,9 +101,9 @@ type line struct {
 // readHandOff reads the lines of an object. The error matches store.ErrNotExist if there
 // is none: its retention has ended, or its provider was purged.
 func readHandOff(ctx context.Context, s store.Store, key string) (lines []line, err error) {
-	b, err := readObject(ctx, s, key)
+	b, err := store.ReadAll(ctx, s, key, maxHandOff)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", key, err)
+		return nil, err
 	}
 	for text := range bytes.Lines(b) {
 		var l line
@@ -117,21 +116,6 @@ func readHandOff(ctx context.Context, s store.Store, key string) (lines []line, 
 		lines = append(lines, l)
 	}
 	return lines, nil
-}
-
-func readObject(ctx context.Context, s store.Store, key string) (b []byte, err error) {
-	err = store.Retry(ctx, func() error {
-		r, err := s.Open(ctx, key)
-		if err != nil {
-			return err
-		}
-		b, err = io.ReadAll(io.LimitReader(r, maxHandOff+1))
-		return errors.Join(err, r.Close())
-	})
-	if err == nil && len(b) > maxHandOff {
-		err = fmt.Errorf("it is over %d MB", maxHandOff>>20)
-	}
-	return b, err
 }
 
 // wholeAllowed returns the providers whose policy says tos: allowed: of those in dir or, if it is empty, of the shipped ones, with the

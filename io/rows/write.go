@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -44,14 +45,13 @@ func newWriter[T any](f Format, w io.Writer, name string) (writer[T], error) {
 	case Parquet:
 		out := parquet.NewGenericWriter[T](w, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("seed-engine", "", ""), parquet.KeyValueMetadata("export", name))
 		return &parquetWriter[T]{out: out, columns: columns}, nil
-	case JSONL:
-		return &jsonWriter[T]{out: bufio.NewWriter(w), columns: columns}, nil
-	case CSV:
-		out := &csvWriter[T]{out: csv.NewWriter(w), columns: columns, cells: make([]string, len(columns))}
-		for i, c := range columns {
-			out.cells[i] = c.Name
+	case JSONL, CSV:
+		out := recordWriter[T]{NewRecords(f, w), columns}
+		var names []string
+		for _, c := range columns {
+			names = append(names, c.Name)
 		}
-		return out, out.out.Write(out.cells)
+		return out, out.head(names)
 	}
 	return nil, fmt.Errorf("%s is no format of rows", f)
 }
@@ -118,58 +118,13 @@ func (w *parquetWriter[T]) Close() error {
 	return nil
 }
 
-type jsonWriter[T any] struct {
-	out     *bufio.Writer
+// recordWriter writes rows as records.
+type recordWriter[T any] struct {
+	*Records
 	columns []Column
-	line    bytes.Buffer
 }
 
-func (w *jsonWriter[T]) Write(row T) error {
-	w.line.Reset()
-	e := json.NewEncoder(&w.line)
-	e.SetEscapeHTML(false)
-	v := reflect.ValueOf(&row).Elem()
-	for i, c := range w.columns {
-		sign := byte(',')
-		if i == 0 {
-			sign = '{'
-		}
-		w.line.WriteByte(sign)
-		w.line.WriteString(`"` + c.Name + `":`)
-		if err := e.Encode(c.value(v)); err != nil {
-			return fmt.Errorf("writing column %s: %w", c.Name, err)
-		}
-		w.line.Truncate(w.line.Len() - 1) // the encoder's line end
-	}
-	w.line.WriteString("}\n")
-	_, err := w.out.Write(w.line.Bytes())
-	return err
-}
-
-func (w *jsonWriter[T]) Close() error { return w.out.Flush() }
-
-type csvWriter[T any] struct {
-	out     *csv.Writer
-	columns []Column
-	cells   []string
-}
-
-func (w *csvWriter[T]) Write(row T) error {
-	v := reflect.ValueOf(&row).Elem()
-	for i, c := range w.columns {
-		cell, err := cell(c.value(v))
-		if err != nil {
-			return fmt.Errorf("writing column %s: %w", c.Name, err)
-		}
-		w.cells[i] = cell
-	}
-	return w.out.Write(w.cells)
-}
-
-func (w *csvWriter[T]) Close() error {
-	w.out.Flush()
-	return w.out.Error()
-}
+func (w recordWriter[T]) Write(row T) error { return w.Records.Write(record(w.columns, &row)) }
 
 func cell(value any) (string, error) {
 	switch x := value.(type) {
@@ -229,6 +184,8 @@ func Write[T any](f Format, to io.Writer, name string, all iter.Seq2[T, error]) 
 type Records struct {
 	csv   *csv.Writer
 	lines *bufio.Writer
+	line  bytes.Buffer
+	json  *json.Encoder // to line
 	begun bool
 }
 
@@ -237,33 +194,57 @@ func NewRecords(f Format, w io.Writer) *Records {
 	if f == CSV {
 		return &Records{csv: csv.NewWriter(w)}
 	}
-	return &Records{lines: bufio.NewWriter(w)}
+	out := &Records{lines: bufio.NewWriter(w)}
+	out.json = json.NewEncoder(&out.line)
+	out.json.SetEscapeHTML(false)
+	return out
+}
+
+// head writes the first line of CSV, once.
+func (w *Records) head(names []string) error {
+	if w.csv == nil || w.begun {
+		return nil
+	}
+	w.begun = true
+	return w.csv.Write(names)
 }
 
 // Write writes a record.
 func (w *Records) Write(r explore.Record) error {
-	if w.csv == nil {
-		text, err := encode(r)
-		if err == nil {
-			_, err = w.lines.WriteString(text + "\n")
+	names, cells := make([]string, len(r)), make([]string, len(r))
+	w.line.Reset()
+	for i, c := range r {
+		var err error
+		if names[i] = c.Name; w.csv != nil {
+			cells[i], err = cell(c.Value)
+		} else {
+			sign := byte(',')
+			if i == 0 {
+				sign = '{'
+			}
+			w.line.WriteByte(sign)
+			err = errors.Join(w.member(c.Name, ':'), w.member(c.Value))
 		}
-		return err
-	}
-	var names, cells []string
-	for _, c := range r {
-		text, err := cell(c.Value)
 		if err != nil {
 			return fmt.Errorf("writing column %s: %w", c.Name, err)
 		}
-		names, cells = append(names, c.Name), append(cells, text)
 	}
-	if !w.begun {
-		w.begun = true
-		if err := w.csv.Write(names); err != nil {
-			return err
-		}
+	if w.csv == nil {
+		w.line.WriteString("}\n")
+		_, err := w.lines.Write(w.line.Bytes())
+		return err
 	}
-	return w.csv.Write(cells)
+	return errors.Join(w.head(names), w.csv.Write(cells))
+}
+
+// member writes a value to the line, and what follows it in place of the encoder's line end.
+func (w *Records) member(value any, then ...byte) error {
+	if err := w.json.Encode(value); err != nil {
+		return err
+	}
+	w.line.Truncate(w.line.Len() - 1)
+	w.line.Write(then)
+	return nil
 }
 
 // Close writes what is not written yet.

@@ -15,7 +15,7 @@ type ArticleRow struct {
 	Publisher    string     `parquet:"publisher,dict" doc:"id of the publisher"`
 	Press        string     `parquet:"press,dict" doc:"the publisher's name"`
 	URL          string     `parquet:"url" doc:"as it was fetched"`
-	CanonicalURL string     `parquet:"canonical_url" doc:"as the page names itself"`
+	CanonicalURL string     `parquet:"canonical_url" doc:"the address that the page names as its own, else the fetched one, in the form in which addresses are compared: https, without www. and tracking parameters; to fetch it take url"`
 	ExternalID   string     `parquet:"external_id" doc:"the publisher's own id; empty: none"`
 	Title        string     `parquet:"title" doc:"its title"`
 	Text         string     `parquet:"text" doc:"its first 2,000 characters at most"`

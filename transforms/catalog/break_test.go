@@ -107,6 +107,27 @@ func eachDBs(t *testing.T, test func(t *testing.T, dsn func(testing.TB) string))
 	t.Run("postgres", func(t *testing.T) { test(t, dbtest.Postgres) })
 }
 
+// A page in place of robots.txt has no rules, and its site is crawled. Behind a challenge it is not known what the site allows.
+func TestPageForRobots(t *testing.T) {
+	for name, c := range map[string]struct {
+		body, state string
+		requests    int
+	}{
+		"challenge": {`<html><head><title>Just a moment...</title></head><body><div id="challenge-error-text">Enable JavaScript and cookies to continue</div><script src="/cdn-cgi/challenge-platform/h/g/orchestrate/chl_page/v1"></script></body></html>`, "blocked", 1},
+		"page":      {`<!doctype html><html><head><title>Shop</title></head><body><h1>Shop</h1><p>Many things</p></body></html>`, ledger.SiteOpen, 5},
+		"error":     {`<html><head><title>500 Internal Server Error</title></head><body><h1>500 Internal Server Error</h1></body></html>`, ledger.SiteOpen, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t, dbtest.SQLite(t), shopFile)
+			s.lay(3, whole)
+			s.pages["/robots.txt"] = c.body
+			s.run()
+			assert.Len(t, s.asked("shop.example"), c.requests)
+			assert.Equal(t, c.state, s.state()[0])
+		})
+	}
+}
+
 // When a field stops matching, nothing is overwritten, the site's crawl stops after a few
 // pages, and the run after the correction resumes it.
 func TestLayoutBreakErasesNothing(t *testing.T) {

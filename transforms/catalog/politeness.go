@@ -88,6 +88,10 @@ func (v *visit) readRobots(ctx context.Context) error {
 	switch {
 	case err == nil:
 		v.parallel = v.client.Policy.Gap.Max <= 0 && rules.Delay <= 0
+		a := judging.OfRobots(answer.Response{Status: rules.Status, Header: rules.Header, URL: rules.URL, Final: rules.FinalURL, Body: rules.Body})
+		if a.Ends {
+			return &failure{kind: "robots_unreachable", err: fmt.Errorf("%w: %s is a page of another kind: %s", errUnreachable, rules.URL, a.Verdict.Kind), answer: &a}
+		}
 		return nil
 	case errors.As(err, &abandoned):
 		return v.abandoned(abandoned)

@@ -63,9 +63,9 @@ func (c *crawl) judgeRobots(ctx context.Context) error {
 	if err != nil || r == nil {
 		return nil //nolint:nilerr // the first page gets the same error
 	}
-	v := answer.Classify(answer.Response{Status: r.Status, Header: r.Header, URL: r.URL, Body: r.Body, Want: answer.Robots})
-	if v.Kind == answer.Challenge || r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden {
-		c.judge.Add(site.Answer{Role: site.Robots, URL: r.URL, Status: r.Status, Verdict: v})
+	a := site.OfRobots(answer.Response{Status: r.Status, Header: r.Header, URL: r.URL, Final: r.FinalURL, Body: r.Body})
+	if a.Ends || a.Verdict.Kind == answer.Challenge || r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden {
+		c.judge.Add(a)
 	}
 	return nil
 }

@@ -88,6 +88,40 @@ func TestRefusedRobots(t *testing.T) {
 	})
 }
 
+// A page in place of robots.txt has no rules, so its site is crawled. A wall that no site has before a single page says nothing
+// of what the site allows, so nothing is requested.
+func TestPageForRobots(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		body  string
+		state State
+	}{
+		"challenge":   {`<html><head><title>Just a moment...</title></head><body><div id="challenge-error-text">Enable JavaScript and cookies to continue</div><script src="/cdn-cgi/challenge-platform/h/g/orchestrate/chl_page/v1"></script></body></html>`, siteBlocked},
+		"parked":      {`<html><head><title>example.com is for sale</title></head><body><h1>This domain is for sale</h1><a href="https://www.sedo.com/">Buy this domain</a></body></html>`, siteClosed},
+		"front page":  {`<!doctype html><html><head><title>Docs</title></head><body><main><h1>Docs</h1><p>User-agent: a word of this page</p></main></body></html>`, Done},
+		"error page":  {`<html><head><title>500 Internal Server Error</title></head><body><h1>500 Internal Server Error</h1></body></html>`, Done},
+		"soft 404":    {`<html><head><title>404 - Page not found</title></head><body><h1>Page not found</h1></body></html>`, Done},
+		"login":       {`<html><head><title>Sign in</title></head><body><form action="/login"><input name="user"><input type="password" name="password"></form></body></html>`, Done},
+		"with a rule": {"User-agent: *\nDisallow: /docs\n", Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := db.Open(t.Context(), dbtest.SQLite(t))
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, d.Close()) })
+			w := newWorld(t, d)
+			w.pages("a")
+			w.set("/robots.txt", html(c.body))
+			state, reason := w.run()
+			require.Equal(t, c.state, state, reason)
+			want := []string{"/docs", "/docs/a"}
+			if c.state != Done || name == "with a rule" {
+				want = []string{}
+			}
+			require.Equal(t, want, w.paths())
+		})
+	}
+}
+
 // TestRefusedMidway has a site that refuses from the 41st request on. Ten refusals later the seed is
 // requested once more, and no other page.
 func TestRefusedMidway(t *testing.T) {

@@ -1,8 +1,15 @@
 package docs
 
 import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +17,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/web/botauth"
 	"github.com/newsfork/seed-engine/io/web/browser"
 	"github.com/newsfork/seed-engine/io/web/browser/browsertest"
 )
@@ -27,11 +35,35 @@ func newRendered(t *testing.T) *world {
 	return w
 }
 
+// sign makes the crawl sign its requests.
+func (w *world) sign() ed25519.PublicKey {
+	w.t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	require.NoError(w.t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(w.t, err)
+	file := filepath.Join(w.t.TempDir(), "bot.pem")
+	require.NoError(w.t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	w.cfg.Lane.Web.Sign = botauth.Bot{Page: "https://acme.example/bot", Key: file}.Signing()
+	return public
+}
+
+// signed checks a request's signature for a host, by RFC 9421.
+func (a asked) signed(key ed25519.PublicKey, host string) bool {
+	_, params, _ := strings.Cut(a.header.Get("Signature-Input"), "=")
+	_, agent, _ := strings.Cut(a.header.Get("Signature-Agent"), "=")
+	path, query, _ := strings.Cut(a.path, "?")
+	base := fmt.Sprintf("\"@authority\": %s\n\"@method\": GET\n\"@path\": %s\n\"@query\": ?%s\n\"signature-agent\";key=\"sig1\": %s\n\"@signature-params\": %s", host, path, query, agent, params)
+	sum, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(strings.TrimPrefix(a.header.Get("Signature"), "sig1=:"), ":"))
+	return err == nil && ed25519.Verify(key, []byte(base), sum)
+}
+
 // A page that is empty without its scripts is rendered. The page's requests are made with
-// the crawl's politeness, and none goes to another host.
+// the crawl's politeness and signed, that for robots.txt too, and none goes to another host.
 func TestRendered(t *testing.T) {
 	t.Parallel()
 	w := newRendered(t)
+	key := w.sign()
 	shell := html(`<!doctype html><html><head><title>App</title><link rel="stylesheet" href="/app.css"></head><body><div id="root"></div><img src="/logo.png">
 		<script src="https://elsewhere.example/track.js"></script><script src="/app.js"></script></body></html>`)
 	w.set("/docs", shell)
@@ -53,6 +85,7 @@ func TestRendered(t *testing.T) {
 	for _, a := range log {
 		paths = append(paths, a.path)
 		require.Equal(t, UserAgent, a.header.Get("User-Agent"))
+		require.Equal(t, []bool{true, false}, []bool{a.signed(key, host), a.signed(key, "other.example.com")}, a.path)
 	}
 	require.Equal(t, []string{"/robots.txt", "/docs", "/app.js", "/data.json", "/docs/next"}, paths)
 	for _, g := range gaps(log) {

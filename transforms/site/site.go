@@ -74,6 +74,14 @@ type Answer struct {
 	Ends bool
 }
 
+// OfRobots returns the answer for robots.txt. A wall that no site has before a single page ends the job's part: what the site
+// allows is not known. A web page or an error page with status 200 has no rules, and says nothing of the site.
+func OfRobots(r answer.Response) Answer {
+	r.Want = answer.Robots
+	v := answer.Classify(r)
+	return Answer{Role: Robots, URL: r.URL, Status: r.Status, Verdict: v, Ends: r.Status/100 == 2 && slices.Contains(wholeSite, v.Kind)}
+}
+
 // About is what the job knows of the site.
 type About struct {
 	Name     string // the host, for texts
@@ -169,6 +177,9 @@ func (j *Judge) Listed(now, before int) {
 // that no more requests should be sent to it. A thin site is read to its end.
 func (j *Judge) Stop() bool {
 	seeds, known := j.counts[Seed], j.counts[Known]
+	if j.end.Ends && j.end.Role == Robots {
+		return true
+	}
 	if seeds.all() < j.about.Seeds || known.all() < min(firstKnown, j.about.Known) {
 		return false
 	}

@@ -364,10 +364,12 @@ func (v *visit) robots(ctx context.Context) (err error) {
 	case errors.As(err, &abandoned) && abandoned.CrawlDelay > 0:
 		return &errStop{Skipped, fmt.Sprintf("robots.txt asks for %v between two requests, more than --max-crawl-delay (%v)", abandoned.CrawlDelay, v.Polite.Longest()), code(err)}
 	}
-	if err == nil && v.rules.Status == http.StatusOK {
-		r := &web.Response{Status: v.rules.Status, Header: v.rules.Header, FinalURL: v.rules.FinalURL, Body: v.rules.Body}
-		if wall, err := classify(r, v.rules.URL, answer.Robots); err != nil {
-			v.answered(site.Answer{Role: site.Robots, URL: v.rules.URL, Verdict: wall, Ends: true}, r, nil)
+	if err == nil {
+		r := v.rules
+		a := site.OfRobots(answer.Response{Status: r.Status, Header: r.Header, URL: r.URL, Final: r.FinalURL, Body: r.Body})
+		if a.Ends {
+			v.answered(a, &web.Response{Status: r.Status}, nil)
+			err = &refusedError{r.URL, r.Status, a.Verdict}
 			return &errStop{Stopped, err.Error(), code(err)}
 		}
 	}

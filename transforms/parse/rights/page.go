@@ -119,13 +119,14 @@ func (l *Ledger) tdm(line int, name, value, raw string) {
 // HTML reads the elements of the page that the last Answer had, a text in UTF-8.
 func (l *Ledger) HTML(page string) {
 	z := html.NewTokenizer(strings.NewReader(page))
-	line, parts := 1, false
+	line, parts, left := 1, false, last(page)
 	for range maxTags {
 		kind := z.Next()
-		if kind == html.ErrorToken {
+		if kind == html.ErrorToken || left < 0 {
 			return
 		}
 		raw := string(z.Raw())
+		left -= len(raw)
 		at := line
 		line += strings.Count(raw, "\n")
 		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
@@ -150,6 +151,21 @@ func (l *Ledger) HTML(page string) {
 			l.directives(at, raw, attr["content"])
 		case key == "tdm-reservation", key == "tdm-policy":
 			l.tdm(at, key, attr["content"], raw)
+		}
+	}
+}
+
+// last returns where the last element starts that HTML may read, or contains what it reads; -1 for none. Most pages have none
+// after their head, and the rest is not tokenized.
+func last(page string) int {
+	end := strings.LastIndex(page, "data-nosnippet")
+	for i := len(page); ; {
+		i = strings.LastIndexByte(page[:i], '<')
+		if i <= end {
+			return end
+		}
+		if name := page[i+1 : min(i+5, len(page))]; strings.EqualFold(name, "meta") || strings.EqualFold(name, "link") {
+			return i
 		}
 	}
 }

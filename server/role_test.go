@@ -107,6 +107,24 @@ func TestReaderSeesNoButtons(t *testing.T) {
 	assert.NotContains(t, w.do("GET", "/", "", read...).body, "Sign out all browsers")
 }
 
+// Before a person signs in, no link of the page leads anywhere.
+func TestSignInPage(t *testing.T) {
+	w := newWorld(t, "done", withTokens)
+	out := w.do("GET", "/login", "").body
+	assert.Equal(t, []string{"#main"}, links(out))
+	assert.Contains(t, out, `action="/login"`)
+	assert.NotContains(t, out, `action="/zone"`)
+	in := w.do("GET", "/runs", "", "Authorization", "Bearer "+token).body
+	assert.Subset(t, links(in), []string{"/", "/runs", "/reports", "/openapi.json", "/audit"})
+}
+
+func links(page string) (out []string) {
+	for _, m := range regexp.MustCompile(`<a [^>]*href="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
 // TestIdleSession ends a session that is not used for a day, and one that is used after
 // seven days. What an open page loads by itself is no use.
 func TestIdleSession(t *testing.T) {

@@ -97,6 +97,7 @@ func TestAlertOnceAndOver(t *testing.T) {
 	assert.Contains(t, w.do("GET", "/", "").body, "34.0 % of the work failed")
 	other := w.do("GET", "/runs", "").body
 	assert.Contains(t, other, `<p><a href="/alerts">1 alert</a></p>`)
+	assert.Contains(t, w.do("GET", "/start", "").body, `<p><a href="/alerts">1 alert</a></p>`, "the page that starts runs is another page")
 	assert.NotContains(t, other, "of the work failed", "another page only says that there are alerts")
 
 	w.put("20260302-110000-000-bbbbbbbb", "seed", ledger.Done, at, time.Minute, failing(40))

@@ -98,7 +98,7 @@ func (f runRows) rows() ([]action, []view) {
 	}
 	return grouped("runs", "runs", actions...), []view{
 		{At: "GET /{$}", Template: "front", Section: "front", Title: "Overview", Data: f.front},
-		{At: "GET /start", Template: "start", Section: "front", Title: startTitle, Still: true, Data: f.startForms},
+		{At: "GET /start", Template: "start", Section: "start", Title: startTitle, Still: true, Data: f.startForms},
 		{At: "GET /runs", Template: "runs", Section: "runs", Title: "Runs", Data: f.listPage},
 		{At: "GET /runs/{id}", Template: "run", Section: "runs", Data: f.ofRun(f.page)},
 		{At: "GET /runs/{id}/log", Template: "log", Section: "runs", Data: f.ofRun(f.log)},

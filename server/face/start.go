@@ -145,7 +145,7 @@ func (f runRows) startAgain(c *call, err error) (view, int) {
 	if !errors.As(err, &told) || !known.WantsPage(c.Request) {
 		return view{}, 0
 	}
-	return view{Template: "start", Section: "front", Title: startTitle, Still: true, Data: func(shown *call) (any, error) {
+	return view{Template: "start", Section: "start", Title: startTitle, Still: true, Data: func(shown *call) (any, error) {
 		j, ok := f.Jobs.Started().Named(c.in.Get("job"))
 		if !ok {
 			return nil, told

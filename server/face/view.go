@@ -46,6 +46,7 @@ type layout struct {
 	May     bool // the person may change something
 	Alerts  []alarm.Breach
 	Demo    bool // the results in the store are invented
+	Out     bool // nobody is signed in, so that no link leads anywhere
 	Data    any
 }
 
@@ -178,7 +179,7 @@ func (f *Face) send(w http.ResponseWriter, r *http.Request, code int, b []byte, 
 
 // message sends a page with a message.
 func (f *Face) message(w http.ResponseWriter, r *http.Request, code int, name, title, message string) {
-	b, err := f.render(name, layout{Title: title, Message: message})
+	b, err := f.render(name, layout{Title: title, Message: message, Out: name == "login"})
 	f.send(w, r, code, b, err)
 }
 

@@ -3,8 +3,8 @@
 "use strict";
 
 const zone = document.getElementById("my-zone");
-zone.hidden = false;
-zone.addEventListener("click", () => (document.getElementById("zone").value = Intl.DateTimeFormat().resolvedOptions().timeZone));
+if (zone) zone.hidden = false; // the page to sign in has no footer
+zone?.addEventListener("click", () => (document.getElementById("zone").value = Intl.DateTimeFormat().resolvedOptions().timeZone));
 document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 const liveStatus = document.getElementById("live");

@@ -255,7 +255,7 @@ func (c *catalogOptions) instead() *Action {
 	case c.History.given:
 		return &Action{Do: c.printHistory}
 	case c.Try != "":
-		return &Action{Do: c.try}
+		return &Action{Alone: true, Do: c.try}
 	}
 	return nil
 }

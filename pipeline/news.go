@@ -259,7 +259,7 @@ func (n *newsOptions) instead() *Action {
 	case n.Purge:
 		return &Action{Do: n.purge}
 	case n.one != nil:
-		return &Action{Do: n.printOne}
+		return &Action{Alone: true, Do: n.printOne}
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -102,6 +104,11 @@ func (o *Options) place() error {
 	case o.Store == "":
 		j := o.Target()
 		o.Store, o.Sample, o.Fresh = cmp.Or(o.home, defaultStore), !j.SQL, j.SQL
+		if _, err := os.Stat(o.Store); o.Fresh && j.Instead != nil && errors.Is(err, fs.ErrNotExist) {
+			if a := j.Instead(); a != nil && a.Alone {
+				o.Store, o.Fresh = "mem://none", false
+			}
+		}
 	case o.Store == "mem://": // the one without a name
 		o.Store = "mem://default"
 	case strings.Contains(o.Store, "{env}"):

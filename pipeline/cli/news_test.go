@@ -53,3 +53,39 @@ func TestNewsDiscover(t *testing.T) {
 		assert.Empty(t, got.stdout, args)
 	}
 }
+
+// Each file that docs/add-a-publisher.md shows, and the one that its command writes, reads articles of the demo.
+func TestPublishersOfThePage(t *testing.T) {
+	emptyEnv(t)
+	page, err := os.ReadFile("../../docs/add-a-publisher.md")
+	require.NoError(t, err)
+	texts := map[string]string{}
+	for _, m := range regexp.MustCompile("(?s)```yaml\n# publishers/([a-z-]+)\\.yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		texts[m[1]] = m[2]
+	}
+	require.Len(t, texts, 2)
+	command := regexp.MustCompile("`go run ./cmd/pipeline (init publisher .*) --to=publishers/.*`").FindStringSubmatch(string(page))
+	require.NotNil(t, command)
+	written := here(t, command[1])
+	require.Equal(t, exitOK, written.code, written.stderr)
+	texts["written"] = written.stdout
+	for name, text := range texts {
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, name+".yaml"), text)
+		got := here(t, "--job=news --web=demo --log-level=error --report=- --store="+t.TempDir()+" --publishers="+dir+" --db=sqlite://"+filepath.Join(t.TempDir(), "db"))
+		require.Equal(t, exitOK, got.code, got.stderr)
+		assert.Positive(t, report(t, []byte(got.stdout)).Counts["articles_inserted"], "%s: %s", name, text)
+	}
+}
+
+// What prints one page or one article, and reads nothing that is stored, leaves nothing behind.
+func TestTrialsMakeNoStore(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	for _, args := range []string{"catalog --web=demo --try=https://gadgets.example/shop/", "news --web=demo --url=https://economy.demo-press.example/articles/1"} {
+		here(t, args)
+		left, err := os.ReadDir(".")
+		require.NoError(t, err)
+		assert.Empty(t, left, args)
+	}
+}

@@ -97,7 +97,7 @@ func (v *visit) why() string {
 	case v.listed == 0:
 		said = append(said, "its sitemaps name no address")
 	case r.Found == 0:
-		said = append(said, fmt.Sprintf("articleUrl matches none of the %d addresses in its sitemaps, such as %s", v.listed, ledger.Redact(v.other)))
+		said = append(said, fmt.Sprintf("articleUrl (without it: the usual form of articles' addresses) matches none of the %d addresses in its sitemaps, such as %s", v.listed, ledger.Redact(v.other)))
 	default:
 		said = append(said, fmt.Sprintf("its sitemaps name %d articles; of the newest ones", r.Found))
 		var of []string

@@ -129,7 +129,7 @@ func TestNothingComes(t *testing.T) {
 			return w.run(mk.Provider{}).Alerts
 		}
 		old := "/news/economy/11000001 " + begin.AddDate(-1, 0, 0).Format(time.RFC3339)
-		assert.Equal(t, []string{"provider mk: no article yet: articleUrl matches none of the 2 addresses in its sitemaps, such as https://www.mk.co.kr/a"}, alerts(named, "/a", "/b"))
+		assert.Equal(t, []string{"provider mk: no article yet: articleUrl (without it: the usual form of articles' addresses) matches none of the 2 addresses in its sitemaps, such as https://www.mk.co.kr/a"}, alerts(named, "/a", "/b"))
 		assert.Equal(t, []string{"provider mk: no article yet: its sitemaps name no address"}, alerts(named))
 		assert.Equal(t, []string{"provider mk: no article in 3 runs in a row: its sitemaps name 1 articles; of the newest ones 1 are older than the retention"}, alerts(named, old))
 

@@ -404,6 +404,10 @@ func TestHandOffAgain(t *testing.T) {
 	require.NoError(t, err)
 	j.cfg.Again = "toss-payments"
 	require.ErrorContains(t, j.fails(), "the hand-off of toss-payments cannot be made again: it was purged and not enabled again")
+	j.cfg.Again = ""
+	_, err = purge(t, d, j.store, "aws-ses", time.Now())
+	require.NoError(t, err)
+	require.ErrorContains(t, j.fails(), "no provider is left to crawl: ", "a run that does nothing has failed")
 }
 
 // A provider that cannot be reached is not done, but does not keep the session open: the

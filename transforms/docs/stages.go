@@ -123,6 +123,7 @@ func (fn *listFn) hosts(ctx context.Context, session string, off map[string]bool
 	if err != nil {
 		return nil, 0, err
 	}
+	var removed []string
 	for _, p := range cfg.Policies {
 		reason, ok := cfg.crawled(p, has)
 		if off[p.ProviderID] {
@@ -137,6 +138,9 @@ func (fn *listFn) hosts(ctx context.Context, session string, off map[string]bool
 			return nil, 0, fmt.Errorf("%s was chosen and cannot be crawled: %s", p.ProviderID, reason)
 		case !ok:
 			log.Info("provider_left_out", "provider", p.ProviderID, "reason", reason)
+			if off[p.ProviderID] {
+				removed = append(removed, p.ProviderID)
+			}
 			continue
 		case p.Terms == policy.Unknown:
 			log.Warn("terms_unknown", "provider", p.ProviderID, "what_to_do", "read its terms of service and write tos and tos_checked into its policy")
@@ -148,6 +152,9 @@ func (fn *listFn) hosts(ctx context.Context, session string, off map[string]bool
 			hosts = append(hosts, Host{Name: p.Host(), Session: session})
 		}
 		hosts[i].Providers = append(hosts[i].Providers, p.ProviderID)
+	}
+	if crawled == 0 && len(removed) > 0 {
+		return nil, 0, fmt.Errorf("no provider is left to crawl: %s: removed and not enabled again; pipeline docs unblock PROVIDER enables one", strings.Join(removed, ", "))
 	}
 	return hosts, crawled, nil
 }

@@ -66,8 +66,8 @@ type Receipt struct {
 	By       string           `json:"by"`
 	InTime   bool             `json:"in_time"`
 	Tries    []Removed        `json:"tries"`
-	Left     map[string]int64 `json:"left"`   // by table, counted afterwards: all are 0
-	Erased   bool             `json:"erased"` // the database's files were rewritten
+	Left     map[string]int64 `json:"left"`   // by table, and objects of the store, counted afterwards: all are 0
+	Erased   bool             `json:"erased"` // the database's files were rewritten; false where no database is concerned
 	Database string           `json:"database"`
 }
 

@@ -250,6 +250,9 @@ func (w What) nothing(ctx context.Context, src Source, values map[string][]strin
 	if len(left.keys) > 0 {
 		return nil, fmt.Errorf("%s was written while %s was removed; remove it again when no run is at work", left.keys[0], src.Name)
 	}
+	if w.Objects != nil {
+		left.Rows["objects"] = 0
+	}
 	return left.Rows, nil
 }
 

@@ -104,7 +104,7 @@ func (w What) Known(ctx context.Context, src Source) error {
 		switch {
 		case slices.Contains(there, name):
 		case len(there) == 0:
-			return usage.Errorf("--%s=%s: the database has none yet; run the job first", w.Filters[0], name)
+			return usage.Errorf("--%s=%s: nothing is stored of it: no run of the job has stored anything yet, or it was removed (pipeline removals)", w.Filters[0], name)
 		default:
 			return usage.Errorf("--%s=%s: the database has nothing of it; use %s", w.Filters[0], name, usage.Or(there))
 		}

@@ -57,7 +57,7 @@ type Outcome struct {
 	Reason            string    `parquet:"reason,dict" doc:"unreachable: the word of robots_error; failed: the kind of the dead letter; else empty"`
 	Message           string    `parquet:"message" doc:"unreachable: what the network said; failed: the error of the dead letter; else empty"`
 	RobotsStatus      *int64    `parquet:"robots_status,optional" doc:"HTTP status of robots.txt, 0: no answer; null: failed"`
-	SitemapStatus     *int64    `parquet:"sitemap_status,optional" doc:"HTTP status of the sitemap, 0: no answer; null: failed"`
+	SitemapStatus     *int64    `parquet:"sitemap_status,optional" doc:"HTTP status of the sitemap; 404: no candidate answered 2xx, also where nothing answered; null: failed"`
 	RawFilePath       string    `parquet:"raw_file_path,dict" doc:"the raw file that names the domain"`
 }
 

@@ -160,6 +160,8 @@ type Client struct {
 	lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	idle      idleConns
 	connected atomic.Int64 // when the last connection was made, in Unix nanoseconds
+	// unresolved is when the resolver could not be reached last, in Unix nanoseconds
+	unresolved atomic.Int64
 
 	slots slots
 	pace  *pace

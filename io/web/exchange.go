@@ -225,7 +225,7 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 			}
 		}
 		resp, err := c.send(ctx, u, via, at, header, r, left)
-		if lack := shortage(err); lack != nil && ctx.Err() == nil {
+		if lack := c.lack(err); lack != nil && ctx.Err() == nil {
 			if err := c.outlast(ctx, lack, short); err != nil {
 				return nil, err
 			}

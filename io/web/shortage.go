@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/fault"
@@ -11,6 +12,9 @@ import (
 const (
 	firstShortageWait = 250 * time.Millisecond // doubles with each try
 	maxShortageWait   = 5 * time.Second
+	// resolverSettles is how long a resolver that could not be reached is not believed that a name is unknown: one
+	// that has just come back, or forwards to others, answers so for a moment.
+	resolverSettles = 20 * time.Second
 )
 
 // shortage returns what this machine lacks, nil if err has another cause.
@@ -19,6 +23,19 @@ func shortage(err error) *fault.Shortage {
 		return nil
 	}
 	_, lack := fault.Of(fault.Web, err)
+	return lack
+}
+
+// lack is shortage, and also that of a resolver that has only just come back.
+func (c *Client) lack(err error) *fault.Shortage {
+	lack, now := shortage(err), time.Now()
+	switch unresolved := errors.As(err, new(*net.DNSError)); {
+	case !unresolved:
+	case lack != nil:
+		c.unresolved.Store(now.UnixNano())
+	case now.UnixNano()-c.unresolved.Load() < int64(resolverSettles):
+		return &fault.Shortage{Lacks: "this machine's resolver could not be reached a moment ago", Err: err, Some: true}
+	}
 	return lack
 }
 

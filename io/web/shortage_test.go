@@ -87,6 +87,37 @@ func TestShortage(t *testing.T) {
 	}
 }
 
+// A resolver that has just come back is not believed at once that a name is unknown, and later it is.
+func TestResolverComesBack(t *testing.T) {
+	for name, unknownFor := range map[string]time.Duration{"for a moment": 4 * time.Second, "for good": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				c := shortClient(t, func() error {
+					switch d := time.Since(began); {
+					case d < 5*time.Second:
+						return lookedUp("read udp 127.0.0.1:40000->127.0.0.53:53: read: connection refused")
+					case d < 5*time.Second+unknownFor:
+						return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "a.example", IsNotFound: true}}
+					}
+					return nil
+				})
+				c.Shortages.Short = func(lack *fault.Shortage) { t.Errorf("stopped by %v", lack) }
+				resp, err := c.Try(t.Context(), web.Request{URL: "http://a.example/"})
+				if unknownFor < time.Hour {
+					require.NoError(t, err)
+					assert.Equal(t, http.StatusNoContent, resp.Status)
+					return
+				}
+				var failed *web.Error
+				require.ErrorAs(t, err, &failed)
+				assert.Equal(t, web.KindDNS, failed.Kind)
+				assert.Less(t, time.Since(began), 40*time.Second)
+			})
+		})
+	}
+}
+
 func shortClient(t *testing.T, fails func() error) *web.Client {
 	t.Helper()
 	c, err := web.New(web.Config{UserAgent: "test", Offline: true, AllowPrivate: true})

@@ -284,7 +284,7 @@ func TestWithoutScript(t *testing.T) {
 	do(t, ctx, chromedp.Navigate(r.url+"/providers"), chromedp.WaitVisible("summary"), chromedp.Focus("summary"), chromedp.KeyEvent("\r"), chromedp.WaitVisible("#policy"))
 	add := func(pages string) {
 		value(t, ctx, chromedp.Evaluate[string](`document.getElementById("policy").value = "provider_id: acme\nseed_urls: [https://docs.acme.example/]\nallowed_path_patterns: [/**]\nmax_pages: `+pages+`\n"`))
-		do(t, ctx, chromedp.Focus("#policy"), chromedp.KeyEvent("\t\r")) // the next one is the button
+		do(t, ctx, chromedp.Focus("#policy"), chromedp.KeyEvent("\t\t\t\r")) // a page to try it with, its button, and the form's
 	}
 	add("501")
 	do(t, ctx, chromedp.WaitVisible("#faults"), chromedp.WaitVisible("#policy"))

@@ -33,7 +33,7 @@ UNRACED     = $(subst $(SPACE),|,$(strip \
   StartedBy AlertOnceAndOver ProviderPages PageThatShowsAnotherProduct Details RemovedProductsAtTheHead ListThatCannotBeRead \
   MissingValueStaysAndChangesAreKept KeysThatCollide RenderedTooLarge RefusedMidway HandOffAgain Limit Removal NoSeedAnswers \
   EveryPublisherTwice BlockedForAWeek CanonicalOfAnotherArticle HalfOfASitemapOfAnIndex Discover WarningsAreBounded \
-  PasswordIsNeverInAnError CopiesInAnyOrder))
+  PasswordIsNeverInAnError CopiesInAnyOrder PurposeOverSites Purpose))
 
 # Tests write and sync thousands of small files. On a disk that takes half of their
 # time and disturbs tests that measure time. So test and race keep the tests' files

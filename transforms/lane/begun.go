@@ -147,6 +147,17 @@ func (w *Worker) survived(unit string) {
 	w.begun.mu.Unlock()
 }
 
+// Finished forgets the deaths of a unit that a process had finished when it died.
+func (w *Worker) Finished(in ledger.Input) {
+	unit := ledger.Unit(w.cfg.Job, in)
+	w.begun.mu.Lock()
+	_, died := w.begun.deaths[unit]
+	w.begun.mu.Unlock()
+	if died {
+		w.survived(unit)
+	}
+}
+
 // learnDeaths reads at which units other processes died. after: one has just died.
 func (w *Worker) learnDeaths(after bool) {
 	w.kept(func(ctx context.Context) (err error) {

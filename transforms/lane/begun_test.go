@@ -93,6 +93,15 @@ func TestUnitsAtWhichProcessesDied(t *testing.T) {
 	require.NoError(t, ledger.ForgetDeaths(t.Context(), s, []ledger.DeadLetter{{Job: "docs", Kind: ledger.Died, Input: input("bad")}}))
 	w = open()
 	require.Equal(t, ledger.Deaths{}, deaths(w, "bad"))
+
+	endBad, _ = begin(w, "bad")
+	dies(w)
+	endBad()
+	w = open()
+	require.Equal(t, ledger.Deaths{Count: 1}, deaths(w, "bad"))
+	w.Finished(input("bad")) // it was done all the same
+	w = open()
+	require.Equal(t, ledger.Deaths{}, deaths(w, "bad"))
 }
 
 // Kills from outside that meet the first moments of a unit, alone or not, are no sign against it, unless they

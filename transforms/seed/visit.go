@@ -191,6 +191,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 		}
 	}
 	if todo == 0 {
+		w.Finished(ledger.Input{URL: homeOf(h.name)})
 		return r
 	}
 	c := collector{cfg: cfg, w: w, name: h.name}

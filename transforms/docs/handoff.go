@@ -104,19 +104,41 @@ const wholePages = "/pages/"
 // keep stores the whole page with its links, if its policy allows to show it, so that a folder of Markdown needs no second crawl. It
 // removes the one of a page that has no content any more, or whose policy does not allow it any more.
 func (s *provider) keep(ctx context.Context, p *page, e ending) error {
-	key := strings.TrimSuffix(handOffPrefix(s.id), "/") + wholePages + handOffName(p.key) + ".md"
-	allowed := s.policy.Terms == policy.Allowed
+	key := s.wholePrefix() + handOffName(p.key) + ".md"
 	var err error
 	switch {
-	case e.read != nil && allowed:
+	case e.read != nil && s.policy.Terms == policy.Allowed:
 		err = store.Write(ctx, s.w.Store, key, []byte(e.read.linked), store.PutOptions{ContentType: "text/markdown; charset=utf-8"})
 	case e.gone || e.read != nil && p.contentHash != "":
-		err = store.Remove(ctx, s.w.Store, key)
+		var kept bool
+		if kept, err = s.keepsWhole(ctx); kept {
+			err = store.Remove(ctx, s.w.Store, key)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("keeping the whole page %s: %w", p.address, err)
 	}
 	return nil
+}
+
+func (s *provider) wholePrefix() string {
+	return strings.TrimSuffix(handOffPrefix(s.id), "/") + wholePages
+}
+
+// keepsWhole reports whether whole pages may be kept. The policy says so, or the store, which is asked once: an earlier policy may have
+// allowed them. Most providers have none, and then no page has one to remove.
+func (s *provider) keepsWhole(ctx context.Context) (bool, error) {
+	if s.policy.Terms == policy.Allowed {
+		return true, nil
+	}
+	if s.whole == nil {
+		var keys []string
+		if err := store.Retry(ctx, func() (err error) { keys, err = store.Keys(ctx, s.w.Store, s.wholePrefix()); return err }); err != nil {
+			return false, err
+		}
+		s.whole = new(len(keys) > 0)
+	}
+	return *s.whole, nil
 }
 
 // sweepHandOff removes hand-off objects and manifests that are older than the

@@ -57,6 +57,7 @@ type provider struct {
 	timeout   time.Duration        // of a page
 	files     map[string]*repoFile // of the repository, by the key of the page
 	filesOnly bool                 // there are no other pages
+	whole     *bool                // what keepsWhole found; nil: it was not asked
 }
 
 func newProvider(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part) *provider {

@@ -154,7 +154,7 @@ func (fn *listFn) hosts(ctx context.Context, session string, off map[string]bool
 		hosts[i].Providers = append(hosts[i].Providers, p.ProviderID)
 	}
 	if crawled == 0 && len(removed) > 0 {
-		return nil, 0, fmt.Errorf("no provider is left to crawl: %s: removed and not enabled again; pipeline docs unblock PROVIDER enables one", strings.Join(removed, ", "))
+		return nil, 0, fmt.Errorf("no provider is left to crawl: %s: removed and not enabled again; pipeline docs --enable-provider=ID lets one be crawled again", strings.Join(removed, ", "))
 	}
 	return hosts, crawled, nil
 }

@@ -127,7 +127,7 @@ func (n *newsOptions) load(demo bool, changes map[string]policyfile.Change) erro
 		return err
 	}
 	all := publisherKind.Join(files, changes, n.Publishers != "", time.Now())
-	if err := n.configure(all); err != nil {
+	if err := n.configure(files, all); err != nil {
 		return err
 	}
 	n.texts, n.one, n.world, n.off = nil, nil, nil, map[string]string{}
@@ -179,10 +179,10 @@ func (n *newsOptions) files(demo bool) (all []publisher, err error) {
 	} else if demo {
 		from = publishers.Files
 	}
-	n.shipped = map[string]publisher{}
+	taken := map[string]bool{}
 	add := func(p publisher) {
-		if _, taken := n.shipped[p.ID()]; !taken {
-			all, n.shipped[p.ID()] = append(all, p), p
+		if !taken[p.ID()] {
+			all, taken[p.ID()] = append(all, p), true
 		}
 	}
 	for _, p := range news.Registered() {
@@ -214,7 +214,11 @@ func (n *newsOptions) files(demo bool) (all []publisher, err error) {
 }
 
 // configure reads the settings, and notes for each publisher what they make of it.
-func (n *newsOptions) configure(all []policyfile.Joined[publisher]) (err error) {
+func (n *newsOptions) configure(files []publisher, all []policyfile.Joined[publisher]) (err error) {
+	n.shipped = map[string]publisher{}
+	for _, p := range files {
+		n.shipped[p.ID()] = p
+	}
 	var text []byte
 	if n.Settings != "" {
 		if text, err = os.ReadFile(n.Settings); err != nil {

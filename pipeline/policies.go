@@ -22,11 +22,11 @@ import (
 
 // changesIn reads what people keep of a kind of policies in a store.
 func changesIn(ctx context.Context, s store.Store, of policyfile.Words) (map[string]policyfile.Change, error) {
-	newest, err := kept.On(s, of.Kept()).Newest(ctx)
+	changes, err := kept.Current[policyfile.Change](ctx, kept.On(s, of.Kept()))
 	if err != nil {
 		return nil, fmt.Errorf("reading the %s in the store: %w", of.Many, err)
 	}
-	return kept.Bodies[policyfile.Change](newest)
+	return changes, nil
 }
 
 // keepsNothing reports whether the store has certainly no changes of a kind of policies: it is a directory without them. A store that is
@@ -135,12 +135,9 @@ var publisherKind = policyfile.Kind[publisher]{
 		files, err := n.files(option("web") == "demo")
 		return files, n.Publishers != "", err
 	},
-	Configure: func(option func(name string) string, all []policyfile.Joined[publisher]) error {
+	Configure: func(option func(name string) string, files []publisher, all []policyfile.Joined[publisher]) error {
 		n := newsOptions{Settings: option("news-config"), Publishers: option("publishers")}
-		if _, err := n.files(option("web") == "demo"); err != nil {
-			return err
-		}
-		return n.configure(all)
+		return n.configure(files, all)
 	},
 	Show: showPublisher,
 }

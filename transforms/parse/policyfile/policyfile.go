@@ -86,8 +86,8 @@ type Kind[P any] struct {
 	ID   func(P) string
 	// Files returns the policies of files, by the options of runs. fixed: the user named the files, and only theirs count.
 	Files func(option func(name string) string, now time.Time) (files []P, fixed bool, err error)
-	// Configure notes in each policy what the options of runs say of it; nil: nothing.
-	Configure func(option func(name string) string, all []Joined[P]) error
+	// Configure notes in each policy what the options of runs say of it, by the policies of files before they were joined; nil: nothing.
+	Configure func(option func(name string) string, files []P, all []Joined[P]) error
 	// Show fills in what People see of it, but ID, Origin and Off.
 	Show func(p P, now time.Time) (Shown, error)
 	// Type is the struct whose fields are those of a file, in order.
@@ -165,7 +165,7 @@ func (k Kind[P]) All(option func(name string) string, changes map[string]Change,
 	}
 	joined := k.Join(files, changes, fixed, now)
 	if k.Configure != nil {
-		if err := k.Configure(option, joined); err != nil {
+		if err := k.Configure(option, files, joined); err != nil {
 			return nil, false, err
 		}
 	}

@@ -133,13 +133,9 @@ func wholeAllowed(ctx context.Context, s store.Store, dir string) (map[string]bo
 		return nil, usage.Errorf("--policies: %w", err)
 	}
 	providers := policy.Kind(nil)
-	newest, err := kept.On(s, providers.Kept()).Newest(ctx)
+	changes, err := kept.Current[policyfile.Change](ctx, kept.On(s, providers.Kept()))
 	if err != nil {
 		return nil, fmt.Errorf("reading the providers in the store: %w", err)
-	}
-	changes, err := kept.Bodies[policyfile.Change](newest)
-	if err != nil {
-		return nil, err
 	}
 	allowed := map[string]bool{}
 	for _, p := range providers.Join(loaded, changes, dir != "", time.Now()) {

@@ -80,6 +80,15 @@ func Bodies[T any](newest map[string]Version) (map[string]T, error) {
 	return out, nil
 }
 
+// Current decodes the newest version of each document of a shelf.
+func Current[T any](ctx context.Context, s *Shelf) (map[string]T, error) {
+	newest, err := s.Newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Bodies[T](newest)
+}
+
 // History returns the newest versions of a document, newest first.
 func (s *Shelf) History(ctx context.Context, name string, most int) ([]Version, error) {
 	keys, err := s.keys(ctx, s.prefix+name+"/")

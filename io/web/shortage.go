@@ -26,7 +26,8 @@ func shortage(err error) *fault.Shortage {
 	return lack
 }
 
-// lack is shortage, and also that of a resolver that has only just come back.
+// lack returns what this machine lacks. A resolver that has only just come back is lacking too: a name that it does not know is
+// asked again.
 func (c *Client) lack(err error) *fault.Shortage {
 	lack, now := shortage(err), time.Now()
 	switch unresolved := errors.As(err, new(*net.DNSError)); {

@@ -104,10 +104,8 @@ func (o *Options) place() error {
 	case o.Store == "":
 		j := o.Target()
 		o.Store, o.Sample, o.Fresh = cmp.Or(o.home, defaultStore), !j.SQL, j.SQL
-		if _, err := os.Stat(o.Store); o.Fresh && j.Instead != nil && errors.Is(err, fs.ErrNotExist) {
-			if a := j.Instead(); a != nil && a.Alone {
-				o.Store, o.Fresh = "mem://none", false
-			}
+		if _, err := os.Stat(o.Store); o.Fresh && o.Alone() && errors.Is(err, fs.ErrNotExist) {
+			o.Store, o.Fresh = "mem://none", false
 		}
 	case o.Store == "mem://": // the one without a name
 		o.Store = "mem://default"

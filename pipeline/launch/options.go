@@ -58,6 +58,12 @@ func (o *Options) Preview() bool {
 	return a != nil && a.Preview
 }
 
+// Alone reports whether what is done in place of a run needs nothing that is stored.
+func (o *Options) Alone() bool {
+	a := o.action()
+	return a != nil && a.Alone
+}
+
 // LaneConfig is the part of the options that the workers of every job get.
 func (o *Options) LaneConfig() lane.Config {
 	at := o.Store

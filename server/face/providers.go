@@ -322,9 +322,8 @@ func (p *policyFiles) remove(ctx context.Context, id string, read int) error {
 
 // differences names the fields of two policies that differ, with their values.
 func differences(from, to json.RawMessage) (out []string) {
-	_, before := leaves("", from)
+	gone, before := leaves("", from)
 	names, after := leaves("", to)
-	gone, _ := leaves("", from)
 	for _, name := range slices.Concat(names, slices.DeleteFunc(gone, func(name string) bool { return after[name] != "" })) {
 		if was, is := before[name], after[name]; was != is {
 			out = append(out, name+": "+cmp.Or(was, "–")+" → "+cmp.Or(is, "–"))

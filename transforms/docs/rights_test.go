@@ -139,7 +139,7 @@ func TestPurposeOverSites(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	w := newWorld(t, d)
-	r := rand.New(rand.NewPCG(35, 1)) //nolint:gosec // the same sites each time
+	r := rand.New(rand.NewPCG(35, 1)) // the same sites each time
 	kept, withheld := 0, 0
 	for n := range sites {
 		s := newRightsSite(r, n)

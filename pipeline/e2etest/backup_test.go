@@ -68,6 +68,7 @@ func carried(t *testing.T, from, to rig.Left, backup string, kill func()) {
 // A run is killed, its store and database are restored elsewhere, and the same command continues there: nothing is lost, and what
 // was finished is not requested again.
 func TestRestoredRunContinues(t *testing.T) {
+	t.Parallel()
 	for name, place := range keeping(t) {
 		for job, make := range map[string]func(rig.Web) rig.Job{
 			"catalog": rig.Catalog,
@@ -139,6 +140,7 @@ func finishedIn(t *testing.T, dsn, job string) (all []string) {
 
 // The same of the seed job, whose marks say what is done, with objects and packed.
 func TestRestoredSeedContinues(t *testing.T) {
+	t.Parallel()
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
 	b := generate(60, steadyKinds)
 	want := uninterrupted(t, w, b)

@@ -39,6 +39,7 @@ func (m moment) String() string {
 }
 
 func TestKilledRunEndsAsAnUninterruptedOne(t *testing.T) {
+	t.Parallel()
 	var moments []moment
 	for i := range 26 {
 		if !rig.Nightly && i/2%2 == 1 {
@@ -62,6 +63,7 @@ func TestKilledRunEndsAsAnUninterruptedOne(t *testing.T) {
 }
 
 func TestKilledRunEndsAsAnUninterruptedOneOnS3(t *testing.T) {
+	t.Parallel()
 	s3 := buckettest.StartVersity(t)
 	n := 0
 	moments := []moment{{0, 40 * time.Millisecond, "direct", false, false, false}, {.1, 0, "prism", false, false, false}, {.3, 0, "direct", true, false, false},

@@ -55,6 +55,7 @@ print(json.dumps({"Records": records, "Responses": responses, "DuckDB": count, "
 
 // Programs of others read packed results and exports, and count the same.
 func TestOthersReadPackedResults(t *testing.T) {
+	t.Parallel()
 	bin, err := rig.FromPyPI(t.TempDir(), readers...)
 	if err != nil {
 		rig.Missing(t, err)

@@ -54,6 +54,7 @@ func readmeBlocks(text string) []readmeBlock {
 // TestReadmeCommands runs the README's commands unchanged, one block after
 // another, in a copy of the module, as a new user does on the first day.
 func TestReadmeCommands(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	root := copyModule(t)

@@ -17,6 +17,7 @@ import (
 // Unless a flag says so, no run, watch or server listens where other machines can
 // reach it. With the default runner a run does not listen at all.
 func TestSockets(t *testing.T) {
+	t.Parallel()
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 5 * time.Millisecond})
 	catalog, docs, news := rig.Catalog(w), rig.Docs(t, w), rig.News(t, w)
 	silent := func(t *testing.T, c *rig.Child) {
@@ -82,6 +83,7 @@ func local(t *testing.T, found []sockets.Socket, least int) {
 
 // The first command of the README, with its simulated web in the same process.
 func TestSocketsOfTheDemo(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command(rig.Program, "--web=demo", "--progress=off")
 	cmd.Dir = t.TempDir()
 	cmd.Env = os.Environ()

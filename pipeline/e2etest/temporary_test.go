@@ -20,13 +20,14 @@ import (
 // No run leaves a temporary file, however it ends; what a killed one had, the next run
 // removes.
 func TestNoTemporaryFileStays(t *testing.T) {
+	t.Parallel()
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 5 * time.Millisecond})
 	jobs := map[string]rig.Job{"catalog": rig.Catalog(w), "docs": rig.Docs(t, w), "news": rig.News(t, w)}
-	temporary := func(t *testing.T) (files func() []string) {
+	temporary := func(t *testing.T) (files func() []string) { // of the next commands
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "tmp") // the test has its other folders next to it
 		require.NoError(t, os.Mkdir(dir, 0o700))
-		t.Setenv("TMPDIR", dir)
+		w.Env = []string{"TMPDIR=" + dir}
 		return func() (files []string) {
 			require.NoError(t, filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
 				if name != dir {
@@ -57,7 +58,9 @@ func TestNoTemporaryFileStays(t *testing.T) {
 		t.Run("migrate on "+runner, func(t *testing.T) {
 			files := temporary(t)
 			dir := rig.Directory(t, map[string]string{"research/datasets/country=sg/category=news/2026-01-28_0001.json": `{"records":[]}`})
-			ended(t, rig.Start(t, exec.Command(rig.Program, "--job=migrate", "--store="+dir, "--dry-run=false", "--progress=off", "--runner="+runner)), 0)
+			cmd := exec.Command(rig.Program, "--job=migrate", "--store="+dir, "--dry-run=false", "--progress=off", "--runner="+runner)
+			cmd.Env = append(os.Environ(), w.Env...)
+			ended(t, rig.Start(t, cmd), 0)
 			require.Empty(t, files())
 		})
 		atWork := func(t *testing.T) *rig.Child {

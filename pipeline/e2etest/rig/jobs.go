@@ -127,7 +127,7 @@ func (j Job) Start(t testing.TB, w Web, store, dsn string, more ...string) *Chil
 // Command is the command of a run.
 func (j Job) Command(w Web, on Left, more ...string) *exec.Cmd {
 	cmd := exec.Command(Program, slices.Concat([]string{"--store=" + on.Store, "--connect-to=" + w.Addr(), "--progress=off", "--log-level=warn", "--log-format=json"}, j.Args, more)...)
-	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA, "SEED_DB="+on.DSN), j.Env...)
+	cmd.Env = slices.Concat(os.Environ(), w.Env, []string{"SSL_CERT_FILE=" + w.CA, "SEED_DB=" + on.DSN}, j.Env)
 	return cmd
 }
 

@@ -84,6 +84,7 @@ func Missing(t testing.TB, why error) {
 type Web struct {
 	*webtest.Web
 	CA     string
+	Env    []string                        // of the commands, next to the environment of the test
 	Before func(http.Handler) http.Handler // of the sites that a job adds, nil for nothing
 }
 
@@ -109,7 +110,7 @@ func (w Web) Args(storeURL string, more ...string) []string {
 func (w Web) Start(t testing.TB, storeURL string, more ...string) *Child {
 	t.Helper()
 	cmd := exec.Command(Program, w.Args(storeURL, more...)...)
-	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+w.CA)
+	cmd.Env = slices.Concat(os.Environ(), w.Env, []string{"SSL_CERT_FILE=" + w.CA})
 	return Start(t, cmd)
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // Catalog is where a host lists its APIs (RFC 9727 section 2).
@@ -73,28 +75,18 @@ func Shown(page []byte) (out []string) {
 				}
 			}
 		case html.StartTagToken, html.SelfClosingTagToken:
-			t := z.Token()
-			script = t.Data == "script" && kind == html.StartTagToken
-			named := shows[t.Data]
-			if script && attribute(t, "id") == "api-reference" {
+			name, more := z.TagName()
+			script = string(name) == "script" && kind == html.StartTagToken
+			named := shows[string(name)]
+			attr := dom.Attributes(z, more)
+			if script && attr["id"] == "api-reference" {
 				named = "data-url"
 			}
-			if named != "" {
-				add(attribute(t, named))
-			}
+			add(attr[named])
 		case html.EndTagToken:
 			script = false
 		}
 	}
-}
-
-func attribute(t html.Token, key string) string {
-	for _, a := range t.Attr {
-		if a.Key == key {
-			return a.Val
-		}
-	}
-	return ""
 }
 
 // Listed returns the addresses, as written, of the descriptions that an API catalog

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // maxAnchor is the maximum length of a fragment in bytes.
@@ -24,7 +25,7 @@ func anchor(h *html.Node) string {
 			continue
 		}
 		if c.DataAtom == atom.A && permalink(c) {
-			_, fragment, _ := strings.Cut(attr(c, "href"), "#")
+			_, fragment, _ := strings.Cut(dom.Attr(c, "href"), "#")
 			if text, err := url.PathUnescape(fragment); err == nil && usable(text) {
 				return text
 			}
@@ -63,10 +64,10 @@ func anchor(h *html.Node) string {
 
 // name returns the name by which a fragment can refer to an element, "" for none.
 func name(n *html.Node) string {
-	if id := attr(n, "id"); usable(id) {
+	if id := dom.Attr(n, "id"); usable(id) {
 		return id
 	}
-	if old := attr(n, "name"); n.DataAtom == atom.A && usable(old) {
+	if old := dom.Attr(n, "name"); n.DataAtom == atom.A && usable(old) {
 		return old
 	}
 	return ""

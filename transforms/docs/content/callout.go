@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // kinds maps the names of callouts in classes, labels and first words to the words
@@ -20,12 +22,12 @@ var kinds = map[string]string{
 
 // asides are the words in an aside's class or role that make it part of the
 // text, in addition to the kinds of callouts.
-var asides = words(`admonition callout footnote footnotes endnote endnotes sidenote marginnote annotation`)
+var asides = dom.Set(`admonition callout footnote footnotes endnote endnotes sidenote marginnote annotation`)
 
 // names returns the words of an element's classes and role: "starlight-aside--tip"
 // has three.
 func names(n *html.Node) []string {
-	return strings.FieldsFunc(strings.ToLower(attr(n, "class")+" "+attr(n, "role")), func(r rune) bool { return !unicode.IsLetter(r) })
+	return strings.FieldsFunc(strings.ToLower(dom.Attr(n, "class")+" "+dom.Attr(n, "role")), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
 // belongs reports whether an aside is part of the text around it: a callout or
@@ -36,7 +38,7 @@ func belongs(aside *html.Node) bool {
 			return true
 		}
 	}
-	return kinds[strings.ToLower(strings.TrimSpace(attr(aside, "aria-label")))] != ""
+	return kinds[strings.ToLower(strings.TrimSpace(dom.Attr(aside, "aria-label")))] != ""
 }
 
 // callout reports whether an element is a callout. kind is the word to write before its
@@ -45,15 +47,15 @@ func (w *writer) callout(n *html.Node) (kind string, is bool) {
 	if n.DataAtom != atom.Aside && n.DataAtom != atom.Div && n.DataAtom != atom.Section && n.DataAtom != atom.Blockquote {
 		return "", false
 	}
-	kind = kinds[strings.ToLower(strings.TrimSpace(attr(n, "aria-label")))]
-	is = n.DataAtom == atom.Aside || attr(n, "role") == "note" || n.DataAtom == atom.Div && hasClass(n, notes)
+	kind = kinds[strings.ToLower(strings.TrimSpace(dom.Attr(n, "aria-label")))]
+	is = n.DataAtom == atom.Aside || dom.Attr(n, "role") == "note" || n.DataAtom == atom.Div && dom.HasClass(n, notes)
 	for _, word := range names(n) {
 		is = is || callouts[word]
 		if kind == "" {
 			kind = kinds[word]
 		}
 	}
-	if !is || kind == "" && !hasClass(n, callouts) {
+	if !is || kind == "" && !dom.HasClass(n, callouts) {
 		return "", false
 	}
 	switch title, text := w.begins(n); {
@@ -79,9 +81,9 @@ func tellsKind(text string) bool {
 // callouts are the words in a class that make an element a callout, notes the classes
 // that do so alone.
 var (
-	callouts = words(`admonition admonitionblock alert callout`)
-	notes    = words(`attention caution danger hint important note tip warning`)
-	icons    = words(`icon`)
+	callouts = dom.Set(`admonition admonitionblock alert callout`)
+	notes    = dom.Set(`attention caution danger hint important note tip warning`)
+	icons    = dom.Set(`icon`)
 )
 
 // titlesCallout reports whether a heading is the title of the callout that it is in:
@@ -111,12 +113,12 @@ func (w *writer) kind(kind string) {
 // labelled writes the title of a callout that programs are to skip because it is the callout's
 // label too, unless that is a kind.
 func (w *writer) labelled(n *html.Node) {
-	label := strings.TrimSpace(attr(n, "aria-label"))
+	label := strings.TrimSpace(dom.Attr(n, "aria-label"))
 	if label == "" || kinds[strings.ToLower(label)] != "" {
 		return
 	}
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if attr(c, "aria-hidden") == "true" && line(c) == label {
+		if dom.Attr(c, "aria-hidden") == "true" && line(c) == label {
 			w.block()
 			w.marked(c, "**")
 			w.block()
@@ -129,7 +131,7 @@ func icon(cell *html.Node) string {
 	text := line(cell)
 	for c := range cell.Descendants() {
 		if c.DataAtom == atom.Img {
-			text = attr(c, "alt")
+			text = dom.Attr(c, "alt")
 		}
 	}
 	return kinds[strings.ToLower(text)]
@@ -166,7 +168,7 @@ func (w *writer) drop(n *html.Node) {
 }
 
 // unraised are superscripts with the same meaning as ordinary text.
-var unraised = words(`st nd rd th er re ère ème tm sm`)
+var unraised = dom.Set(`st nd rd th er re ère ème tm sm`)
 
 // superOrSubscript writes a superscript or subscript so that 10⁶ does not become
 // 106: it writes mark and then the text, in parentheses unless it is one word. A
@@ -190,6 +192,6 @@ func (w *writer) superOrSubscript(n *html.Node, mark byte) {
 
 // refers reports whether a superscript is, contains or is in a link to a place in the page.
 func refers(n *html.Node) bool {
-	isRef := func(n *html.Node) bool { return n.DataAtom == atom.A && strings.HasPrefix(attr(n, "href"), "#") }
-	return n.Parent != nil && isRef(n.Parent) || has(n, isRef)
+	isRef := func(n *html.Node) bool { return n.DataAtom == atom.A && strings.HasPrefix(dom.Attr(n, "href"), "#") }
+	return n.Parent != nil && isRef(n.Parent) || dom.Any(n, isRef)
 }

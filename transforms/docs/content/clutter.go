@@ -8,6 +8,8 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // clutter decides which elements are dropped: the frame of the site, and what the
@@ -18,7 +20,7 @@ type clutter struct {
 
 // dropped are the class names of clutter: first the common names, then those of
 // certain site generators.
-var dropped = words(`ad ads advertisement
+var dropped = dom.Set(`ad ads advertisement
 	sidebar toc table-of-contents breadcrumb breadcrumbs pagination pager
 	cta banner announcement alert-banner promo
 	feedback feedback-widget thumbs-up-down was-helpful
@@ -34,22 +36,14 @@ var dropped = words(`ad ads advertisement
 	ttc topNav bottomNav subNav legalCopy`)
 
 // sidebars are the class names of boxes next to a text or a page.
-var sidebars = words("sidebar")
+var sidebars = dom.Set("sidebar")
 
 // unseen are the class names of texts that only screen readers tell, such as "Section titled
 // …" next to a heading. Where they stand for an icon in a table's cell, they are its text.
-var unseen = words(`sr-only visually-hidden visuallyhidden screen-reader-text screen-reader-only`)
+var unseen = dom.Set(`sr-only visually-hidden visuallyhidden screen-reader-text screen-reader-only`)
 
 // roles are the landmarks (WAI-ARIA 1.2 section 5.3.4) that surround content.
-var roles = words(`navigation search banner contentinfo complementary alertdialog dialog menu menubar toolbar tablist`)
-
-func words(list string) map[string]bool {
-	m := make(map[string]bool)
-	for _, w := range strings.Fields(list) {
-		m[w] = true
-	}
-	return m
-}
+var roles = dom.Set(`navigation search banner contentinfo complementary alertdialog dialog menu menubar toolbar tablist`)
 
 // drops reports whether an element is left out with all that is in it. A header is
 // not left out, because its headings are kept.
@@ -61,7 +55,7 @@ func (c clutter) drops(n *html.Node) bool {
 		atom.Head, atom.Link, atom.Meta, atom.Title:
 		return true
 	}
-	note := n.DataAtom == atom.Aside && belongs(n) || n.Parent != nil && hasClass(n, sidebars) && c.inText(n)
+	note := n.DataAtom == atom.Aside && belongs(n) || n.Parent != nil && dom.HasClass(n, sidebars) && c.inText(n)
 	if n.DataAtom == atom.Aside && !note {
 		return true
 	}
@@ -70,7 +64,7 @@ func (c clutter) drops(n *html.Node) bool {
 		switch a.Key {
 		case "class":
 			for word := range strings.FieldsSeq(a.Val) {
-				if dropped[word] && (!note || !sidebars[word]) || strings.HasSuffix(word, "-breadcrumb") || strings.HasSuffix(word, "-breadcrumbs") || unseen[word] && !isHeading(n) && !inCell(n) {
+				if dropped[word] && (!note || !sidebars[word]) || strings.HasSuffix(word, "-breadcrumb") || strings.HasSuffix(word, "-breadcrumbs") || unseen[word] && !dom.IsHeading(n) && !inCell(n) {
 					return true
 				}
 			}
@@ -113,7 +107,7 @@ func (c clutter) inText(n *html.Node) bool {
 	for s := n.Parent.FirstChild; s != nil && !flows; s = s.NextSibling {
 		flows = s.DataAtom == atom.P
 	}
-	if !flows || !has(n, func(d *html.Node) bool { return d.DataAtom == atom.P && sentence.MatchString(line(d)) }) {
+	if !flows || !dom.Any(n, func(d *html.Node) bool { return d.DataAtom == atom.P && sentence.MatchString(line(d)) }) {
 		return false
 	}
 	inside := outside{clutter: c}
@@ -184,7 +178,7 @@ func (l *pageLine) read(n, link *html.Node) bool {
 		switch {
 		case c.Type != html.ElementNode:
 			continue
-		case isHeading(c):
+		case dom.IsHeading(c):
 			return false
 		case c.DataAtom == atom.A:
 			within = c
@@ -200,19 +194,19 @@ func (l *pageLine) read(n, link *html.Node) bool {
 
 // frames are the ids of what surrounds the content of pages that have no
 // semantic elements, in place of nav, header, footer and aside.
-var frames = words(`header page-header site-header hd masthead top-bar topbar
+var frames = dom.Set(`header page-header site-header hd masthead top-bar topbar
 	footer page-footer site-footer ft
 	nav navbar navigation menu main-menu sidebar side-bar leftnav left-nav toc table-of-contents breadcrumb breadcrumbs
 	titlearea nav-path mbrsel`)
 
 // frameClasses are the class names of what surrounds the content of such pages.
-var frameClasses = words(`footer page-footer site-footer navigation navpath`)
+var frameClasses = dom.Set(`footer page-footer site-footer navigation navpath`)
 
 // ways are the words next to the links that lead from page to page.
-var ways = words(`next previous prev up top contents index home`)
+var ways = dom.Set(`next previous prev up top contents index home`)
 
 // relations are the link types of such links in HTML 4.01.
-var relations = words(`next prev previous up start contents index`)
+var relations = dom.Set(`next prev previous up start contents index`)
 
 // framing finds the elements of the site's frame below root, on a page without
 // semantic elements: by their ids, or because they show only links.
@@ -242,7 +236,7 @@ func frame(n *html.Node, found map[*html.Node]struct{}, headed bool) part {
 			continue
 		case c.DataAtom == atom.A:
 			p.links++
-			p.ways = p.ways || relations[attr(c, "rel")]
+			p.ways = p.ways || relations[dom.Attr(c, "rel")]
 			continue
 		}
 		under := headed || begins(before(c))
@@ -252,7 +246,7 @@ func frame(n *html.Node, found map[*html.Node]struct{}, headed bool) part {
 		bare := below.only && below.links > 1 && (!under || below.ways)
 		switch c.DataAtom {
 		case atom.Div, atom.Table, atom.Ul, atom.Ol, atom.Address:
-			if frames[attr(c, "id")] || hasClass(c, frameClasses) || bare {
+			if frames[dom.Attr(c, "id")] || dom.HasClass(c, frameClasses) || bare {
 				found[c] = struct{}{}
 			}
 		case atom.P, atom.Td, atom.Section, atom.Center, atom.Dl:
@@ -270,10 +264,12 @@ func frame(n *html.Node, found map[*html.Node]struct{}, headed bool) part {
 // begins reports whether an element is the heading of what follows: TypeDoc has headings in
 // summaries, Doxygen the page's title in elements of its own.
 func begins(n *html.Node) bool {
-	if n == nil || isHeading(n) {
+	if n == nil || dom.IsHeading(n) {
 		return n != nil
 	}
-	return has(n, func(c *html.Node) bool { return hasClass(c, titleArea) || n.DataAtom == atom.Summary && isHeading(c) })
+	return dom.Any(n, func(c *html.Node) bool {
+		return dom.HasClass(c, titleArea) || n.DataAtom == atom.Summary && dom.IsHeading(c)
+	})
 }
 
 // onlyWays reports whether all words of a text are about where links lead.
@@ -292,7 +288,7 @@ func before(n *html.Node) *html.Node {
 		switch {
 		case p.Type == html.TextNode && strings.TrimSpace(p.Data) != "":
 			return nil
-		case p.Type == html.ElementNode && (isHeading(p) || !blank(p)):
+		case p.Type == html.ElementNode && (dom.IsHeading(p) || !blank(p)):
 			return p
 		}
 	}

@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // pre writes a code block: its lines unchanged, in a fence longer than any in them.
@@ -94,7 +96,7 @@ func (c *coder) children(n *html.Node) {
 }
 
 // gutters are the class names of line numbers and prompts next to code.
-var gutters = words(`linenos linenodiv lineno linenumber line-number line-numbers line-numbers-rows line-numbers-wrapper
+var gutters = dom.Set(`linenos linenodiv lineno linenumber line-number line-numbers line-numbers-rows line-numbers-wrapper
 	hljs-ln-numbers blob-num gutter rouge-gutter ln lnt react-syntax-highlighter-line-number ttc copybtn copy-button clipboard-button`)
 
 func (c *coder) element(n *html.Node) {
@@ -117,7 +119,7 @@ func (c *coder) element(n *html.Node) {
 		c.newLine()
 		return
 	case atom.Td:
-		if hasAttr(n, "data-line-number") {
+		if dom.HasAttr(n, "data-line-number") {
 			return
 		}
 	}
@@ -137,13 +139,13 @@ func (c *coder) class(n *html.Node) (isLine, dropped bool) {
 	case atom.Button, atom.Script, atom.Style, atom.Svg, atom.Input, atom.Textarea, atom.Template:
 		return false, true
 	}
-	for word := range strings.FieldsSeq(attr(n, "class")) {
+	for word := range strings.FieldsSeq(dom.Attr(n, "class")) {
 		if gutters[word] {
 			return false, true
 		}
 		isLine = isLine || word == "line" || word == "token-line" || word == "code-line" || word == "view-line" || word == "highlight-line"
 	}
-	if attr(n, "aria-hidden") == "true" {
+	if dom.Attr(n, "aria-hidden") == "true" {
 		return isLine, true
 	}
 	for _, m := range c.clutter.remove {
@@ -179,12 +181,12 @@ func namesLanguage(n *html.Node) bool {
 	for pre.DataAtom != atom.Pre {
 		pre = after(&html.Node{NextSibling: pre.FirstChild})
 	}
-	labels := hasClass(n, languageLabels) || has(n, func(c *html.Node) bool { return hasClass(c, languageLabels) })
+	labels := dom.HasClass(n, languageLabels) || dom.Any(n, func(c *html.Node) bool { return dom.HasClass(c, languageLabels) })
 	return labels || strings.EqualFold(text, language(pre))
 }
 
 // languageLabels are the class names of labels of code blocks.
-var languageLabels = words("lang language code-lang")
+var languageLabels = dom.Set("lang language code-lang")
 
 // maxLanguage is the most bytes of a language's name.
 const maxLanguage = 24
@@ -290,18 +292,18 @@ func ticks(text string) map[int]bool {
 }
 
 // noLanguage are the names that mean "no language".
-var noLanguage = words("default none text txt plain plaintext plain-text no-highlight nohighlight auto undefined null output")
+var noLanguage = dom.Set("default none text txt plain plaintext plain-text no-highlight nohighlight auto undefined null output")
 
 // language returns the language that a code block's element, its code element or
 // an element around it names in its class, "" for none.
 func language(pre *html.Node) string {
-	listing := strings.Contains(attr(pre, "class"), "programlisting")
+	listing := strings.Contains(dom.Attr(pre, "class"), "programlisting")
 	for c := range pre.Descendants() {
 		if c.DataAtom == atom.Code || c.DataAtom == atom.Pre {
 			if l := hint(c, true); l != "" {
 				return named(l)
 			}
-			if words := strings.Fields(attr(c, "class")); listing && len(words) == 1 { // as in DocBook
+			if words := strings.Fields(dom.Attr(c, "class")); listing && len(words) == 1 { // as in DocBook
 				return named(languageName(words[0]))
 			}
 		}
@@ -338,16 +340,16 @@ func named(l string) string {
 // is the code's own, in which short forms mean a language too.
 func hint(n *html.Node, own bool) string {
 	for _, key := range []string{"data-lang", "data-language", "language", "syntax"} {
-		if l := languageName(attr(n, key)); l != "" {
+		if l := languageName(dom.Attr(n, key)); l != "" {
 			return l
 		}
 	}
-	if l := languageName(attr(n, "lang")); own && l != "" && l != "en" && !strings.Contains(l, "-") { // else of its words
+	if l := languageName(dom.Attr(n, "lang")); own && l != "" && l != "en" && !strings.Contains(l, "-") { // else of its words
 		return l
 	}
 	bare, brush := false, false
 	var other string
-	for word := range strings.FieldsSeq(attr(n, "class")) {
+	for word := range strings.FieldsSeq(dom.Attr(n, "class")) {
 		for _, prefix := range []string{"language-", "highlight-source-", "highlight-", "lang-", "brush:"} {
 			if rest, ok := strings.CutPrefix(word, prefix); ok && (own || prefix != "lang-") {
 				if end := strings.IndexAny(rest, "{:"); end > 0 { // marked lines, a file's name
@@ -378,7 +380,7 @@ func hint(n *html.Node, own bool) string {
 		return languageName(other)
 	}
 	if own {
-		for word := range strings.FieldsSeq(attr(n, "class")) {
+		for word := range strings.FieldsSeq(dom.Attr(n, "class")) {
 			if languages[word] {
 				return word
 			}
@@ -388,7 +390,7 @@ func hint(n *html.Node, own bool) string {
 }
 
 // languages are the names that mean a language where they are a class of their own.
-var languages = words(`bash c c++ clojure cpp csharp css dart diff dockerfile elixir erlang fortran go graphql groovy haskell html http
+var languages = dom.Set(`bash c c++ clojure cpp csharp css dart diff dockerfile elixir erlang fortran go graphql groovy haskell html http
 	ini java javascript js json jsonc jsx kotlin lisp lua makefile markdown nginx ocaml perl php powershell proto protobuf python
 	r ruby rust scala scheme scss sh shell sql swift toml ts tsx typescript xml yaml yml zig zsh`)
 

@@ -5,6 +5,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // definitions writes a definition list in the form that Markdown Extra and pandoc read: a
@@ -89,7 +91,7 @@ func firstTerm(list *html.Node) *html.Node {
 
 // namesKind reports whether a class of an element is the kind of a callout.
 func namesKind(n *html.Node) bool {
-	for word := range strings.FieldsSeq(attr(n, "class")) {
+	for word := range strings.FieldsSeq(dom.Attr(n, "class")) {
 		if kinds[word] != "" {
 			return true
 		}
@@ -99,25 +101,25 @@ func namesKind(n *html.Node) bool {
 
 // declared reports whether a list has a declaration.
 func declared(list *html.Node) bool {
-	return has(list, func(c *html.Node) bool { return c.DataAtom == atom.Dt && declares(c) })
+	return dom.Any(list, func(c *html.Node) bool { return c.DataAtom == atom.Dt && declares(c) })
 }
 
 // declares reports whether an element declares a function, class or option in the markup of a site generator: Sphinx, Haddock, odoc.
 func declares(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Dt:
-		return hasClass(n, declarationClasses)
+		return dom.HasClass(n, declarationClasses)
 	case atom.P:
-		return hasClass(n, sources) && has(n, func(c *html.Node) bool { return name(c) != "" })
+		return dom.HasClass(n, sources) && dom.Any(n, func(c *html.Node) bool { return name(c) != "" })
 	case atom.Div:
-		return hasClass(n, specs) && name(n) != ""
+		return dom.HasClass(n, specs) && name(n) != ""
 	}
 	return false
 }
 
 var (
-	declarationClasses = words(`sig sig-object signature`)
-	specs              = words("spec")
+	declarationClasses = dom.Set(`sig sig-object signature`)
+	specs              = dom.Set("spec")
 )
 
 // signature writes a declaration as code on one line: as a heading of what it declares, unless it is another form of the one before.
@@ -166,7 +168,7 @@ func (w *writer) closes(declarations *html.Node) {
 	for next != nil && (next.Type != html.ElementNode || w.clutter.drops(next) || blank(next)) && (next.Type != html.TextNode || !hasWords(next.Data)) {
 		next = next.NextSibling
 	}
-	if next == nil || next.DataAtom == atom.Section || next.DataAtom == atom.Hr || isHeading(next) || headed(next) || has(next, declares) {
+	if next == nil || next.DataAtom == atom.Section || next.DataAtom == atom.Hr || dom.IsHeading(next) || headed(next) || dom.Any(next, declares) {
 		return
 	}
 	w.rule()
@@ -177,7 +179,7 @@ func (w *writer) declaration(b *strings.Builder, n *html.Node) {
 		switch {
 		case c.Type == html.TextNode:
 			b.WriteString(c.Data)
-		case c.Type != html.ElementNode || w.clutter.drops(c) || c.DataAtom == atom.A && (permalink(c) || hasClass(c, elsewhere)):
+		case c.Type != html.ElementNode || w.clutter.drops(c) || c.DataAtom == atom.A && (permalink(c) || dom.HasClass(c, elsewhere)):
 		default:
 			if c.DataAtom == atom.Dd || c.DataAtom == atom.Br {
 				b.WriteByte(' ')
@@ -188,4 +190,4 @@ func (w *writer) declaration(b *strings.Builder, n *html.Node) {
 }
 
 // elsewhere are the classes of links next to a declaration, as in Haddock's pages.
-var elsewhere = words("link selflink")
+var elsewhere = dom.Set("link selflink")

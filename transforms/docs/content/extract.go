@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // Extract reads an HTML page. contentType is the Content-Type header, for its
@@ -98,7 +99,7 @@ func (s *survey) page() Page {
 // as Asciidoctor writes them.
 func withNotes(roots []*html.Node) []*html.Node {
 	for n := roots[len(roots)-1].NextSibling; n != nil; n = n.NextSibling {
-		if attr(n, "id") == "footnotes" {
+		if dom.Attr(n, "id") == "footnotes" {
 			return append(slices.Clip(roots), n)
 		}
 	}
@@ -119,7 +120,7 @@ func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 func (s *survey) write(roots []*html.Node, bounded, loose bool, base *url.URL) (text string, anchors []string) {
 	w := writer{clutter: s.clutter, bounded: bounded, markdown: markdown{markBytes: s.size/2 + 64<<10}, base: base, linkBytes: 2*s.size + 64<<10}
 	if s.h1 != nil && bounded {
-		if !slices.ContainsFunc(roots, func(r *html.Node) bool { return r == s.h1 || contains(r, s.h1) || hasElement(r, atom.H1) }) {
+		if !slices.ContainsFunc(roots, func(r *html.Node) bool { return r == s.h1 || contains(r, s.h1) || dom.Holds(r, atom.H1) }) {
 			w.introduce(s.h1, roots[0])
 		}
 	}

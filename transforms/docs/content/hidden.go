@@ -11,6 +11,8 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // conceal takes the text out of a page that the page hides from people, by attributes, by
@@ -20,7 +22,7 @@ import (
 func conceal(root *html.Node) {
 	c := concealer{root: root}
 	for n := range root.Descendants() {
-		if n.DataAtom == atom.Style && n.Namespace == "" && n.FirstChild != nil && !strings.Contains(attr(n, "media"), "print") {
+		if n.DataAtom == atom.Style && n.Namespace == "" && n.FirstChild != nil && !strings.Contains(dom.Attr(n, "media"), "print") {
 			c.read(withoutComments(n.FirstChild.Data), false)
 		}
 	}
@@ -82,15 +84,15 @@ func (c *concealer) walk(n *html.Node, in inherited) {
 }
 
 func (c *concealer) element(n *html.Node, in inherited) {
-	if attr(n, "aria-hidden") == "true" && (isPanel(n) || c.opened(n)) { // until it is chosen
+	if dom.Attr(n, "aria-hidden") == "true" && (isPanel(n) || c.opened(n)) { // until it is chosen
 		n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "aria-hidden" })
 	}
 	d := c.declared(n, in)
-	if d == nil && !in.invisible && !hasAttr(n, "hidden") {
+	if d == nil && !in.invisible && !dom.HasAttr(n, "hidden") {
 		c.walk(n, in)
 		return
 	}
-	hidden := d.gone() || hasAttr(n, "hidden") && attr(n, "hidden") != "until-found"
+	hidden := d.gone() || dom.HasAttr(n, "hidden") && dom.Attr(n, "hidden") != "until-found"
 	invisible := d["visibility"] == "hidden" || d["visibility"] == "collapse"
 	if (hidden || invisible || d.tiny() || d.faded(in.background)) && c.shown(n) {
 		hidden, d = false, nil
@@ -118,11 +120,11 @@ func (c *concealer) element(n *html.Node, in inherited) {
 func empty(n *html.Node) {
 	var links []*html.Node
 	for k := range n.Descendants() {
-		if href := attr(k, "href"); k.DataAtom == atom.A && href != "" {
+		if href := dom.Attr(k, "href"); k.DataAtom == atom.A && href != "" {
 			links = append(links, &html.Node{Type: html.ElementNode, DataAtom: atom.A, Data: "a", Attr: []html.Attribute{{Key: "href", Val: href}}})
 		}
 	}
-	if href := attr(n, "href"); n.DataAtom != atom.A {
+	if href := dom.Attr(n, "href"); n.DataAtom != atom.A {
 		n.DataAtom, n.Data, n.Attr = atom.Span, "span", nil
 	} else {
 		n.Attr = []html.Attribute{{Key: "href", Val: href}}
@@ -139,25 +141,25 @@ func empty(n *html.Node) {
 // of the page opens it, scripts show it because it has all of the page, it has a formula that
 // is drawn in another way, or it is for screen readers (see unseen).
 func (c *concealer) shown(n *html.Node) bool {
-	return isPanel(n) || has(n, isTab) || hasClass(n, unseen) || c.opened(n) || hasElement(n, atom.Math) || c.whole(n)
+	return isPanel(n) || dom.Any(n, isTab) || dom.HasClass(n, unseen) || c.opened(n) || dom.Holds(n, atom.Math) || c.whole(n)
 }
 
 // opened reports whether a control of the page opens an element.
 func (c *concealer) opened(n *html.Node) bool {
 	for p := n.PrevSibling; p != nil; p = p.PrevSibling {
 		if p.Type == html.ElementNode {
-			if hasAttr(p, "onclick") || attr(p, "aria-expanded") != "" {
+			if dom.HasAttr(p, "onclick") || dom.Attr(p, "aria-expanded") != "" {
 				return true
 			}
 			break
 		}
 	}
-	id := attr(n, "id")
+	id := dom.Attr(n, "id")
 	return id != "" && c.controlled()[id]
 }
 
 // controlling are the attributes in which a control names what it opens.
-var controlling = words(`aria-controls onclick data-target data-bs-target data-tab data-panel`)
+var controlling = dom.Set(`aria-controls onclick data-target data-bs-target data-tab data-panel`)
 
 // controlled returns the ids that the page's controls name.
 func (c *concealer) controlled() map[string]bool {
@@ -167,7 +169,7 @@ func (c *concealer) controlled() map[string]bool {
 	c.controls = map[string]bool{}
 	for n := range c.root.Descendants() {
 		for _, a := range n.Attr {
-			if controlling[a.Key] || a.Key == "href" && (attr(n, "role") == "tab" || hasAttr(n, "data-toggle") || hasAttr(n, "data-bs-toggle")) {
+			if controlling[a.Key] || a.Key == "href" && (dom.Attr(n, "role") == "tab" || dom.HasAttr(n, "data-toggle") || dom.HasAttr(n, "data-bs-toggle")) {
 				for _, word := range strings.FieldsFunc(a.Val, func(r rune) bool { return strings.ContainsRune(" #'\"(),;", r) }) {
 					c.controls[word] = true
 				}
@@ -342,7 +344,7 @@ var comment = regexp.MustCompile(`(?s)/\*.*?(?:\*/|$)`)
 type declarations map[string]string
 
 // properties are the names that declare reads. Other properties are ignored.
-var properties = words(`display visibility content-visibility opacity font-size color background background-color
+var properties = dom.Set(`display visibility content-visibility opacity font-size color background background-color
 	background-clip -webkit-background-clip position left right top bottom margin-left margin-top text-indent transform
 	clip clip-path width height max-width max-height overflow`)
 

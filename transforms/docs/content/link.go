@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // maxHref is the most bytes of a link's target that is written.
@@ -31,7 +33,7 @@ func absolute(base *url.URL, href string) string {
 
 // link renders a link: its text, and where links are asked for its target. Of a link around blocks the first one leads there.
 func (w *writer) link(a *html.Node) {
-	target := absolute(w.base, attr(a, "href"))
+	target := absolute(w.base, dom.Attr(a, "href"))
 	if target == "" || w.inLink || w.linkBytes < len(target) || !hasSigns(line(a)) {
 		w.children(a)
 		return
@@ -57,7 +59,7 @@ func (w *writer) link(a *html.Node) {
 // firstBlock returns the first block below n that has words and no block in it, nil for none.
 func firstBlock(n *html.Node) *html.Node {
 	for c := range n.Descendants() {
-		if isBlock(c) && hasWords(line(c)) && !has(c, isBlock) {
+		if isBlock(c) && hasWords(line(c)) && !dom.Any(c, isBlock) {
 			return c
 		}
 	}
@@ -69,5 +71,5 @@ func isBlock(n *html.Node) bool {
 	case atom.P, atom.Div, atom.Section, atom.Article, atom.Ul, atom.Ol, atom.Li, atom.Dl, atom.Dt, atom.Dd, atom.Pre, atom.Table, atom.Blockquote, atom.Figure, atom.Header:
 		return true
 	}
-	return isHeading(n)
+	return dom.IsHeading(n)
 }

@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // formula returns a formula on one line: its TeX where the page has that, else what MathML
@@ -13,12 +15,12 @@ import (
 // make x2 of x².
 func formula(n *html.Node) string {
 	for c := range n.Descendants() {
-		if c.Data == "annotation" && strings.EqualFold(attr(c, "encoding"), "application/x-tex") {
+		if c.Data == "annotation" && strings.EqualFold(dom.Attr(c, "encoding"), "application/x-tex") {
 			return line(c)
 		}
 	}
 	var b strings.Builder
-	if hasClass(n, katex) {
+	if dom.HasClass(n, katex) {
 		drawn(&b, n)
 	} else {
 		mathML(&b, n)
@@ -91,22 +93,22 @@ func grouped(b *strings.Builder, text string) {
 // KaTeX draws a formula with elements that programs are told to skip, because they find it in
 // MathML next to them. Some sites leave MathML out.
 var (
-	katex         = words("katex")
-	katexDrawing  = words("katex-html")
-	katexSpace    = words("mspace")
-	katexRoot     = words("sqrt")
-	katexDegree   = words("root katex-root")
-	katexFraction = words("mfrac")
-	katexScripts  = words("msupsub")
-	katexLimits   = words("op-limits")
-	katexSign     = words("mop")
-	katexStack    = words("vlist") // its elements are the parts, the lowest first
-	katexLow      = words("vlist-t2")
+	katex         = dom.Set("katex")
+	katexDrawing  = dom.Set("katex-html")
+	katexSpace    = dom.Set("mspace")
+	katexRoot     = dom.Set("sqrt")
+	katexDegree   = dom.Set("root katex-root")
+	katexFraction = dom.Set("mfrac")
+	katexScripts  = dom.Set("msupsub")
+	katexLimits   = dom.Set("op-limits")
+	katexSign     = dom.Set("mop")
+	katexStack    = dom.Set("vlist") // its elements are the parts, the lowest first
+	katexLow      = dom.Set("vlist-t2")
 )
 
 // isDrawn reports whether an element is a formula that KaTeX draws and that is in no MathML.
 func isDrawn(n *html.Node) bool {
-	return hasClass(n, katex) && !hasElement(n, atom.Math) && has(n, func(c *html.Node) bool { return hasClass(c, katexDrawing) })
+	return dom.HasClass(n, katex) && !dom.Holds(n, atom.Math) && dom.Any(n, func(c *html.Node) bool { return dom.HasClass(c, katexDrawing) })
 }
 
 // drawn writes a formula as KaTeX draws it, with the marks of mathML.
@@ -115,12 +117,12 @@ func drawn(b *strings.Builder, n *html.Node) {
 	case n.Type == html.TextNode:
 		b.WriteString(codeText.Replace(n.Data))
 		return
-	case hasClass(n, katexSpace), n.Parent != nil && hasClass(n.Parent, katexStack): // as a row of a matrix
+	case dom.HasClass(n, katexSpace), n.Parent != nil && dom.HasClass(n.Parent, katexStack): // as a row of a matrix
 		b.WriteByte(' ')
-	case hasClass(n, katexRoot):
+	case dom.HasClass(n, katexRoot):
 		var under strings.Builder
 		for c := n.FirstChild; c != nil; c = c.NextSibling {
-			if hasClass(c, katexDegree) {
+			if dom.HasClass(c, katexDegree) {
 				drawn(b, c)
 			} else {
 				drawn(&under, c)
@@ -129,7 +131,7 @@ func drawn(b *strings.Builder, n *html.Node) {
 		b.WriteString("√")
 		grouped(b, strings.TrimSpace(under.String()))
 		return
-	case hasClass(n, katexFraction), hasClass(n, katexScripts), hasClass(n, katexLimits):
+	case dom.HasClass(n, katexFraction), dom.HasClass(n, katexScripts), dom.HasClass(n, katexLimits):
 		if stacked(b, n) {
 			return
 		}
@@ -144,8 +146,8 @@ func stacked(b *strings.Builder, n *html.Node) bool {
 	low, sign := false, -1
 	var parts []string
 	for c := range n.Descendants() {
-		low = low || hasClass(c, katexLow)
-		if !hasClass(c, katexStack) {
+		low = low || dom.HasClass(c, katexLow)
+		if !dom.HasClass(c, katexStack) {
 			continue
 		}
 		for p := c.FirstChild; p != nil; p = p.NextSibling {
@@ -156,7 +158,7 @@ func stacked(b *strings.Builder, n *html.Node) bool {
 				continue
 			}
 			for d := range p.Descendants() {
-				if sign < 0 && hasClass(d, katexSign) {
+				if sign < 0 && dom.HasClass(d, katexSign) {
 					sign = len(parts)
 				}
 			}
@@ -165,16 +167,16 @@ func stacked(b *strings.Builder, n *html.Node) bool {
 		break
 	}
 	switch {
-	case hasClass(n, katexFraction) && len(parts) == 2:
+	case dom.HasClass(n, katexFraction) && len(parts) == 2:
 		grouped(b, parts[1])
 		b.WriteByte('/')
 		grouped(b, parts[0])
 		return true
-	case hasClass(n, katexScripts) && len(parts) == 1 && !low:
+	case dom.HasClass(n, katexScripts) && len(parts) == 1 && !low:
 		sign, parts = 0, append([]string{""}, parts...)
-	case hasClass(n, katexScripts) && (len(parts) == 1 || len(parts) == 2):
+	case dom.HasClass(n, katexScripts) && (len(parts) == 1 || len(parts) == 2):
 		sign, parts = 1, append([]string{parts[0], ""}, parts[1:]...)
-	case !hasClass(n, katexLimits) || sign < 0:
+	case !dom.HasClass(n, katexLimits) || sign < 0:
 		return false
 	}
 	b.WriteString(parts[sign])
@@ -191,5 +193,5 @@ func hasSigns(s string) bool { return strings.TrimFunc(s, space) != "" }
 
 // isTeX reports whether a script is a formula that MathJax shows.
 func isTeX(n *html.Node) bool {
-	return n.DataAtom == atom.Script && strings.HasPrefix(attr(n, "type"), "math/tex")
+	return n.DataAtom == atom.Script && strings.HasPrefix(dom.Attr(n, "type"), "math/tex")
 }

@@ -5,73 +5,14 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
-func contains(outer, n *html.Node) bool {
-	for p := n.Parent; p != nil; p = p.Parent {
-		if p == outer {
-			return true
-		}
-	}
-	return false
-}
-
-// has reports whether there is such a node below n.
-func has(n *html.Node, is func(*html.Node) bool) bool {
-	for c := range n.Descendants() {
-		if is(c) {
-			return true
-		}
-	}
-	return false
-}
-
-// hasElement reports whether there is such an element below n.
-func hasElement(n *html.Node, name atom.Atom) bool {
-	return has(n, func(c *html.Node) bool { return c.DataAtom == name })
-}
+func contains(outer, n *html.Node) bool { return dom.Below(n.Parent, outer) }
 
 // headed reports whether there is a heading below n.
-func headed(n *html.Node) bool { return has(n, isHeading) }
-
-func isHeading(n *html.Node) bool {
-	if n == nil {
-		return false
-	}
-	switch n.DataAtom {
-	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
-		return true
-	}
-	return false
-}
-
-// hasClass reports whether one of an element's classes is in a set.
-func hasClass(n *html.Node, set map[string]bool) bool {
-	for word := range strings.FieldsSeq(attr(n, "class")) {
-		if set[word] {
-			return true
-		}
-	}
-	return false
-}
-
-func attr(n *html.Node, key string) string {
-	for i := range n.Attr {
-		if n.Attr[i].Key == key {
-			return n.Attr[i].Val
-		}
-	}
-	return ""
-}
-
-func hasAttr(n *html.Node, key string) bool {
-	for i := range n.Attr {
-		if n.Attr[i].Key == key {
-			return true
-		}
-	}
-	return false
-}
+func headed(n *html.Node) bool { return dom.Any(n, dom.IsHeading) }
 
 // after returns the element after n, nil if there is text in between.
 func after(n *html.Node) *html.Node {
@@ -98,7 +39,7 @@ func line(n *html.Node) string {
 }
 
 func blank(n *html.Node) bool {
-	return !has(n, func(c *html.Node) bool { return c.Type == html.TextNode && strings.TrimSpace(c.Data) != "" })
+	return !dom.Any(n, func(c *html.Node) bool { return c.Type == html.TextNode && strings.TrimSpace(c.Data) != "" })
 }
 
 // space reports whether a character is space for HTML or for people, or has no
@@ -118,11 +59,11 @@ func unfold(n *html.Node) {
 		unfold(c)
 	}
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if c.DataAtom == atom.Template && (hasAttr(c, "shadowrootmode") || hasAttr(c, "shadowroot")) {
+		if c.DataAtom == atom.Template && (dom.HasAttr(c, "shadowrootmode") || dom.HasAttr(c, "shadowroot")) {
 			n.RemoveChild(c)
 			assigned := map[string][]*html.Node{}
 			for _, child := range take(n) {
-				name := attr(child, "slot")
+				name := dom.Attr(child, "slot")
 				assigned[name] = append(assigned[name], child)
 			}
 			for _, child := range take(c) {
@@ -150,7 +91,7 @@ func fill(n *html.Node, assigned map[string][]*html.Node) {
 			fill(c, assigned)
 			continue
 		}
-		name := attr(c, "name")
+		name := dom.Attr(c, "name")
 		if own := assigned[name]; len(own) > 0 {
 			take(c)
 			for _, child := range own {

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // writer turns a tree into Markdown in one walk.
@@ -100,19 +102,19 @@ func (w *writer) byName(n *html.Node) {
 
 // container renders an element that is a block and has no mark of its own.
 func (w *writer) container(n *html.Node) {
-	if attr(n, "role") == "heading" {
-		depth, err := strconv.Atoi(attr(n, "aria-level"))
+	if dom.Attr(n, "role") == "heading" {
+		depth, err := strconv.Atoi(dom.Attr(n, "aria-level"))
 		if err != nil || depth < 1 || depth > 6 {
 			depth = 2 // WAI-ARIA's default
 		}
 		w.title(n, depth)
 		return
 	}
-	if n.DataAtom == atom.Div && hasClass(n, pageTitle) && n.Parent != nil && hasClass(n.Parent, titleArea) {
+	if n.DataAtom == atom.Div && dom.HasClass(n, pageTitle) && n.Parent != nil && dom.HasClass(n.Parent, titleArea) {
 		w.title(n, 1)
 		return
 	}
-	if n.DataAtom == atom.Div && hasClass(n, listings) && !w.cell && !w.heading {
+	if n.DataAtom == atom.Div && dom.HasClass(n, listings) && !w.cell && !w.heading {
 		w.pre(n)
 		return
 	}
@@ -130,9 +132,9 @@ func (w *writer) container(n *html.Node) {
 
 // In Doxygen's pages the title is no heading element, and code is lines of its own.
 var (
-	titleArea = words("headertitle")
-	pageTitle = words("title")
-	listings  = words("fragment")
+	titleArea = dom.Set("headertitle")
+	pageTitle = dom.Set("title")
+	listings  = dom.Set("fragment")
 )
 
 // phrase renders an element within a line. Only the text of a link is kept.
@@ -155,7 +157,7 @@ func (w *writer) phrase(n *html.Node) {
 	case atom.Br:
 		w.lineBreak()
 	case atom.A:
-		if !permalink(n) && !hasClass(n, sources) && (w.heading || w.cell || !isControl(n)) {
+		if !permalink(n) && !dom.HasClass(n, sources) && (w.heading || w.cell || !isControl(n)) {
 			w.link(n)
 		}
 	case atom.Button:
@@ -188,7 +190,7 @@ func (w *writer) phrase(n *html.Node) {
 
 // isScript reports whether a link runs a script.
 func isScript(a *html.Node) bool {
-	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(attr(a, "href"))), "javascript:")
+	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(dom.Attr(a, "href"))), "javascript:")
 }
 
 // isControl reports whether a link runs a script and is a control of the page: it has no block, and there is no text around it.
@@ -224,7 +226,7 @@ func (w *writer) button(n *html.Node) {
 		return
 	}
 	alone := w.cell && inCell(n) && hasWords(line(n)) && line(n) == line(cellOf(n))
-	if alone || n.Parent != nil && n.Parent.DataAtom == atom.Summary || w.heading && w.buttons || hasElement(n, atom.P) {
+	if alone || n.Parent != nil && n.Parent.DataAtom == atom.Summary || w.heading && w.buttons || dom.Holds(n, atom.P) {
 		w.children(n)
 	}
 }
@@ -235,10 +237,10 @@ func task(li *html.Node) string {
 		switch {
 		case n.Type == html.TextNode && hasWords(n.Data):
 			return ""
-		case n.DataAtom != atom.Input || attr(n, "type") != "checkbox":
-		case !hasAttr(n, "disabled") && !hasClass(li, tasks):
+		case n.DataAtom != atom.Input || dom.Attr(n, "type") != "checkbox":
+		case !dom.HasAttr(n, "disabled") && !dom.HasClass(li, tasks):
 			return ""
-		case hasAttr(n, "checked"):
+		case dom.HasAttr(n, "checked"):
 			return "[x] "
 		default:
 			return "[ ] "
@@ -247,10 +249,10 @@ func task(li *html.Node) string {
 	return ""
 }
 
-var tasks = words("task-list-item")
+var tasks = dom.Set("task-list-item")
 
 // sources is the class of links to the source text of what is documented, as in rustdoc.
-var sources = words("src")
+var sources = dom.Set("src")
 
 // header keeps only the headings of a header, with the sentences that tell what a heading is
 // about, and nothing of the site's own header.
@@ -279,7 +281,7 @@ func (w *writer) introduce(h1, content *html.Node) {
 	w.introduced = top.DataAtom == atom.Header && top.Parent != nil && top.Parent.DataAtom != atom.Body
 	if top == h1 {
 		w.element(h1)
-	} else if has(top, func(n *html.Node) bool { return n.DataAtom == atom.Header }) || top.DataAtom == atom.Header {
+	} else if dom.Any(top, func(n *html.Node) bool { return n.DataAtom == atom.Header }) || top.DataAtom == atom.Header {
 		w.headings(top)
 	} else {
 		w.element(h1)
@@ -297,7 +299,7 @@ func (w *writer) headingsAfter(n *html.Node, headed bool) bool {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
 		case c.Type != html.ElementNode || w.clutter.drops(c):
-		case isHeading(c):
+		case dom.IsHeading(c):
 			w.element(c)
 			headed = true
 		case c.DataAtom == atom.P && headed && (w.introduced || sentence.MatchString(line(c))):
@@ -374,7 +376,7 @@ func (w *markdown) push(l level) {
 
 func (w *writer) list(n *html.Node) {
 	outer, number := w.tight, 1
-	if start, err := strconv.Atoi(attr(n, "start")); err == nil && start >= 0 && start < 1e9 {
+	if start, err := strconv.Atoi(dom.Attr(n, "start")); err == nil && start >= 0 && start < 1e9 {
 		number = start
 	}
 	w.block()
@@ -484,7 +486,7 @@ func (w *writer) marked(n *html.Node, text string) {
 }
 
 func (w *writer) image(n *html.Node) {
-	alt := attr(n, "alt")
+	alt := dom.Attr(n, "alt")
 	if strings.TrimFunc(alt, space) == "" || alt == "logo" {
 		return
 	}
@@ -521,7 +523,7 @@ func (w *writer) rule() {
 // permalink reports whether a link is the anchor that site generators put next to a
 // heading: it points to a place in a page and shows a symbol or nothing.
 func permalink(n *html.Node) bool {
-	return strings.Contains(attr(n, "href"), "#") && !has(n, func(c *html.Node) bool {
+	return strings.Contains(dom.Attr(n, "href"), "#") && !dom.Any(n, func(c *html.Node) bool {
 		return c.Type == html.TextNode && hasWords(c.Data) || c.DataAtom == atom.Img || c.DataAtom == atom.Code
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // survey collects in one walk what Extract needs to know about a page.
@@ -71,15 +72,15 @@ func (s *survey) walk(n *html.Node, position int) {
 			}
 			continue
 		case atom.Html:
-			s.language = cmp.Or(Language(attr(c, "lang")), Language(attr(c, "xml:lang")))
+			s.language = cmp.Or(Language(dom.Attr(c, "lang")), Language(dom.Attr(c, "xml:lang")))
 		case atom.Meta:
-			if s.language == "" && strings.EqualFold(attr(c, "http-equiv"), "Content-Language") {
-				s.language = Language(attr(c, "content"))
+			if s.language == "" && strings.EqualFold(dom.Attr(c, "http-equiv"), "Content-Language") {
+				s.language = Language(dom.Attr(c, "content"))
 			}
 		case atom.Base:
-			s.rebase(attr(c, "href"))
+			s.rebase(dom.Attr(c, "href"))
 		case atom.A, atom.Area:
-			s.link(attr(c, "href"))
+			s.link(dom.Attr(c, "href"))
 		case atom.Body:
 			s.body = c
 		case atom.Nav, atom.Aside, atom.Footer:

@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // table writes a table of plain cells as a GFM table, and any other table as text:
@@ -24,14 +26,14 @@ func (w *writer) table(n *html.Node) {
 	}
 	switch {
 	case len(t.rows) == 0:
-	case w.notes > 0 && len(t.rows) == 1 && len(t.rows[0]) == 2 && hasClass(t.rows[0][0], icons):
+	case w.notes > 0 && len(t.rows) == 1 && len(t.rows[0]) == 2 && dom.HasClass(t.rows[0][0], icons):
 		if kind := icon(t.rows[0][0]); kind != "" && !w.kindTold {
 			w.kind(kind)
 		}
 		w.children(t.rows[0][1])
 	case t.numbered():
 		w.children(t.rows[0][1])
-	case t.width < 2 || attr(n, "role") == "presentation" && t.blocks:
+	case t.width < 2 || dom.Attr(n, "role") == "presentation" && t.blocks:
 		for _, row := range t.rows {
 			for _, cell := range row {
 				w.block()
@@ -96,7 +98,7 @@ func (t *cellTable) row(tr *html.Node, head bool) {
 		t.spans = t.spans || span(c, "colspan") || span(c, "rowspan")
 		blocks := hasBlocks(c)
 		t.blocks = t.blocks || blocks
-		text = text || blocks || has(c, func(d *html.Node) bool { return d.DataAtom == atom.Img || d.Type == html.TextNode && hasSigns(d.Data) })
+		text = text || blocks || dom.Any(c, func(d *html.Node) bool { return d.DataAtom == atom.Img || d.Type == html.TextNode && hasSigns(d.Data) })
 	}
 	if !text {
 		return
@@ -111,12 +113,12 @@ func (t *cellTable) row(tr *html.Node, head bool) {
 
 // hasBlocks reports whether a cell has code, a table or a heading.
 func hasBlocks(cell *html.Node) bool {
-	return has(cell, func(c *html.Node) bool { return c.DataAtom == atom.Pre || c.DataAtom == atom.Table || isHeading(c) })
+	return dom.Any(cell, func(c *html.Node) bool { return c.DataAtom == atom.Pre || c.DataAtom == atom.Table || dom.IsHeading(c) })
 }
 
 // span reports whether a cell spans others: 0 is up to the end.
 func span(n *html.Node, key string) bool {
-	v := strings.TrimSpace(attr(n, key))
+	v := strings.TrimSpace(dom.Attr(n, key))
 	return v != "" && v != "1"
 }
 
@@ -129,7 +131,7 @@ func (t *cellTable) numbered() bool {
 	if numbers == "" || strings.Trim(numbers, "0123456789 ") != "" {
 		return false
 	}
-	return hasElement(t.rows[0][1], atom.Pre)
+	return dom.Holds(t.rows[0][1], atom.Pre)
 }
 
 func (w *writer) grid(t *cellTable) {

@@ -6,26 +6,30 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // The classes of lists of tabs, of tabs and of their panels, where no role says what they are: in the pages of MkDocs, Antora,
 // VitePress and Bootstrap.
 var (
-	tabLists  = words("tabbed-labels tablist tabs nav-tabs")
-	tabItems  = words("tab")
-	tabPanels = words("tabbed-block tabpanel tab-pane")
+	tabLists  = dom.Set("tabbed-labels tablist tabs nav-tabs")
+	tabItems  = dom.Set("tab")
+	tabPanels = dom.Set("tabbed-block tabpanel tab-pane")
 )
 
 func listsTabs(n *html.Node) bool {
-	return attr(n, "role") == "tablist" || hasClass(n, tabLists) && has(n, isTab)
+	return dom.Attr(n, "role") == "tablist" || dom.HasClass(n, tabLists) && dom.Any(n, isTab)
 }
 
 func isTab(n *html.Node) bool {
-	toggle := attr(n, "data-toggle") + attr(n, "data-bs-toggle")
-	return attr(n, "role") == "tab" || n.DataAtom == atom.Label || toggle == "tab" || toggle == "pill" || n.DataAtom == atom.Li && hasClass(n, tabItems)
+	toggle := dom.Attr(n, "data-toggle") + dom.Attr(n, "data-bs-toggle")
+	return dom.Attr(n, "role") == "tab" || n.DataAtom == atom.Label || toggle == "tab" || toggle == "pill" || n.DataAtom == atom.Li && dom.HasClass(n, tabItems)
 }
 
-func isPanel(n *html.Node) bool { return attr(n, "role") == "tabpanel" || hasClass(n, tabPanels) }
+func isPanel(n *html.Node) bool {
+	return dom.Attr(n, "role") == "tabpanel" || dom.HasClass(n, tabPanels)
+}
 
 // opensNext reports whether a label is the tab of the panel after it, as a radio button before it shows.
 func opensNext(label *html.Node) bool {
@@ -34,7 +38,7 @@ func opensNext(label *html.Node) bool {
 		p = p.PrevSibling
 	}
 	next := after(label)
-	return p != nil && p.DataAtom == atom.Input && attr(p, "type") == "radio" && next != nil && (next.DataAtom == atom.Div || next.DataAtom == atom.Section)
+	return p != nil && p.DataAtom == atom.Input && dom.Attr(p, "type") == "radio" && next != nil && (next.DataAtom == atom.Div || next.DataAtom == atom.Section)
 }
 
 // tabs finds the panels of a list of tabs, so that each begins with the label of its tab:
@@ -47,14 +51,14 @@ func (w *writer) tabs(n *html.Node) bool {
 	}
 	var labels, selected, others []string // others are the panels of the tabs that are not selected
 	for c := range n.Descendants() {
-		if !isTab(c) || has(c, isTab) {
+		if !isTab(c) || dom.Any(c, isTab) {
 			continue
 		}
 		labels = append(labels, line(c))
-		if attr(c, "aria-selected") == "true" {
+		if dom.Attr(c, "aria-selected") == "true" {
 			selected = append(selected, line(c))
 		} else {
-			others = append(others, attr(c, "aria-controls"))
+			others = append(others, dom.Attr(c, "aria-controls"))
 		}
 	}
 	var p panels
@@ -63,14 +67,14 @@ func (w *writer) tabs(n *html.Node) bool {
 			p.add(s)
 		}
 	}
-	if next := after(n); p.found == nil && next != nil && hasElement(n, atom.Input) {
+	if next := after(n); p.found == nil && next != nil && dom.Holds(n, atom.Input) {
 		for c := next.FirstChild; c != nil; c = c.NextSibling {
 			if c.Type == html.ElementNode {
 				p.found = append(p.found, c)
 			}
 		}
 	}
-	if len(p.found) == 1 && len(selected) == 1 && (attr(p.found[0], "id") == "" || !slices.Contains(others, attr(p.found[0], "id"))) {
+	if len(p.found) == 1 && len(selected) == 1 && (dom.Attr(p.found[0], "id") == "" || !slices.Contains(others, dom.Attr(p.found[0], "id"))) {
 		labels = selected
 	}
 	if len(labels) == 0 || len(p.found) != len(labels) {

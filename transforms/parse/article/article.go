@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 	"github.com/newsfork/seed-engine/transforms/parse/language"
 	"github.com/newsfork/seed-engine/transforms/parse/structured"
 )
@@ -180,13 +181,13 @@ func (p *Page) survey(n *html.Node) {
 		if c.Type != html.ElementNode {
 			continue
 		}
-		if c.DataAtom == atom.Div && strings.HasPrefix(attr(c, "id"), "wm-ipp") { // the toolbar of a web archive is not the page's
+		if c.DataAtom == atom.Div && strings.HasPrefix(dom.Attr(c, "id"), "wm-ipp") { // the toolbar of a web archive is not the page's
 			n.RemoveChild(c)
 			continue
 		}
 		switch c.DataAtom {
 		case atom.Html:
-			p.lang = strings.TrimSpace(attr(c, "lang"))
+			p.lang = strings.TrimSpace(dom.Attr(c, "lang"))
 		case atom.Head:
 			p.head = c
 		case atom.Body:
@@ -198,8 +199,8 @@ func (p *Page) survey(n *html.Node) {
 		case atom.Meta:
 			p.metaElement(c)
 		case atom.Link:
-			if rel := strings.ToLower(attr(c, "rel")); rel != "" && p.links[rel] == "" {
-				p.links[rel] = strings.TrimSpace(attr(c, "href"))
+			if rel := strings.ToLower(dom.Attr(c, "rel")); rel != "" && p.links[rel] == "" {
+				p.links[rel] = strings.TrimSpace(dom.Attr(c, "href"))
 			}
 		case atom.Base:
 			for i := range c.Attr {
@@ -223,7 +224,7 @@ func (p *Page) survey(n *html.Node) {
 			if len(p.corrections) < most && corrects(c) {
 				p.corrections = append(p.corrections, c)
 			}
-			if prop := attr(c, "itemprop"); prop != "" && strings.Contains(prop, "datePublished") && len(p.times) < most {
+			if prop := dom.Attr(c, "itemprop"); prop != "" && strings.Contains(prop, "datePublished") && len(p.times) < most {
 				p.times = append(p.times, c)
 			}
 		}
@@ -232,12 +233,12 @@ func (p *Page) survey(n *html.Node) {
 }
 
 func (p *Page) metaElement(n *html.Node) {
-	content := strings.TrimSpace(attr(n, "content"))
+	content := strings.TrimSpace(dom.Attr(n, "content"))
 	if content == "" {
 		return
 	}
 	for _, key := range []string{"property", "name", "itemprop", "http-equiv"} {
-		for name := range strings.FieldsSeq(strings.ToLower(attr(n, key))) {
+		for name := range strings.FieldsSeq(strings.ToLower(dom.Attr(n, key))) {
 			if _, taken := p.meta[name]; taken {
 				continue
 			}
@@ -246,15 +247,6 @@ func (p *Page) metaElement(n *html.Node) {
 			}
 		}
 	}
-}
-
-func attr(n *html.Node, key string) string {
-	for i := range n.Attr {
-		if n.Attr[i].Key == key {
-			return n.Attr[i].Val
-		}
-	}
-	return ""
 }
 
 // Text is the text below n on one line.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 	"github.com/newsfork/seed-engine/transforms/parse/structured"
 )
 
@@ -23,7 +24,7 @@ func (p *Page) bodyBy(c *Compiled, title string, kind profile) string {
 	if c.body != nil {
 		var roots []*html.Node
 		for _, n := range cascadia.QueryAll(p.Root, c.body) {
-			if len(roots) == 0 || !isBelow(n, roots[len(roots)-1]) {
+			if len(roots) == 0 || !dom.Below(n, roots[len(roots)-1]) {
 				roots = append(roots, n)
 			}
 		}
@@ -94,7 +95,7 @@ func (p *Page) corrected(r *reader, roots []*html.Node, lines []textLine) (more 
 	}
 	for _, n := range p.corrections {
 		t := line(n)
-		if w := prose(n); w < least || w > most || !sentence(t) || asksReaders(t) || !isBelow(n, article) || holds(n, atom.H1, atom.Article) || repeated(lines, t) || repeated(more, t) {
+		if w := prose(n); w < least || w > most || !sentence(t) || asksReaders(t) || !dom.Below(n, article) || dom.Holds(n, atom.H1, atom.Article) || repeated(lines, t) || repeated(more, t) {
 			continue
 		}
 		own := newReader(n)
@@ -108,7 +109,7 @@ func (p *Page) corrected(r *reader, roots []*html.Node, lines []textLine) (more 
 }
 
 var (
-	correctionWords   = words("correction corrections corrected erratum errata clarification clarifications korrektur korrekturhinweis rectificatif rectificacion correzione")
+	correctionWords   = dom.Set("correction corrections corrected erratum errata clarification clarifications korrektur korrekturhinweis rectificatif rectificacion correzione")
 	correctionLengths = lengthsOf(correctionWords)
 )
 
@@ -124,15 +125,6 @@ func stripTags(s string) string {
 	r := newReader(n)
 	r.bySelector = true
 	return r.text([]*html.Node{n})
-}
-
-func isBelow(n, root *html.Node) bool {
-	for ; n != nil; n = n.Parent {
-		if n == root {
-			return true
-		}
-	}
-	return false
 }
 
 // sameItem reports whether two elements are of the same item of microdata.
@@ -177,7 +169,7 @@ func (p *Page) lede(root *html.Node, r *reader) string {
 			if c.Type != html.ElementNode || neverText(c) {
 				continue
 			}
-			if attr(c, "itemprop") == "description" {
+			if dom.Attr(c, "itemprop") == "description" {
 				if l := line(c); len(l) >= 40 && len(l) < 1500 && sameItem(c, root) {
 					found = l
 					return true

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // authorMeta are the meta elements that name the author, the surest first.
@@ -113,7 +115,7 @@ const (
 var byLabel = regexp.MustCompile(`(?i)^[^\pL\d]*(?:(?:(?:` + byVerbs + `)\s+)?by|` + otherLabels + `)(?:\s*[:：／/=＝]\s*|\s+|$)`)
 
 // surname are the labels of bylines that names begin with too.
-var surname = words("von di av af par por")
+var surname = dom.Set("von di av af par por")
 
 // tail begins what comes after a name: a day, a place, an address, a note.
 // tailWords does in what readers see; the name of an organisation may have them.
@@ -135,11 +137,11 @@ const ands = `and|und|et|y|e|og|och|en|ve|и`
 var (
 	separators   = regexp.MustCompile(`\s*(?:[,،、;；／•·&]|\s/\s|\s\+\s)\s*(?:(?:` + ands + `)\s)?`)
 	conjunction  = regexp.MustCompile(`\s+(?i:` + ands + `|i|та|with)\s+`)
-	conjunctions = words(strings.ReplaceAll(ands, "|", " ") + " та")
+	conjunctions = dom.Set(strings.ReplaceAll(ands, "|", " ") + " та")
 )
 
 // roles are words in what follows a name, and in no name. They are folded.
-var roles = words(`reporter reporters editor editors editorial correspondent writer writers staff contributor contributors contributing columnist analyst director professor journalist producer fellow
+var roles = dom.Set(`reporter reporters editor editors editorial correspondent writer writers staff contributor contributors contributing columnist analyst director professor journalist producer fellow
 	ceo cto founder cofounder chief phd md mba news agency redakteur redakteurin redaktion korrespondent korrespondentin journaliste rédacteur rédaction redactor redactora periodista redattore giornalista
 	redacteur journalista repórter muhabir editör dziennikarz redaktör teacher intern manager specialist expert bureau desk photographer team press media journal magazine university institute blog
 	engineer project program president minister officer consultant developer scientist researcher attorney speech service online gmbh inc ltd llc nachrichten`)
@@ -156,10 +158,10 @@ func hasRole(s string) bool {
 
 // accounts are the names of accounts and not of people, folded; accountEnds are how others end.
 var (
-	accounts = words(`editor editors editorial editorialteam editorialstaff editorialboard staff webmaster guest root author authors writer
+	accounts = dom.Set(`editor editors editorial editorialteam editorialstaff editorialboard staff webmaster guest root author authors writer
 		unknown anonymous none null undefined default wordpress team na online newsroom desk superuser system pressrelease fail home menu
 		share follow more email twitter facebook comment comments subscribe advertisement signin login name by`)
-	accountEnds = words("feed feeds admin bot api rss import importer syndication autopost")
+	accountEnds = dom.Set("feed feeds admin bot api rss import importer syndication autopost")
 )
 
 // isAccount reports whether a name is an account's.
@@ -313,13 +315,13 @@ func isName(s string, single bool) bool {
 }
 
 // noNames begin texts near bylines, and no names.
-var noNames = words(`monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag sonntag lundi mardi mercredi jeudi vendredi samedi dimanche
+var noNames = dom.Set(`monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag sonntag lundi mardi mercredi jeudi vendredi samedi dimanche
 	lunes martes miércoles jueves viernes sábado domingo january february march july september october november december
 	twitter facebook instagram linkedin whatsapp youtube home follow share view read about contact sign log subscribe email print more all latest related comments posted updated published continue
 	click minutes minuten minutos min photo image video source copyright the this how why what when edited`)
 
 // particles are small words in names.
-var particles = words(`de del della di da das do dos du des der den van von zu zur zum ter ten te la le les el al bin ibn ben abu af av y e und of dla san st mac`)
+var particles = dom.Set(`de del della di da das do dos du des der den van von zu zur zum ter ten te la le les el al bin ibn ben abu af av y e und of dla san st mac`)
 
 // piece is a text of a byline with its element.
 type piece struct {
@@ -437,7 +439,7 @@ func mayLabel(s string) bool {
 }
 
 // labelWords are the first words of byLabel.
-var labelWords = words(regexp.MustCompile(`( [^|]*)?\|`).ReplaceAllString("by|"+byVerbs+"|"+otherLabels, " "))
+var labelWords = dom.Set(regexp.MustCompile(`( [^|]*)?\|`).ReplaceAllString("by|"+byVerbs+"|"+otherLabels, " "))
 
 // koreanWords are what a Korean byline has one of.
 var koreanWords = strings.Split("글|취재|"+koreanRoles, "|")
@@ -582,7 +584,7 @@ func noWriter(s string) bool {
 	return false
 }
 
-var otherParts = words("reviewed edited picture pictures translated checked fact-checked produced video bild bilder")
+var otherParts = dom.Set("reviewed edited picture pictures translated checked fact-checked produced video bild bilder")
 
 // gather collects the texts below n that may be names; it reports whether they are short enough for a byline.
 func gather(n *html.Node, pieces *[]piece, size *int) bool {
@@ -593,7 +595,7 @@ func gather(n *html.Node, pieces *[]piece, size *int) bool {
 				return false
 			}
 			*pieces = append(*pieces, piece{collapse(c.Data), n})
-		case c.Type == html.ElementNode && !neverText(c) && c.DataAtom != atom.Time && namesOf(attr(c, "class"))&nextTo == 0:
+		case c.Type == html.ElementNode && !neverText(c) && c.DataAtom != atom.Time && namesOf(dom.Attr(c, "class"))&nextTo == 0:
 			*size++ // a walk is bounded
 			from := len(*pieces)
 			if !gather(c, pieces, size) {

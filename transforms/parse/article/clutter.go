@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // isClutter reports whether an element's name or role says that it is not part of the
@@ -24,7 +26,7 @@ func (r *reader) isClutter(n *html.Node) bool {
 	}
 	switch n.DataAtom {
 	case atom.Figure:
-		return !holds(n, atom.Table, atom.Pre)
+		return !dom.Holds(n, atom.Table, atom.Pre)
 	case atom.Aside, atom.Form, atom.Figcaption:
 		return true
 	case atom.Body, atom.Article, atom.Main, atom.Html:
@@ -110,9 +112,9 @@ func readName(name string) (clutter, states bool) {
 
 var (
 	// stateWords are of names such as modal-enabled, comments-open, has-sidebar.
-	stateWords = words("enabled disabled open opened closed has with without can ready loaded allowed label match")
+	stateWords = dom.Set("enabled disabled open opened closed has with without can ready loaded allowed label match")
 	// aboutWords begin the names of subjects, such as category-social and tag-video.
-	aboutWords = words("category cat tag type format section topic term")
+	aboutWords = dom.Set("category cat tag type format section topic term")
 )
 
 // wordEnd returns the end of the word at i in a name. A word ends at everything but a letter of ASCII, and before a capital.
@@ -146,7 +148,7 @@ func surelyClutter(n *html.Node) bool {
 		return true
 	}
 	for _, key := range []string{"class", "id"} {
-		for name := range strings.FieldsSeq(attr(n, key)) {
+		for name := range strings.FieldsSeq(dom.Attr(n, key)) {
 			clutter, states := readName(name)
 			if !clutter || states || strings.IndexByte(name, ':') >= 0 {
 				continue
@@ -162,7 +164,7 @@ func surelyClutter(n *html.Node) bool {
 	return false
 }
 
-var clutterWords = words(`ad ads adv advert adverts advertisement advertising adsense adslot adbox adwrap advertorial sponsor sponsored sponsors dfp outbrain taboola criteo promo promos promotion promoted promobox
+var clutterWords = dom.Set(`ad ads adv advert adverts advertisement advertising adsense adslot adbox adwrap advertorial sponsor sponsored sponsors dfp outbrain taboola criteo promo promos promotion promoted promobox
 	nav navi navbar navigation subnav menu submenu breadcrumb breadcrumbs pagination pager paging sidebar footer foot
 	share shares sharing shared sharebar sharebox sharebuttons sharelinks social socials sociable sns snsbox addthis sharethis
 	related relateds recommend recommended recommendation recommendations recirc recirculation trending popular mostpopular mostread morenews morestories moreon alsoread seealso

@@ -7,6 +7,8 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // reader finds the article in a page and writes its text.
@@ -165,30 +167,20 @@ func (r *reader) keepIntroductions() (any bool) {
 	named := map[string]int{}
 	for _, n := range r.leftOut {
 		if r.proseWidth[n] >= prose && teases(n) {
-			named[attr(n, "class")]++
+			named[dom.Attr(n, "class")]++
 		}
 	}
 	left := maxKept
 	for _, n := range r.leftOut {
-		if left > 0 && r.proseWidth[n] >= prose && teases(n) && named[attr(n, "class")] == 1 {
+		if left > 0 && r.proseWidth[n] >= prose && teases(n) && named[dom.Attr(n, "class")] == 1 {
 			left--
-			if !holds(n, atom.A) && sentence(line(n)) {
+			if !dom.Holds(n, atom.A) && sentence(line(n)) {
 				r.keep(n)
 				any = true
 			}
 		}
 	}
 	return any
-}
-
-// holds reports whether one of these elements is below n.
-func holds(n *html.Node, any ...atom.Atom) bool {
-	for d := range n.Descendants() {
-		if d.DataAtom != 0 && slices.Contains(any, d.DataAtom) {
-			return true
-		}
-	}
-	return false
 }
 
 // heaviest returns the first node with the most prose, and the prose of all.
@@ -290,7 +282,7 @@ func (r *reader) hints(body *html.Node) (tiers [4][]*html.Node) {
 	for i := range tiers { // the outermost of each
 		var outer []*html.Node
 		for _, n := range tiers[i] {
-			if len(outer) == 0 || !isBelow(n, outer[len(outer)-1]) {
+			if len(outer) == 0 || !dom.Below(n, outer[len(outer)-1]) {
 				outer = append(outer, n)
 			}
 		}
@@ -382,18 +374,10 @@ func bodyName(name string) bool {
 }
 
 // bodyNames are common names of the element with an article's text, without hyphens.
-var bodyNames = words(`articlebody articletext articlecontent articlecontents entrycontent postcontent postbody posttext postentry
+var bodyNames = dom.Set(`articlebody articletext articlecontent articlecontents entrycontent postcontent postbody posttext postentry
 	storybody storycontent storytext articlebodycontent articlebodytext articlemaincontent articlecontainerbody bodytext newsbody newscontent newstext newsarticle
 	articlebodywrapper articlecopy fieldnamebody singlecontent articlewrapbody articlebodybox articleview articleviewcontent newscttext artext arttext
 	newsviewbody viewcontent articletxt articlecont articlebodycontents articletextbody contentbody contenttext richtextbody storydetail`)
-
-func words(list string) map[string]bool {
-	m := make(map[string]bool)
-	for w := range strings.FieldsSeq(list) {
-		m[w] = true
-	}
-	return m
-}
 
 // keepAlike keeps the elements of one class, left out for its name, that have more than twice the
 // prose of all the rest together: the posts of a forum, the texts of a gallery.
@@ -416,8 +400,8 @@ func (r *reader) keepAlike(total int) bool {
 	}
 	for _, n := range r.leftOut {
 		if ok(n) {
-			sums[attr(n, "class")] += r.proseWidth[n]
-			counts[attr(n, "class")]++
+			sums[dom.Attr(n, "class")] += r.proseWidth[n]
+			counts[dom.Attr(n, "class")]++
 		}
 	}
 	best := ""
@@ -430,7 +414,7 @@ func (r *reader) keepAlike(total int) bool {
 		return false
 	}
 	for _, n := range r.leftOut {
-		if attr(n, "class") == best && ok(n) {
+		if dom.Attr(n, "class") == best && ok(n) {
 			r.keep(n)
 		}
 	}

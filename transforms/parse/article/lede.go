@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // introduced returns the introduction by its place: the paragraphs between the headline and
@@ -32,17 +34,17 @@ func (r *reader) introduced(body, root *html.Node) (lines []textLine) {
 					continue
 				}
 			case atom.Ul, atom.Ol, atom.Table, atom.Dl:
-				if !isBelow(root, c) {
+				if !dom.Below(root, c) {
 					if all := r.points(c); around != nil && len(all) > 0 {
 						lines, points = append(lines, all...), points+len(all)-1
 					}
 					continue
 				}
 			}
-			if r.isClutter(c) && !isBelow(root, c) {
+			if r.isClutter(c) && !dom.Below(root, c) {
 				continue
 			}
-			if r.blocks[c] || isBelow(root, c) {
+			if r.blocks[c] || dom.Below(root, c) {
 				if look(c) {
 					return true
 				}
@@ -72,7 +74,7 @@ func (r *reader) introduced(body, root *html.Node) (lines []textLine) {
 // points returns the points of a list that sums up an article: a few phrases without links.
 func (r *reader) points(list *html.Node) (lines []textLine) {
 	const least, most = 25, 6 // width, points
-	if r.isClutter(list) || holds(list, atom.A) {
+	if r.isClutter(list) || dom.Holds(list, atom.A) {
 		return nil
 	}
 	for c := range list.ChildNodes() {
@@ -96,7 +98,7 @@ func (r *reader) points(list *html.Node) (lines []textLine) {
 func (r *reader) below(headline, n *html.Node, text string) bool {
 	const least, words = 25, 4
 	if adjacent(n, false) != headline || n.DataAtom != atom.P || width(text) < least || strings.Count(text, " ") < words ||
-		holds(n, atom.A, atom.Time) || mayLabel(text) || announcesOthers(text) || strings.Contains(r.title, fold(text)) {
+		dom.Holds(n, atom.A, atom.Time) || mayLabel(text) || announcesOthers(text) || strings.Contains(r.title, fold(text)) {
 		return false
 	}
 	_, dated := ParseTime(text, time.UTC)

@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // Type is what a page is. Each type has a rule of its own for the main part. The zero value is an article.
@@ -113,7 +115,7 @@ func (s *shapes) walk(n *html.Node) (sum below) {
 			s.name(c, &b)
 			sum.add(b)
 			if s.seen++; s.seen < maxShapes && (block(c) || c.DataAtom == atom.Li || c.DataAtom == atom.Tr || c.DataAtom == atom.A) && b.width > 0 {
-				class, _, _ := strings.Cut(strings.TrimSpace(attr(c, "class")), " ")
+				class, _, _ := strings.Cut(strings.TrimSpace(dom.Attr(c, "class")), " ")
 				if groups == nil {
 					groups = map[string][]int{}
 				}
@@ -141,19 +143,19 @@ func (s *shapes) name(n *html.Node, b *below) {
 	case atom.Pre:
 		b.code++
 	case atom.Dl:
-		s.parameters = s.parameters || b.code > 0 || holds(n, atom.Code)
+		s.parameters = s.parameters || b.code > 0 || dom.Holds(n, atom.Code)
 	case atom.Table:
-		s.parameters = s.parameters || holds(n, atom.Code)
+		s.parameters = s.parameters || dom.Holds(n, atom.Code)
 	case atom.Form, atom.Input:
-		s.buys = s.buys || buying.MatchString(attr(n, "action")+" "+attr(n, "name"))
+		s.buys = s.buys || buying.MatchString(dom.Attr(n, "action")+" "+dom.Attr(n, "name"))
 	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
 		b.headings++
 		b.headed = b.headed || b.linked > 0
 	}
-	if mark := markOf(n, false); mark&ofAuthor != 0 || n.DataAtom == atom.A && !b.author && isUser(attr(n, "href")) {
+	if mark := markOf(n, false); mark&ofAuthor != 0 || n.DataAtom == atom.A && !b.author && isUser(dom.Attr(n, "href")) {
 		b.author = true
 	}
-	if class := attr(n, "class"); class != "" {
+	if class := dom.Attr(n, "class"); class != "" {
 		b.time = b.time || b.width > 0 && b.width < 40 && dateName.MatchString(class)
 		s.buys = s.buys || b.width < 40 && buying.MatchString(class)
 	}
@@ -217,7 +219,7 @@ func (k profile) main(r *reader, body *html.Node) []textLine {
 		return r.write(r.find(body))
 	}
 	root := r.narrow(body, 85)
-	for root != body && !holds(root, atom.H1) {
+	for root != body && !dom.Holds(root, atom.H1) {
 		root = root.Parent
 	}
 	return r.write([]*html.Node{root})

@@ -11,6 +11,8 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // publishedMeta are the meta elements that name the time of publication, or the page's.
@@ -87,7 +89,7 @@ func (p *Page) told(zone calendar) (all []time.Time, marked bool) {
 		all = append(all, p.local(t, zone))
 	}
 	for _, n := range p.times {
-		if (strings.Contains(attr(n, "itemprop"), "datePublished") || n.DataAtom == atom.Time && hasAttr(n, "pubdate")) && !another(n) {
+		if (strings.Contains(dom.Attr(n, "itemprop"), "datePublished") || n.DataAtom == atom.Time && dom.HasAttr(n, "pubdate")) && !another(n) {
 			if t, _ := elementTime(n, zone); !t.IsZero() {
 				all = append(all, t)
 				break
@@ -97,7 +99,7 @@ func (p *Page) told(zone calendar) (all []time.Time, marked bool) {
 	add(p.ld.Published)
 	add(p.meta["datepublished"])
 	if marked = len(all) > 0; !marked {
-		outside := func(n *html.Node) bool { return !inside(n, atom.Article, atom.Main, atom.Header) || another(n) }
+		outside := func(n *html.Node) bool { return !dom.Inside(n, atom.Article, atom.Main, atom.Header) || another(n) }
 		if t, _ := firstTime(p.times, zone, outside); !t.IsZero() {
 			all = append(all, t)
 		}
@@ -176,7 +178,7 @@ func (p *Page) local(t time.Time, zone calendar) time.Time {
 		texts = append(texts, it.Text("datePublished"))
 	}
 	for _, n := range p.times[:min(len(p.times), 20)] {
-		texts = append(texts, attr(n, "datetime"))
+		texts = append(texts, dom.Attr(n, "datetime"))
 	}
 	for _, text := range texts {
 		stated, ok := zone.parse(text)
@@ -251,7 +253,7 @@ func firstTime(elements []*html.Node, zone calendar, skip func(*html.Node) bool)
 // and more exact than its text, but may be of another day: of the last change, or in UTC.
 func elementTime(n *html.Node, zone calendar) (time.Time, event) {
 	t, what := stated(line(n), zone)
-	for _, s := range []string{attr(n, "datetime"), attr(n, "content"), attr(n, "title")} {
+	for _, s := range []string{dom.Attr(n, "datetime"), dom.Attr(n, "content"), dom.Attr(n, "title")} {
 		if exact, ok := zone.parse(s); ok {
 			t = elementDay(exact, t, what)
 			break
@@ -268,7 +270,7 @@ func elementTime(n *html.Node, zone calendar) (time.Time, event) {
 
 // changed reports whether an element's names are those of a change's time only. Where an article was not changed they are often both.
 func changed(n *html.Node) bool {
-	names := strings.ToLower(attr(n, "class") + " " + attr(n, "itemprop"))
+	names := strings.ToLower(dom.Attr(n, "class") + " " + dom.Attr(n, "itemprop"))
 	return (strings.Contains(names, "updat") || strings.Contains(names, "modif")) && !strings.Contains(names, "publish") && !strings.Contains(names, "entry-date")
 }
 
@@ -302,30 +304,10 @@ func another(n *html.Node) bool {
 			return true
 		}
 		for _, key := range []string{"class", "id", "itemtype"} {
-			for word := range strings.FieldsFuncSeq(strings.ToLower(attr(n, key)), func(c rune) bool { return c < 'a' || c > 'z' }) {
+			for word := range strings.FieldsFuncSeq(strings.ToLower(dom.Attr(n, key)), func(c rune) bool { return c < 'a' || c > 'z' }) {
 				if (word == "comment" || word == "comments") && n.DataAtom != atom.Body {
 					return true
 				}
-			}
-		}
-	}
-	return false
-}
-
-func hasAttr(n *html.Node, key string) bool {
-	for i := range n.Attr {
-		if n.Attr[i].Key == key {
-			return true
-		}
-	}
-	return false
-}
-
-func inside(n *html.Node, atoms ...atom.Atom) bool {
-	for a := n.Parent; a != nil; a = a.Parent {
-		for _, want := range atoms {
-			if a.DataAtom == want {
-				return true
 			}
 		}
 	}
@@ -420,7 +402,7 @@ func tells(n *html.Node) bool {
 
 // pointedAt is the exact time that readers see when they point at an element, as in a time's short form.
 func pointedAt(n *html.Node, zone calendar) time.Time {
-	if s := attr(n, "title"); len(s) >= len("2006-01-02T15:04Z") && s[4] == '-' && s[10] == 'T' {
+	if s := dom.Attr(n, "title"); len(s) >= len("2006-01-02T15:04Z") && s[4] == '-' && s[10] == 'T' {
 		t, _ := zone.parse(s) // zero where it is none
 		return t
 	}

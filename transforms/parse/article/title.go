@@ -10,6 +10,8 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // titleBy is the headline: by the publisher's selector, else the h1 that another source
@@ -20,7 +22,7 @@ func (p *Page) titleBy(c *Compiled) string {
 			return found[0]
 		}
 		if n := cascadia.Query(p.Root, c.title); n != nil {
-			if t := collapse(attr(n, "content")); t != "" {
+			if t := collapse(dom.Attr(n, "content")); t != "" {
 				return t
 			}
 		}
@@ -115,7 +117,7 @@ func punctuated(heading string, others []string) string {
 // shown, and a first part in an element of its own that another text separates from the rest by a mark.
 func headingText(h *html.Node, others []string) string {
 	all := line(h)
-	if holds(h, atom.Ruby) { // a part of it is no word
+	if dom.Holds(h, atom.Ruby) { // a part of it is no word
 		return all
 	}
 	for h.FirstChild != nil && h.FirstChild.NextSibling == nil && h.FirstChild.Type == html.ElementNode {
@@ -171,16 +173,16 @@ func headingText(h *html.Node, others []string) string {
 
 // notShown reports whether an element in a heading is a time, or for screen readers or machines only.
 func notShown(n *html.Node) bool {
-	if n.DataAtom == atom.Time || attr(n, "aria-hidden") == "true" || hasAttr(n, "hidden") {
+	if n.DataAtom == atom.Time || dom.Attr(n, "aria-hidden") == "true" || dom.HasAttr(n, "hidden") {
 		return true
 	}
-	class := strings.ToLower(attr(n, "class"))
+	class := strings.ToLower(dom.Attr(n, "class"))
 	return strings.Contains(class, "hidden") || strings.Contains(class, "invisible") || strings.Contains(class, "sr-only") || strings.Contains(class, "screen-reader")
 }
 
 // whollyLinked reports whether all of an element's text is in one link, as a site's name is.
 func whollyLinked(n *html.Node) bool {
-	return inside(n, atom.A) || width(line(n)) > 0 && prose(n) == 0
+	return dom.Inside(n, atom.A) || width(line(n)) > 0 && prose(n) == 0
 }
 
 // isPart reports whether a part of a title between its marks is a heading: the first, or one
@@ -370,7 +372,7 @@ func linksHome(h *html.Node) bool {
 	if h == nil {
 		return false
 	}
-	u, err := url.Parse(strings.TrimSpace(attr(h, "href")))
+	u, err := url.Parse(strings.TrimSpace(dom.Attr(h, "href")))
 	return err == nil && (u.Path == "/" || u.Path == "" && u.Host != "") && u.RawQuery == ""
 }
 

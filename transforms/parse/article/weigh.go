@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // weigh records the width of the prose below each element, and which elements are
@@ -34,7 +36,7 @@ func (r *reader) weigh(n *html.Node) int {
 			sum += m
 		}
 	}
-	if direct >= 30 && !isHeading(n) {
+	if direct >= 30 && !dom.IsHeading(n) {
 		sum += direct
 	}
 	if sum > 0 {
@@ -128,19 +130,11 @@ func block(n *html.Node) bool {
 	return false
 }
 
-func isHeading(n *html.Node) bool {
-	switch n.DataAtom {
-	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
-		return true
-	}
-	return false
-}
-
 // neverText reports whether an element never contains an article's text.
 func neverText(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Button: // strip leaves those of headings
-		return n.Parent == nil || !isHeading(n.Parent)
+		return n.Parent == nil || !dom.IsHeading(n.Parent)
 	case atom.Script, atom.Style, atom.Noscript, atom.Iframe, atom.Object, atom.Embed, atom.Template, atom.Nav, atom.Footer,
 		atom.Input, atom.Select, atom.Textarea, atom.Datalist, atom.Dialog, atom.Svg, atom.Canvas, atom.Audio, atom.Video,
 		atom.Rt, atom.Rp, atom.Head, atom.Link, atom.Meta, atom.Title, atom.Menu, atom.Img, atom.Picture:

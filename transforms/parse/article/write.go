@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // textLine is a line of the text and the kind of its block.
@@ -124,12 +126,12 @@ func ends(lines []textLine, i int) bool {
 			}
 		}
 	}
-	return parent != nil && of[parent] >= text && !slices.ContainsFunc(lines[i:], func(l textLine) bool { return l.of != nil && isBelow(l.of, parent) })
+	return parent != nil && of[parent] >= text && !slices.ContainsFunc(lines[i:], func(l textLine) bool { return l.of != nil && dom.Below(l.of, parent) })
 }
 
 // alike reports whether two elements have the same name and the same classes.
 func alike(a, b *html.Node) bool {
-	return a != nil && a.DataAtom == b.DataAtom && attr(a, "class") != "" && attr(a, "class") == attr(b, "class")
+	return a != nil && a.DataAtom == b.DataAtom && dom.Attr(a, "class") != "" && dom.Attr(a, "class") == dom.Attr(b, "class")
 }
 
 // explains reports whether a heading below the headline says more than that.
@@ -188,7 +190,7 @@ func closes(l textLine, before []textLine) bool {
 func quoted(l textLine) bool {
 	for n := l.of; n != nil; n = n.Parent {
 		if n.DataAtom == atom.Blockquote {
-			return attr(n, "class") == ""
+			return dom.Attr(n, "class") == ""
 		}
 		if n.DataAtom != atom.P {
 			break
@@ -199,7 +201,7 @@ func quoted(l textLine) bool {
 
 // alikeParagraphs reports whether two lines are paragraphs of one class next to each other.
 func alikeParagraphs(a, b textLine) bool {
-	return a.of != nil && b.of != nil && (a.of.DataAtom == atom.P || a.of.DataAtom == atom.Div) && b.of.DataAtom == a.of.DataAtom && a.of.Parent == b.of.Parent && attr(a.of, "class") == attr(b.of, "class")
+	return a.of != nil && b.of != nil && (a.of.DataAtom == atom.P || a.of.DataAtom == atom.Div) && b.of.DataAtom == a.of.DataAtom && a.of.Parent == b.of.Parent && dom.Attr(a.of, "class") == dom.Attr(b.of, "class")
 }
 
 // paragraph reports whether a line is prose, by its length or as a sentence.
@@ -258,7 +260,7 @@ func (w *writer) element(n *html.Node) {
 			w.inLink = true
 			from := w.pending.Len()
 			w.block(n)
-			if href := attr(n, "href"); href != "" && href[0] == '#' && w.of != nil && isHeading(w.of) { // the heading's own address
+			if href := dom.Attr(n, "href"); href != "" && href[0] == '#' && w.of != nil && dom.IsHeading(w.of) { // the heading's own address
 				w.inLink = false
 				return
 			}
@@ -350,10 +352,10 @@ func belongs(n *html.Node) bool {
 	if before.DataAtom == atom.P && prose(before) >= introduction && strings.HasSuffix(line(before), ":") {
 		return true
 	}
-	if after != nil && isHeading(after) && !announcesOthers(line(after)) {
+	if after != nil && dom.IsHeading(after) && !announcesOthers(line(after)) {
 		after = adjacent(after, true)
 	}
-	return count >= items && (isHeading(before) || isProse(before, least)) && isProse(after, least)
+	return count >= items && (dom.IsHeading(before) || isProse(before, least)) && isProse(after, least)
 }
 
 // isProse reports whether an element is a paragraph of at least a width that announces nothing.
@@ -384,7 +386,7 @@ func mostlyPlain(list *html.Node) bool {
 	for c := range list.ChildNodes() {
 		switch {
 		case c.DataAtom != atom.Li:
-		case holds(c, atom.A):
+		case dom.Holds(c, atom.A):
 			linked++
 		default:
 			plain++
@@ -400,14 +402,14 @@ func (w *writer) card(n *html.Node) bool {
 		return false
 	}
 	l := w.measure(n)
-	return (l.all < 30 || l.free*10 < l.all*8 || clutterName(attr(n, "class")) || linkedHeading(n)) && !holds(n, atom.Article)
+	return (l.all < 30 || l.free*10 < l.all*8 || clutterName(dom.Attr(n, "class")) || linkedHeading(n)) && !dom.Holds(n, atom.Article)
 }
 
 // linksAway reports whether a link with blocks, such as a heading and a teaser, is to another page. One with
 // more text was never closed.
 func (w *writer) linksAway(n *html.Node) bool {
 	const much = 600 // width
-	href := attr(n, "href")
+	href := dom.Attr(n, "href")
 	return href != "" && href[0] != '#' && w.measure(n).all < much
 }
 
@@ -420,7 +422,7 @@ func linkedHeading(n *html.Node) bool {
 		}
 		switch h.DataAtom {
 		case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
-			return holds(h, atom.A) || inside(h, atom.A)
+			return dom.Holds(h, atom.A) || dom.Inside(h, atom.A)
 		}
 	}
 	return false

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 const (
@@ -38,19 +39,13 @@ func Discover(page []byte, base *url.URL) []string {
 		if element != "link" && element != "base" {
 			continue
 		}
-		attrs := make(map[string]string)
-		for more {
-			var key, value []byte
-			key, value, more = z.TagAttr()
-			if _, twice := attrs[string(key)]; !twice {
-				attrs[string(key)] = strings.TrimSpace(string(value))
-			}
-		}
-		if attrs["href"] == "" {
+		attrs := dom.Attributes(z, more)
+		href := strings.TrimSpace(attrs["href"])
+		if href == "" {
 			continue
 		}
 		if element == "base" {
-			if u, err := canonical.Address(base, attrs["href"], []string{"*"}); err == nil && !based {
+			if u, err := canonical.Address(base, href, []string{"*"}); err == nil && !based {
 				base = u
 			}
 			based = true
@@ -62,7 +57,7 @@ func Discover(page []byte, base *url.URL) []string {
 			!slices.Contains(strings.Fields(strings.ToLower(attrs["rel"])), "alternate") {
 			continue
 		}
-		if s, err := canonical.Resolve(base, attrs["href"], []string{"*"}); err == nil && !slices.Contains(found, s) {
+		if s, err := canonical.Resolve(base, href, []string{"*"}); err == nil && !slices.Contains(found, s) {
 			found = append(found, s)
 			if len(found) == maxLinks {
 				return found

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // Head has a page's instructions to crawlers.
@@ -205,34 +206,24 @@ func (h *Head) head(text, agent string) {
 		if kind != html.StartTagToken && kind != html.SelfClosingTagToken && kind != html.EndTagToken {
 			continue
 		}
-		t := z.Token()
-		switch {
-		case t.Data == "body" || kind == html.EndTagToken && t.Data == "head":
+		name, more := z.TagName()
+		switch element := string(name); {
+		case element == "body" || kind == html.EndTagToken && element == "head":
 			return
-		case t.Data == "noscript" || t.Data == "template":
+		case element == "noscript" || element == "template":
 			if kind == html.EndTagToken {
 				aside = max(0, aside-1)
 			} else {
 				aside++
 			}
 		case aside > 0 || kind == html.EndTagToken:
-		case t.Data == "meta":
-			h.meta(attributes(t), agent)
-		case t.Data == "link":
-			a := attributes(t)
+		case element == "meta":
+			h.meta(dom.Attributes(z, more), agent)
+		case element == "link":
+			a := dom.Attributes(z, more)
 			h.related(a["rel"], a["type"], strings.TrimSpace(a["href"]))
 		}
 	}
-}
-
-func attributes(t html.Token) map[string]string {
-	out := make(map[string]string, len(t.Attr))
-	for _, a := range t.Attr {
-		if _, twice := out[a.Key]; !twice {
-			out[a.Key] = a.Val
-		}
-	}
-	return out
 }
 
 func (h *Head) meta(a map[string]string, agent string) {

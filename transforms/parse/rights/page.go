@@ -9,6 +9,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
 )
 
@@ -137,7 +138,7 @@ func (l *Ledger) HTML(page string) {
 		if !part && string(name) != "meta" && string(name) != "link" {
 			continue
 		}
-		attr := attributes(z, more)
+		attr := dom.Attributes(z, more)
 		if _, has := attr["data-nosnippet"]; part && has {
 			parts = true
 			l.add(entry{Statement: Statement{Line: at, Raw: raw, Says: saysPart, Only: document}})
@@ -168,17 +169,4 @@ func last(page string) int {
 			return i
 		}
 	}
-}
-
-// attributes returns the attributes of the tag, of two with one name the first.
-func attributes(z *html.Tokenizer, more bool) map[string]string {
-	out := map[string]string{}
-	for more {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		if _, twice := out[string(key)]; !twice {
-			out[string(key)] = string(value)
-		}
-	}
-	return out
 }

@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // survey is which syntaxes a page's elements have.
@@ -29,7 +31,7 @@ func (r *reader) survey(n *html.Node, found *survey) {
 				r.data.headings = append(r.data.headings, oneLine(r.text(c, false)))
 			}
 		case atom.Script:
-			if c.FirstChild != nil && strings.Contains(strings.ToLower(attr(c, "type")), "ld+json") {
+			if c.FirstChild != nil && strings.Contains(strings.ToLower(dom.Attr(c, "type")), "ld+json") {
 				found.scripts = append(found.scripts, c.FirstChild.Data)
 			}
 		}
@@ -68,12 +70,12 @@ func (r *reader) local(name string) string {
 }
 
 func (r *reader) meta(n *html.Node) {
-	content := strings.TrimSpace(attr(n, "content"))
+	content := strings.TrimSpace(dom.Attr(n, "content"))
 	if content == "" {
 		return
 	}
 	for _, key := range []string{"property", "name", "itemprop"} {
-		for name := range strings.FieldsSeq(strings.ToLower(attr(n, key))) {
+		for name := range strings.FieldsSeq(strings.ToLower(dom.Attr(n, key))) {
 			if r.take(len(content)) {
 				r.data.Meta[name] = append(r.data.Meta[name], content)
 			}
@@ -105,9 +107,9 @@ func (m *microReader) element(n *html.Node, in *Item, depth int) {
 			return
 		}
 	}
-	names, isProp := find(n, "itemprop")
-	types, typed := find(n, "itemtype")
-	_, scope := find(n, "itemscope")
+	names, isProp := dom.Find(n, "itemprop")
+	types, typed := dom.Find(n, "itemtype")
+	_, scope := dom.Find(n, "itemscope")
 	if !scope && !typed {
 		if isProp && in != nil {
 			m.r.put(in, names, Value{Text: m.r.property(n, names)})
@@ -130,19 +132,19 @@ func (m *microReader) element(n *html.Node, in *Item, depth int) {
 	}
 	m.walk(n, it, depth+1)
 	m.referred(n, it, depth)
-	m.r.name(it, attr(n, "itemid"))
+	m.r.name(it, dom.Attr(n, "itemid"))
 }
 
 // referred reads the elements that an item names by itemref.
 func (m *microReader) referred(n *html.Node, it *Item, depth int) {
-	ids, ok := find(n, "itemref")
+	ids, ok := dom.Find(n, "itemref")
 	if !ok || m.open[n] {
 		return
 	}
 	if m.r.elements == nil {
 		m.r.elements = map[string]*html.Node{}
 		for e := range m.root.Descendants() {
-			if id := attr(e, "id"); e.Type == html.ElementNode && id != "" && m.r.elements[id] == nil {
+			if id := dom.Attr(e, "id"); e.Type == html.ElementNode && id != "" && m.r.elements[id] == nil {
 				m.r.elements[id] = e
 			}
 		}
@@ -151,7 +153,7 @@ func (m *microReader) referred(n *html.Node, it *Item, depth int) {
 	read := map[*html.Node]bool{}
 	for id := range strings.FieldsSeq(ids) {
 		e := m.r.elements[id]
-		if e == nil || m.open[e] || read[e] || attr(e, "itemprop") == "" && attr(e, "itemtype") != "" || slices.Contains(slices.Collect(n.Ancestors()), e) {
+		if e == nil || m.open[e] || read[e] || dom.Attr(e, "itemprop") == "" && dom.Attr(e, "itemtype") != "" || slices.Contains(slices.Collect(n.Ancestors()), e) {
 			continue
 		}
 		read[e], m.open[e] = true, true
@@ -182,11 +184,11 @@ func (r *reader) rdfa(n *html.Node, in *Item, vocab string, depth int) {
 			continue
 		}
 		inside, vocab := in, vocab
-		if v, ok := find(c, "vocab"); ok {
+		if v, ok := dom.Find(c, "vocab"); ok {
 			vocab = v
 		}
-		names, isProp := find(c, "property")
-		types, typed := find(c, "typeof")
+		names, isProp := dom.Find(c, "property")
+		types, typed := dom.Find(c, "typeof")
 		switch {
 		case typed:
 			if depth >= maxDepth || !r.take(len(types)) {
@@ -203,7 +205,7 @@ func (r *reader) rdfa(n *html.Node, in *Item, vocab string, depth int) {
 				r.data.Items = append(r.data.Items, it)
 			}
 			r.rdfa(c, it, vocab, depth+1)
-			r.name(it, firstOf(attr(c, "resource"), attr(c, "about")))
+			r.name(it, firstOf(dom.Attr(c, "resource"), dom.Attr(c, "about")))
 			continue
 		case isProp && in != nil:
 			r.put(in, names, Value{Text: r.property(c, names)})
@@ -222,7 +224,7 @@ func term(name, vocab string) string {
 
 // property is the value of a property's element.
 func (r *reader) property(n *html.Node, names string) string {
-	if s, ok := find(n, "content"); ok { // on every element, as search engines read it
+	if s, ok := dom.Find(n, "content"); ok { // on every element, as search engines read it
 		return strings.TrimSpace(s)
 	}
 	key := ""
@@ -238,10 +240,10 @@ func (r *reader) property(n *html.Node, names string) string {
 	case atom.Time:
 		key = "datetime"
 	}
-	if s, ok := find(n, key); ok && key != "" {
+	if s, ok := dom.Find(n, key); ok && key != "" {
 		return strings.TrimSpace(s)
 	}
-	if s, ok := find(n, "resource"); ok {
+	if s, ok := dom.Find(n, "resource"); ok {
 		return strings.TrimSpace(s)
 	}
 	return r.text(n, numeric.MatchString(names))
@@ -289,18 +291,4 @@ func boundary(n, d *html.Node) string {
 		}
 	}
 	return "¦"
-}
-
-func find(n *html.Node, key string) (string, bool) {
-	for i := range n.Attr {
-		if n.Attr[i].Key == key {
-			return n.Attr[i].Val, true
-		}
-	}
-	return "", false
-}
-
-func attr(n *html.Node, key string) string {
-	s, _ := find(n, key)
-	return s
 }

@@ -7,12 +7,14 @@ import (
 	"iter"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
@@ -25,16 +27,12 @@ var other = Holder{Host: "b", PID: 7, BootID: "x", PIDNamespace: "y", RunID: "ru
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func wantKeys(t *testing.T, s *storetest.Memory, want ...string) {
 	t.Helper()
-	if got := s.Keys(); !slices.Equal(got, want) {
-		t.Errorf("keys are %v, want %v", got, want)
-	}
+	assert.Equal(t, want, s.Keys(), "keys")
 }
 
 func TestLeaseIsHeldUntilItExpires(t *testing.T) {
@@ -44,16 +42,10 @@ func TestLeaseIsHeldUntilItExpires(t *testing.T) {
 		must(t, err)
 		_, err = Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl)
 		var inUse *InUseError
-		if !errors.As(err, &inUse) {
-			t.Fatalf("a second acquire: %v, want a InUseError", err)
-		}
-		if inUse.Holder != other || !inUse.ExpiresAt.Equal(time.Now().Add(ttl)) {
-			t.Errorf("in use: %+v", inUse)
-		}
+		require.True(t, errors.As(err, &inUse), "a second acquire: %v, want a InUseError", err)
+		assert.True(t, inUse.Holder == other && inUse.ExpiresAt.Equal(time.Now().Add(ttl)), "in use: %+v", inUse)
 		const want = "lease run/seed is held by run run-b (host b, pid 7) since 2000-01-01T00:00:00Z until 2000-01-01T00:00:30Z: wait until it ends, or stop it with `runs cancel run-b`; if its process was killed, try again when the lease has expired"
-		if err.Error() != want {
-			t.Errorf("message\n%s\nwant\n%s", err, want)
-		}
+		assert.Equal(t, want, err.Error(), "message\n%s\nwant", err)
 
 		time.Sleep(ttl - 1)
 		if _, err = Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl); !errors.As(err, &inUse) {
@@ -66,9 +58,7 @@ func TestLeaseIsHeldUntilItExpires(t *testing.T) {
 			t.Errorf("epoch %d, b valid %v, a valid %v; want 2, true, false", b.Epoch(), b.Valid(), a.Valid())
 		}
 		wantKeys(t, s, "lease/run/seed/000002")
-		if err := a.Renew(ctx); !errors.Is(err, ErrLost) {
-			t.Errorf("renewing a lost lease: %v, want ErrLost", err)
-		}
+		assert.ErrorIs(t, a.Renew(ctx), ErrLost, "renewing a lost lease")
 		must(t, a.Release(ctx)) // must not change b's
 		wantKeys(t, s, "lease/run/seed/000002")
 		must(t, b.Renew(ctx))
@@ -98,9 +88,7 @@ func TestClockOfTheHolderIsAhead(t *testing.T) {
 				if took := time.Since(begun); took <= ttl || took > ttl+2*maxPoll {
 					t.Errorf("acquired after %v, want a little more than %v", took, ttl)
 				}
-				if err := dead.Renew(ctx); !errors.Is(err, ErrLost) {
-					t.Errorf("the process was only suspended: %v, want ErrLost", err)
-				}
+				assert.ErrorIs(t, dead.Renew(ctx), ErrLost, "the process was only suspended")
 				must(t, l.Release(ctx))
 			})
 		})
@@ -146,9 +134,7 @@ func TestLateRenewalIsATakeOver(t *testing.T) {
 			}
 		}
 		must(t, a.Renew(ctx))
-		if !a.Valid() || a.Epoch() != 2 {
-			t.Errorf("valid %v in epoch %d, want true in 2", a.Valid(), a.Epoch())
-		}
+		assert.True(t, a.Valid() && a.Epoch() == 2, "valid %v in epoch %d, want true in 2", a.Valid(), a.Epoch())
 		wantKeys(t, s, "lease/l/000002")
 	})
 }
@@ -163,9 +149,7 @@ func TestRenewSeesAnotherToken(t *testing.T) {
 	if err := a.Renew(ctx); !errors.Is(err, ErrLost) || !a.Lost() {
 		t.Errorf("renew: %v, lost %v; want ErrLost, true", err, a.Lost())
 	}
-	if !strings.Contains(s.M["lease/l/000001"], "another") {
-		t.Error("the other's lease was overwritten")
-	}
+	assert.Contains(t, s.M["lease/l/000001"], "another", "the other's lease was overwritten")
 }
 
 // overwriting ignores If-None-Match, as some S3 servers do.
@@ -212,9 +196,7 @@ func TestStoppedWhileAcquiring(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	l, err := Acquire(ctx, InStore(stopping{storetest.NewMemory(), stop}), "server", CurrentHolder(), ttl)
 	must(t, err)
-	if ctx.Err() == nil || !l.Valid() {
-		t.Errorf("stopped: %v, valid: %v; want true, true", ctx.Err() != nil, l.Valid())
-	}
+	assert.True(t, ctx.Err() != nil && l.Valid(), "stopped: %v, valid: %v; want true, true", ctx.Err() != nil, l.Valid())
 	must(t, l.Release(t.Context()))
 }
 
@@ -226,9 +208,7 @@ func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {
 		must(t, a.Release(ctx))
 		b, err := Acquire(ctx, InStore(s), "l", other, ttl)
 		must(t, err)
-		if b.Epoch() != 2 || !a.Lost() {
-			t.Errorf("epoch %d, a lost %v; want 2, true", b.Epoch(), a.Lost())
-		}
+		assert.True(t, b.Epoch() == 2 && a.Lost(), "epoch %d, a lost %v; want 2, true", b.Epoch(), a.Lost())
 	})
 }
 
@@ -245,9 +225,7 @@ func TestReleasedLeaseIsRemoved(t *testing.T) {
 		wantKeys(t, s)
 		b, err := Acquire(ctx, InStoreWhileHeld(s), "l", CurrentHolder(), ttl)
 		must(t, err)
-		if b.Previous() != (Holder{}) {
-			t.Errorf("the previous holder is %v, want none", b.Previous())
-		}
+		assert.Equal(t, (Holder{}), b.Previous(), "the previous holder")
 		time.Sleep(ttl - removeWithin)
 		must(t, b.Release(ctx))
 		wantKeys(t, s, "lease/l/000001")
@@ -267,9 +245,7 @@ func TestNestedLeasesAreApart(t *testing.T) {
 		must(t, err)
 		l, err := Acquire(ctx, InStore(s), "seed", other, ttl)
 		must(t, err)
-		if l.Epoch() != 1 {
-			t.Errorf("epoch %d, want 1", l.Epoch())
-		}
+		assert.EqualValues(t, 1, l.Epoch(), "epoch")
 	})
 }
 
@@ -287,9 +263,7 @@ func TestStaleEpochIsGivenUp(t *testing.T) {
 		}
 		_, err := Acquire(ctx, InStore(s), "l", Holder{}, ttl)
 		var inUse *InUseError
-		if !errors.As(err, &inUse) {
-			t.Errorf("acquire: %v, want a InUseError", err)
-		}
+		assert.True(t, errors.As(err, &inUse), "acquire: %v, want a InUseError", err)
 		wantKeys(t, s, "lease/l/000003")
 	})
 }
@@ -307,9 +281,7 @@ func TestOwnCreateIsRecognised(t *testing.T) {
 		}
 		l, err := Acquire(t.Context(), InStore(s), "l", other, ttl)
 		must(t, err)
-		if l.Epoch() != 1 {
-			t.Errorf("epoch %d, want 1", l.Epoch())
-		}
+		assert.EqualValues(t, 1, l.Epoch(), "epoch")
 	})
 }
 
@@ -338,12 +310,8 @@ func TestRacingAcquirersHaveOneWinner(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if won != 1 {
-				t.Fatalf("%d winners after %q, want 1", won, before)
-			}
-			if n := len(s.Keys()); n != 1 {
-				t.Fatalf("keys left: %v, want one", s.Keys())
-			}
+			require.Equal(t, 1, won)
+			require.Equal(t, 1, len(s.Keys()), "keys left: %v, want one", s.Keys())
 		}
 	}
 }
@@ -371,9 +339,7 @@ func (h *heard) kinds() (kinds []eventKind) {
 
 func wantKinds(t *testing.T, h *heard, want ...eventKind) {
 	t.Helper()
-	if got := h.kinds(); !slices.Equal(got, want) {
-		t.Errorf("events %v, want %v", got, want)
-	}
+	assert.Equal(t, want, h.kinds(), "events")
 }
 
 func TestKeep(t *testing.T) {
@@ -398,9 +364,7 @@ func TestKeep(t *testing.T) {
 		s.Fail(down)
 		began := time.Now()
 		time.Sleep(ttl)
-		if sure(within) || l.Valid() || l.Lost() {
-			t.Errorf("sure %v, valid %v, lost %v; want false", sure(within), l.Valid(), l.Lost())
-		}
+		assert.True(t, !sure(within) && !l.Valid() && !l.Lost(), "sure %v, valid %v, lost %v; want false", sure(within), l.Valid(), l.Lost())
 		time.AfterFunc(ttl, func() { s.Fail(nil) })
 		must(t, Check(within))
 		if waited := time.Since(began); waited < 2*ttl || waited > 2*ttl+2*time.Second {
@@ -408,9 +372,7 @@ func TestKeep(t *testing.T) {
 		}
 		synctest.Wait()
 		wantKinds(t, &h, Unsure, Renewed)
-		if !errors.Is(h.events[0].Err, down) || h.events[1].For < ttl {
-			t.Errorf("events %+v", h.events)
-		}
+		assert.True(t, errors.Is(h.events[0].Err, down) && h.events[1].For >= ttl, "events %+v", h.events)
 
 		// But it does not wait for ever.
 		s.Fail(down)
@@ -445,15 +407,11 @@ func TestSuspended(t *testing.T) {
 					s.M["lease/l/000002"] = `{"holder":{"host":"c"},"token":"x","expires_at":"2100-01-01T00:00:00Z"}`
 				}
 				suspended.by = ttl
-				if sure(within) {
-					t.Error("it is sure of its lease when it wakes up")
-				}
+				assert.False(t, sure(within), "it is sure of its lease when it wakes up")
 				err = Check(within)
 				synctest.Wait()
 				if taken {
-					if !errors.Is(err, ErrLost) || within.Err() == nil {
-						t.Errorf("check: %v, want ErrLost", err)
-					}
+					assert.True(t, errors.Is(err, ErrLost) && within.Err() != nil, "check: %v, want ErrLost", err)
 					wantKinds(t, &h, Unsure, Lost)
 					wantKeys(t, s, "lease/l/000001", "lease/l/000002")
 				} else {
@@ -481,13 +439,9 @@ func TestWallClockCounts(t *testing.T) {
 	must(t, err)
 	wall := l.validUntil
 	l.validUntil = l.validUntil.Round(0).Add(-ttl) // the wall clock's part is over
-	if l.Valid() {
-		t.Error("valid although the wall clock says that it expired")
-	}
+	assert.False(t, l.Valid(), "valid although the wall clock says that it expired")
 	l.validUntil = wall
-	if !l.Valid() {
-		t.Error("not valid")
-	}
+	assert.True(t, l.Valid(), "not valid")
 }
 
 func TestCheckWaitsForAllLeases(t *testing.T) {
@@ -503,9 +457,7 @@ func TestCheckWaitsForAllLeases(t *testing.T) {
 		if err := Check(within); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "lease run") {
 			t.Errorf("check: %v, want that the outer one is lost", err)
 		}
-		if err := Check(ctx, lane, run); !errors.Is(err, ErrLost) {
-			t.Errorf("check: %v, want ErrLost", err)
-		}
+		assert.ErrorIs(t, Check(ctx, lane, run), ErrLost, "check")
 		must(t, Check(exempt(within)))
 	})
 }
@@ -519,13 +471,9 @@ func TestKeepStops(t *testing.T) {
 		time.Sleep(ttl)
 		must(t, release())
 		before := s.M["lease/l/000001"]
-		if !strings.Contains(before, `"released": true`) || !l.Lost() {
-			t.Errorf("not released: %s", before)
-		}
+		assert.True(t, strings.Contains(before, `"released": true`) && l.Lost(), "not released: %s", before)
 		time.Sleep(ttl)
-		if s.M["lease/l/000001"] != before {
-			t.Error("renewed after its release")
-		}
+		assert.Equal(t, before, s.M["lease/l/000001"], "renewed after its release")
 	})
 }
 
@@ -559,16 +507,12 @@ func TestDeadHolder(t *testing.T) {
 		"foreign, no boot":  {with(func(h *Holder) { h.ProcessStart++; h.BootID = "" }), false},
 		"ended, not reaped": {with(func(h *Holder) { h.PID = zombie.Process.Pid }), true},
 	} {
-		if got := c.h.dead(self, "/proc"); got != c.dead {
-			t.Errorf("%s: dead is %v, want %v", name, got, c.dead)
-		}
+		assert.Equal(t, c.dead, c.h.dead(self, "/proc"), "%s: dead", name)
 		s := storetest.NewMemory()
 		_, err := Acquire(t.Context(), InStore(s), "l", c.h, time.Hour)
 		must(t, err)
 		_, err = Acquire(t.Context(), InStore(s), "l", self, time.Hour)
-		if taken := err == nil; taken != c.dead {
-			t.Errorf("%s: taken over is %v (%v), want %v", name, taken, err, c.dead)
-		}
+		assert.Equal(t, c.dead, err == nil, "%s: taken over", name)
 		if _, err = (request{place: InStore(s), holder: self, ttl: time.Hour, proc: t.TempDir(), seen: map[string]sighting{}}).tryAcquire(t.Context(), "l"); err == nil {
 			t.Errorf("%s: taken over without /proc, want to wait for expiry", name)
 		}
@@ -577,9 +521,7 @@ func TestDeadHolder(t *testing.T) {
 
 func TestParseStat(t *testing.T) {
 	start, state, err := parseStat("42 (a b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20")
-	if start != 987654 || state != "S" || err != nil {
-		t.Errorf("got %d %q %v, want 987654 S", start, state, err)
-	}
+	assert.True(t, start == 987654 && state == "S" && err == nil, "got %d %q %v, want 987654 S", start, state, err)
 	if _, _, err := parseStat("42 (a"); err == nil {
 		t.Error("a cut line is accepted")
 	}

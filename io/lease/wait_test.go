@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/store/storetest"
 )
 
@@ -33,9 +35,7 @@ func TestWaitTells(t *testing.T) {
 				w := WaitPolicy{Proceed: func(context.Context) bool { return true }, OnWait: func(e *InUseError) { waited = append(waited, e.Name) }}
 				l, err := Acquire(ctx, InStore(s), c.leases[0], run("r1"), ttl, Or(c.leases[1:]...), Wait(w))
 				must(t, err)
-				if l == nil || !slices.Equal(waited, c.waited) {
-					t.Errorf("lease %v, waited %q, want %q", l, waited, c.waited)
-				}
+				assert.True(t, l != nil && slices.Equal(waited, c.waited), "lease %v, waited %q, want %q", l, waited, c.waited)
 			})
 		})
 	}

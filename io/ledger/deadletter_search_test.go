@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
@@ -72,9 +73,7 @@ func TestSearchDeadLetters(t *testing.T) {
 		{"an id", DeadLetterQuery{Text: first}, []string{"d.kr"}},
 		{"nothing", DeadLetterQuery{Job: "catalog"}, nil},
 	} {
-		if got := searched(t, s, c.q); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.what, got, c.want)
-		}
+		assert.Equal(t, c.want, searched(t, s, c.q), c.what)
 		var all []string
 		for d, err := range AllDeadLetters(ctx, s, c.q) {
 			if err == nil {
@@ -115,17 +114,13 @@ func TestDismiss(t *testing.T) {
 	}
 	kept, err = Dismiss(ctx, s, "seed", d.ID(), nil)
 	must(t, err)
-	if !kept.Open() {
-		t.Error("it is not open again")
-	}
+	assert.True(t, kept.Open(), "it is not open again")
 	_, err = Dismiss(ctx, s, "seed", d.ID(), &Dismissal{At: at, By: "kim", Note: "x"})
 	must(t, err)
 	must(t, Put(ctx, s, testDeadLetter("store_failed", "r2")))
 	kept, err = Get(ctx, s, "seed", d.ID())
 	must(t, err)
-	if !kept.Open() || kept.Attempts != 2 {
-		t.Errorf("after a new failure: %+v", kept)
-	}
+	assert.True(t, kept.Open() && kept.Attempts == 2, "after a new failure: %+v", kept)
 	if _, err := Dismiss(ctx, s, "seed", "none", nil); !errors.Is(err, store.ErrNotExist) {
 		t.Errorf("an absent one: %v", err)
 	}
@@ -199,9 +194,7 @@ func TestSearchPages(t *testing.T) {
 				t.Fatalf("%+v: page %d has %d and searched %d", c.q, pages, len(page.DeadLetters), page.Searched)
 			}
 			for _, d := range page.DeadLetters {
-				if seen[d.Input.DomainID] {
-					t.Fatalf("%+v: %s twice", c.q, d.Input.DomainID)
-				}
+				require.False(t, seen[d.Input.DomainID], "%+v: %s twice", c.q, d.Input.DomainID)
 				seen[d.Input.DomainID] = true
 			}
 			if c.q.After = page.Next; page.Next == "" {
@@ -251,9 +244,7 @@ func TestSearchMemory(t *testing.T) {
 		return s.used
 	}
 	few, many := used(5_000), used(100_000)
-	if many > few+1<<20 { // 95,000 keys alone are 3 MB
-		t.Errorf("%d bytes with 5,000 dead letters, %d with 100,000", few, many)
-	}
+	assert.LessOrEqual(t, many, few+1<<20, "%d bytes with 5,000 dead letters", few) // 95,000 keys alone are 3 MB
 }
 
 func FuzzPlace(f *testing.F) {

@@ -37,12 +37,8 @@ func aJob() Job {
 
 func TestNewRunID(t *testing.T) {
 	a, b := NewRunID(day), NewRunID(day.Add(time.Millisecond))
-	if a >= b {
-		t.Errorf("%s does not sort before %s", a, b)
-	}
-	if !strings.HasPrefix(a, "20260128-093000-000-") || NewRunID(day) == a {
-		t.Errorf("%s, %s", a, NewRunID(day))
-	}
+	assert.Less(t, a, b)
+	assert.True(t, strings.HasPrefix(a, "20260128-093000-000-") && NewRunID(day) != a, "%s, %s", a, NewRunID(day))
 	must(t, checkName("run id", a))
 }
 
@@ -51,9 +47,7 @@ func TestRunLife(t *testing.T) {
 	must(t, Start(ctx, s, aRun("r1")))
 	another := aRun("r1")
 	another.StartedAt = another.StartedAt.Add(1)
-	if err := Start(ctx, s, another); !errors.Is(err, store.ErrExist) {
-		t.Errorf("starting another of that id: %v, want ErrExist", err)
-	}
+	assert.ErrorIs(t, Start(ctx, s, another), store.ErrExist, "starting another of that id")
 	want := aRun("r1")
 	want.State = Running
 	got, err := Load(ctx, s, "r1")
@@ -87,14 +81,10 @@ func TestListIsNewestFirstAndLazy(t *testing.T) {
 	s.M["runs/r9/control.json"] = "{}"
 	var got []string
 	for r, err := range List(ctx, s) {
-		if (err != nil) != (r.RunID == "r3") {
-			t.Errorf("%s: %v", r.RunID, err)
-		}
+		assert.EqualValues(t, (r.RunID == "r3"), (err != nil), "%s: %v", r.RunID, err)
 		got = append(got, r.RunID)
 	}
-	if want := []string{"r3", "r2", "r10", "r1"}; !slices.Equal(got, want) {
-		t.Errorf("listed %v, want %v", got, want)
-	}
+	assert.Equal(t, []string{"r3", "r2", "r10", "r1"}, got, "listed")
 	s.Opens = 0
 	for range List(ctx, s) {
 		break
@@ -113,9 +103,7 @@ func TestProgressAndControl(t *testing.T) {
 	got, err := Progresses(ctx, s, "r1")
 	must(t, err)
 	want := []Progress{{Lane: 2, Hosts: 5, HostsDone: 2, UpdatedAt: day, Tally: ta}, {Lane: 10, Hosts: 5, HostsDone: 10, UpdatedAt: day, Tally: ta}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("progress %+v, want %+v", got, want)
-	}
+	assert.Equal(t, want, got, "progress")
 
 	c, err := ReadControl(ctx, s, "r1")
 	if must(t, err); c != (Control{Action: ActionRun}) {
@@ -126,13 +114,9 @@ func TestProgressAndControl(t *testing.T) {
 	if c, err = ReadControl(ctx, s, "r1"); err != nil || c != asked {
 		t.Errorf("control %+v (%v), want %+v", c, err, asked)
 	}
-	if err := WriteControl(ctx, s, "r1", Control{Action: "explode"}); err == nil {
-		t.Error("an unknown action is accepted")
-	}
+	assert.Error(t, WriteControl(ctx, s, "r1", Control{Action: "explode"}), "an unknown action is accepted")
 	for _, a := range []Action{ActionRun, ActionPause} {
-		if err := WriteControl(ctx, s, "r1", Control{Action: a, At: day}); !errors.Is(err, ErrCancelled) {
-			t.Errorf("%s after a cancel: %v, want ErrCancelled", a, err)
-		}
+		assert.ErrorIs(t, WriteControl(ctx, s, "r1", Control{Action: a, At: day}), ErrCancelled, "%s after a cancel", a)
 	}
 	again := Control{Action: ActionCancel, At: day.Add(1), By: "next"}
 	must(t, WriteControl(ctx, s, "r1", again))
@@ -157,33 +141,23 @@ func TestTallyAdd(t *testing.T) {
 		HTTP:  HTTP{Requests: 3, Bytes: 10, Retries: 1, ByStatus: Counts{"200": 1, "404": 1}, Failures: Counts{"dns": 1}},
 		Store: Counts{"put": 1}, DeadLetters: Counts{"bad_file": 1},
 		Timings: Histogram{Count: 2, Sum: 3, Max: 2, Buckets: map[int]int64{80: 1, 88: 1}}}
-	if !reflect.DeepEqual(ab, want) || !reflect.DeepEqual(ba, want) {
-		t.Errorf("a+b %+v\nb+a %+v\nwant %+v", ab, ba, want)
-	}
-	if a.Counts["records"] != 1 || a.Timings.Buckets[88] != 0 {
-		t.Errorf("adding changed what was added: %+v", a)
-	}
+	assert.True(t, reflect.DeepEqual(ab, want) && reflect.DeepEqual(ba, want), "a+b %+v\nb+a %+v\nwant %+v", ab, ba, want)
+	assert.True(t, a.Counts["records"] == 1 && a.Timings.Buckets[88] == 0, "adding changed what was added: %+v", a)
 
 	enc, err := ab.MarshalBinary()
 	must(t, err)
 	var back Tally
 	must(t, back.UnmarshalBinary(enc))
-	if !reflect.DeepEqual(back, want) {
-		t.Errorf("decoded %+v, want %+v", back, want)
-	}
+	assert.Equal(t, want, back, "decoded")
 }
 
 func TestHistogramQuantiles(t *testing.T) {
 	var h Histogram
-	if h.mean() != 0 || h.quantile(0.5) != 0 {
-		t.Errorf("empty: mean %v, p50 %v, want 0", h.mean(), h.quantile(0.5))
-	}
+	assert.True(t, h.mean() == 0 && h.quantile(0.5) == 0, "empty: mean %v, p50 %v, want 0", h.mean(), h.quantile(0.5))
 	for i := 1; i <= 1000; i++ {
 		h.Observe(time.Duration(i) * 10 * time.Millisecond)
 	}
-	if math.Abs(h.mean()-5.005) > 1e-9 {
-		t.Errorf("mean %v, want 5.005", h.mean())
-	}
+	assert.LessOrEqual(t, math.Abs(h.mean()-5.005), 1e-9, "mean %v, want 5.005", h.mean())
 	for q, want := range map[float64]float64{0.01: 0.1, 0.5: 5, 0.95: 9.5, 1: 10} {
 		if got := h.quantile(q); math.Abs(got/want-1) > 0.05 {
 			t.Errorf("p%v is %v, want %v within 5 %%", 100*q, got, want)
@@ -193,9 +167,7 @@ func TestHistogramQuantiles(t *testing.T) {
 	for _, d := range []time.Duration{-time.Second, 0, time.Millisecond, 100 * time.Hour} {
 		edge.Observe(d)
 	}
-	if want := map[int]int64{0: 3, lastBucket: 1}; !maps.Equal(edge.Buckets, want) {
-		t.Errorf("edges fall in %v, want %v", edge.Buckets, want)
-	}
+	assert.Equal(t, map[int]int64{0: 3, lastBucket: 1}, edge.Buckets, "edges fall in")
 }
 
 func sample() Report {
@@ -260,9 +232,7 @@ func TestEmptyReportHasAllKeys(t *testing.T) {
 			t.Errorf("%s is %s, want a value", k, v)
 		}
 	}
-	if !bytes.Contains(fields["http"], []byte(`"by_status":{}`)) {
-		t.Errorf("http is %s, want an empty by_status in it", fields["http"])
-	}
+	assert.True(t, bytes.Contains(fields["http"], []byte(`"by_status":{}`)), "http is %s, want an empty by_status in it", fields["http"])
 }
 
 // A table has timings only if a domain was timed.
@@ -278,9 +248,7 @@ func TestTimesOnlyWhereThereAreSome(t *testing.T) {
 		rep := BuildReport(aJob(), r, tt.tally, r.FinishedAt)
 		var table bytes.Buffer
 		must(t, rep.WriteTable(&table, aJob().Counts))
-		if got := strings.Contains(table.String(), "p50"); got != tt.want {
-			t.Errorf("%d domains timed: the table has a p50: %v, want %v\n%s", rep.Timings.Domains, got, tt.want, table.String())
-		}
+		assert.Equal(t, tt.want, strings.Contains(table.String(), "p50"), "%d domains timed: the table has a p50", rep.Timings.Domains)
 	}
 }
 
@@ -310,9 +278,7 @@ func TestDeadLetterIsUpdatedNotDoubled(t *testing.T) {
 	must(t, err)
 	want := second
 	want.Attempts, want.FirstAt, want.Earlier = 2, day, []string{"r1"}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	assert.Equal(t, want, got, "got")
 	wantKeys(t, s, "dead-letters/seed/"+first.ID()+".json")
 	must(t, Remove(ctx, s, "seed", second.ID()))
 	must(t, Remove(ctx, s, "seed", second.ID()))
@@ -324,15 +290,9 @@ func TestDeadLetterID(t *testing.T) {
 	id := func(kind string, in Input) string { return DeadLetter{Job: "seed", Kind: kind, Input: in}.ID() }
 	file := Input{File: "f"}
 	assert.Equal(t, id("bad_records", Input{File: "f", Indices: []int{2, 3}}), id("bad_records", Input{File: "f", Indices: []int{1}}))
-	if id("bad_records", file) == id("bad_file", file) {
-		t.Error("bad records and a bad file share an id")
-	}
-	if id("x", Input{File: "f", Index: &i}) == id("x", Input{File: "f", Index: &j}) {
-		t.Error("two records share an id")
-	}
-	if id("x", Input{URL: "https://a"}) == id("x", Input{Key: "https://a"}) {
-		t.Error("a URL and a key share an id")
-	}
+	assert.NotEqual(t, id("bad_file", file), id("bad_records", file), "bad records and a bad file share an id")
+	assert.NotEqual(t, id("x", Input{File: "f", Index: &j}), id("x", Input{File: "f", Index: &i}), "two records share an id")
+	assert.NotEqual(t, id("x", Input{Key: "https://a"}), id("x", Input{URL: "https://a"}), "a URL and a key share an id")
 	u := Input{URL: "https://a/?X-Amz-Signature=1"}
 	if r := (Input{URL: Redact(u.URL)}); id("x", u) != id("x", r) {
 		t.Error("the id changes when the URL is redacted")
@@ -432,9 +392,7 @@ func TestRedact(t *testing.T) {
 func TestForceID(t *testing.T) {
 	s, ctx := storetest.NewMemory(), t.Context()
 	id, err := ForceID(ctx, s, "seed", "abc", false)
-	if err != nil || id != "" {
-		t.Errorf("none going: %q (%v), want none", id, err)
-	}
+	assert.True(t, err == nil && id == "", "none going: %q (%v), want none", id, err)
 	first, err := ForceID(ctx, s, "seed", "abc", true)
 	if must(t, err); first == "" {
 		t.Fatal("a forced run began without an id")
@@ -484,12 +442,8 @@ func TestPurge(t *testing.T) {
 	must(t, SayBegun(ctx, s, "docs", "unit", "died", false))
 
 	got, err := Purge(ctx, s, "seed", cut)
-	if want := (PurgeResult{Runs: 1, DeadLetters: 1}); got != want {
-		t.Errorf("purged %+v, want %+v", got, want)
-	}
-	if err == nil || !strings.Contains(err.Error(), "runs/zz/state.json") {
-		t.Errorf("error %v, want one that names the broken run", err)
-	}
+	assert.Equal(t, (PurgeResult{Runs: 1, DeadLetters: 1}), got, "purged")
+	assert.True(t, err != nil && strings.Contains(err.Error(), "runs/zz/state.json"), "error %v, want one that names the broken run", err)
 	wantKeys(t, s, "begun/docs/unit/died", "dead-letters/seed/"+fresh.ID()+".json", "runs/docs/lanes/0.json", "runs/docs/state.json",
 		"runs/going/lanes/0.json", "runs/going/state.json", "runs/new/lanes/0.json", "runs/new/state.json", "runs/zz/state.json")
 
@@ -538,15 +492,11 @@ func again[T any](t *testing.T, b []byte, decode func([]byte) (T, error)) {
 	t.Helper()
 	v, err := decode(b)
 	if err != nil {
-		if !strings.Contains(err.Error(), "it is damaged: ") {
-			t.Errorf("%T: error does not say what is wrong: %v", v, err)
-		}
+		assert.Contains(t, err.Error(), "it is damaged: ", "%T: error does not say what is wrong: %v", v, err)
 		return
 	}
 	enc, err := json.Marshal(v)
-	if err != nil {
-		t.Fatalf("%T: encoding what was decoded: %v", v, err)
-	}
+	require.NoError(t, err, "%T: encoding what was decoded", v)
 	if _, err := decode(enc); err != nil {
 		t.Errorf("%T: decoding it again: %v\n%s", v, err, enc)
 	}
@@ -570,9 +520,7 @@ func must(t *testing.T, err error) {
 
 func wantKeys(t *testing.T, s *storetest.Memory, want ...string) {
 	t.Helper()
-	if got := s.Keys(); !slices.Equal(got, want) {
-		t.Errorf("keys are %v, want %v", got, want)
-	}
+	assert.Equal(t, want, s.Keys(), "keys")
 }
 
 // A store creates an object and its answer is lost. The retry gets "exists": the object
@@ -589,9 +537,7 @@ func TestLostAnswerOfACreate(t *testing.T) {
 				return answer
 			}
 			err := Start(ctx, s, aRun("r1"))
-			if final := errors.Is(answer, io.ErrUnexpectedEOF); final != (err != nil) { // a final error
-				t.Errorf("start after %v: %v", answer, err)
-			}
+			assert.Equal(t, err != nil, errors.Is(answer, io.ErrUnexpectedEOF), "start after %v: %v", answer, err) // a final error
 			s = storetest.NewMemory()
 			s.Ghost = func(op, _ string) error {
 				if op != "create" {

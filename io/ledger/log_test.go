@@ -32,9 +32,7 @@ func TestLog(t *testing.T) {
 		}
 	}
 	s.Fail(errors.New("down"))
-	if err := l.Flush(ctx); err == nil {
-		t.Error("what was not written counts as written")
-	}
+	assert.Error(t, l.Flush(ctx), "what was not written counts as written")
 	s.Fail(nil)
 	must(t, l.Flush(ctx))
 	got, err := ReadLog(ctx, s, "r1")
@@ -48,9 +46,7 @@ func TestLog(t *testing.T) {
 			t.Fatalf("line %d of %d is %.30s, want %.30s: the newest, in order, whole", i, len(kept), kept[i], want)
 		}
 	}
-	if !l.NearlyFull() {
-		t.Error("three megabytes are no crowd")
-	}
+	assert.True(t, l.NearlyFull(), "three megabytes are no crowd")
 	other, err := NewLog(s, "r1", "host-7")
 	must(t, err)
 	_, err = other.Write([]byte("of a worker\n"))

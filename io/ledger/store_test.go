@@ -1,12 +1,12 @@
 package ledger
 
 import (
-	"bytes"
 	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,7 +20,5 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 	want, err := os.ReadFile(p)
 	require.NoError(t, err)
-	if !bytes.Equal(got, want) {
-		t.Errorf("differs from %s (run with -update if it should):\n%s", p, got)
-	}
+	assert.Equal(t, want, got, "differs from %s (run with -update if it should)", p)
 }

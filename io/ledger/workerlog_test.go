@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store/storetest"
 )
@@ -29,16 +30,12 @@ func TestWorkerLog(t *testing.T) {
 	}
 	log.Warn("many", many...)
 	s.Fail(errors.New("down"))
-	if err := l.Flush(ctx); err == nil {
-		t.Error("what was not written counts as written")
-	}
+	assert.Error(t, l.Flush(ctx), "what was not written counts as written")
 	s.Fail(nil)
 	must(t, l.Flush(ctx))
 	got, err := ReadWorkers(ctx, s, "r1")
 	must(t, err)
-	if len(got) != 1 || got[0].Worker != "host-7" || len(got[0].Lines) != 2 {
-		t.Fatalf("%d processes: %.300s", len(got), got)
-	}
+	require.True(t, len(got) == 1 && got[0].Worker == "host-7" && len(got[0].Lines) == 2, "%d processes: %.300s", len(got), got)
 	first, second := string(got[0].Lines[0]), string(got[0].Lines[1])
 	if !strings.Contains(first, `"msg":"refused","error":"token=REDACTED \\u001b[31m한`) || !strings.HasSuffix(first, ` …","n":3}`) || len(first) > 600 {
 		t.Errorf("%d bytes: %s", len(first), first)
@@ -80,9 +77,7 @@ func FuzzWorkerLines(f *testing.F) {
 	f.Add([]byte(`{"event":"` + strings.Repeat("<", 5000) + `"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		lines := workerLines(b)
-		if len(lines) > maxWorkerLines+1 {
-			t.Fatalf("%d lines", len(lines))
-		}
+		require.LessOrEqual(t, len(lines), maxWorkerLines+1)
 		for _, l := range lines {
 			var fields map[string]any
 			if err := json.Unmarshal(l, &fields); err != nil || len(l) > maxWorkerLine {

@@ -148,9 +148,7 @@ func FuzzGuarded(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		g := guarded(s)
-		if g != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(g)[0]) {
-			t.Errorf("%q begins a formula", g)
-		}
+		assert.True(t, g == "" || !strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(g)[0]), "%q begins a formula", g)
 		assert.Equal(t, s, strings.TrimPrefix(g, "'"), g)
 	})
 }
@@ -178,9 +176,7 @@ func TestMemoryOfManyRows(t *testing.T) {
 		}
 		small := peak(10_000) // more than a row group of Parquet
 		large := peak(50_000)
-		if large > small+small/2 {
-			t.Errorf("%s: %d MiB for 10,000 rows and %d MiB for five times as many", f, small>>20, large>>20)
-		}
+		assert.LessOrEqual(t, large, small+small/2, "%s: %d MiB for 10,000 rows and %d MiB for five times as many", f, small>>20, large>>20)
 	}
 }
 

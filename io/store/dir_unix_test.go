@@ -10,6 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // A directory store that is unmounted or moved away is not an empty one, and is not created again.
@@ -17,27 +20,17 @@ func TestVanishedDirectory(t *testing.T) {
 	for name, leave := range map[string]func(*testing.T, string){
 		"gone": func(*testing.T, string) {},
 		"a mount point": func(t *testing.T, root string) {
-			if err := os.Mkdir(root, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Mkdir(root, 0o755))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, root := t.Context(), filepath.Join(t.TempDir(), "store")
-			if err := os.Mkdir(root, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Mkdir(root, 0o755))
 			s, err := Open(ctx, root)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			put := func() error { return s.Put(ctx, "a/b", strings.NewReader("x"), PutOptions{}) }
-			if err := put(); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(root, root+".away"); err != nil { // kept, so that its inode is not given again
-				t.Fatal(err)
-			}
+			require.NoError(t, put())
+			require.NoError(t, os.Rename(root, root+".away")) // kept, so that its inode is not given again
 			leave(t, root)
 			calls := map[string]error{"put": put(), "create": s.PutIfAbsent(ctx, "a/c", strings.NewReader("x"), PutOptions{}), "delete": s.Delete(ctx, "a/b")}
 			_, calls["head"] = s.Head(ctx, "a/b")
@@ -47,23 +40,15 @@ func TestVanishedDirectory(t *testing.T) {
 				calls["list"] = err
 			}
 			for what, err := range calls {
-				if !errors.Is(err, ErrGone) || errors.Is(err, ErrNotExist) || Retryable(err) {
-					t.Errorf("%s: %v, want ErrGone", what, err)
-				}
+				assert.True(t, errors.Is(err, ErrGone) && !errors.Is(err, ErrNotExist) && !Retryable(err), "%s: %v, want ErrGone", what, err)
 			}
-			if len(calls) != 7 {
-				t.Error("the listing is empty")
-			}
+			assert.Len(t, calls, 7, "the listing is empty")
 			if left, err := os.ReadDir(root); err == nil && len(left) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("in its place is %v (%v)", left, err)
 			}
 			_ = os.Remove(root)
-			if err := os.Rename(root+".away", root); err != nil {
-				t.Fatal(err)
-			}
-			if err := put(); err != nil {
-				t.Errorf("mounted again: %v", err)
-			}
+			require.NoError(t, os.Rename(root+".away", root))
+			assert.NoError(t, put(), "mounted again")
 		})
 	}
 }
@@ -78,9 +63,7 @@ func TestUmaskDecides(t *testing.T) {
 			err = s.Put(t.Context(), "a/b", strings.NewReader("x"), PutOptions{Metadata: map[string]string{"k": "v"}})
 		}
 		syscall.Umask(before)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || path == root {
 				return err
@@ -93,13 +76,9 @@ func TestUmaskDecides(t *testing.T) {
 			if e.IsDir() {
 				mode = want[1]
 			}
-			if info.Mode().Perm() != mode {
-				t.Errorf("umask %03o: %s has %03o, want %03o", umask, path, info.Mode().Perm(), mode)
-			}
+			assert.Equal(t, mode, info.Mode().Perm(), "umask %03o: %s", umask, path)
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -125,9 +126,7 @@ func TestGroupCommit(t *testing.T) {
 	}
 	put := func(i int) {
 		for j, err := range PutAll(t.Context(), d, []Item{{Key: fmt.Sprintf("%d/a", i), Body: []byte("a")}, {Key: fmt.Sprintf("%d/b", i), Body: []byte("b")}}) {
-			if err != nil {
-				t.Errorf("writer %d, item %d: %v", i, j, err)
-			}
+			assert.NoError(t, err, "writer %d, item %d", i, j)
 		}
 	}
 	named := func() int {
@@ -167,9 +166,7 @@ func TestGroupCommitFails(t *testing.T) {
 	for i := range 3 {
 		all.Go(func() {
 			for _, err := range PutAll(t.Context(), d, []Item{{Key: fmt.Sprint(i), Body: []byte("x")}}) {
-				if !errors.Is(err, full) {
-					t.Errorf("error %v, want %v", err, full)
-				}
+				assert.ErrorIs(t, err, full, "error")
 			}
 		})
 	}

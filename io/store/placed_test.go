@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -13,25 +15,17 @@ import (
 // Each method uses the bucket's own key, and names objects by the usual one.
 func TestPlaced(t *testing.T) {
 	own, err := store.Open(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	roots, err := store.NewRoots("raw", "out/found/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := store.Placed(own, roots)
 	write := func(s store.Store, key string) {
 		t.Helper()
-		if err := store.Write(t.Context(), s, key, []byte(key), store.PutOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, store.Write(t.Context(), s, key, []byte(key), store.PutOptions{}))
 	}
 	keys := func(s store.Store, prefix string) (all []string) {
 		for o, err := range s.List(context.Background(), prefix) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			all = append(all, o.Key)
 		}
 		return all
@@ -40,35 +34,25 @@ func TestPlaced(t *testing.T) {
 	write(own, "raw/b/1")
 	write(s, "datasets/a")
 	write(s, "runs/x")
-	if err := errors.Join(store.PutAll(t.Context(), s, []store.Item{{Key: "processing/p", Body: []byte("p")}})...); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Create(t.Context(), s, "processing/q", []byte("q"), store.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(store.PutAll(t.Context(), s, []store.Item{{Key: "processing/p", Body: []byte("p")}})...))
+	require.NoError(t, store.Create(t.Context(), s, "processing/q", []byte("q"), store.PutOptions{}))
 	for prefix, want := range map[string][]string{
 		"datasets/": {"datasets/a", "datasets/b/1"}, "datasets/b": {"datasets/b/1"}, "processing/": {"processing/p", "processing/q"},
 		"": {"datasets/hidden", "out/found/p", "out/found/q", "raw/a", "raw/b/1", "runs/x"}} {
-		if got := keys(s, prefix); !slices.Equal(got, want) {
-			t.Errorf("List(%q) = %q, want %q", prefix, got, want)
-		}
+		assert.Equal(t, want, keys(s, prefix), "List(%q)", prefix)
 	}
 	o, err := s.Head(t.Context(), "datasets/a")
 	body, readErr := store.ReadAll(t.Context(), s, "datasets/a", 100)
 	if err != nil || readErr != nil || o.Key != "datasets/a" || string(body) != "datasets/a" {
 		t.Errorf("%+v, %q, %v, %v", o, body, err, readErr)
 	}
-	if err := s.Delete(t.Context(), "datasets/a"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Delete(t.Context(), "datasets/a"))
 	for key, want := range map[string]bool{"datasets/a": false, "datasets/b/1": true, "datasets/hidden": false, "runs/x": true} {
 		if got, err := store.Exists(t.Context(), s, key); err != nil || got != want {
 			t.Errorf("Exists(%q) = %v, %v", key, got, err)
 		}
 	}
-	if !store.Local(s) || store.Exclusive(t.Context(), s) != nil {
-		t.Error("it is no longer a directory")
-	}
+	assert.True(t, store.Local(s) && store.Exclusive(t.Context(), s) == nil, "it is no longer a directory")
 	if same, err := store.NewRoots("datasets/", "processing"); err != nil || store.Placed(own, same) != own {
 		t.Error("the usual roots change the store", fmt.Sprint(same), err)
 	}

@@ -6,6 +6,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Sync reaches the directory beneath every wrapper, and returns what kept it
@@ -13,9 +16,7 @@ import (
 func TestSync(t *testing.T) {
 	root := t.TempDir()
 	opened, err := openDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var synced []string
 	failure := error(nil)
 	opened.syncFileSystem = func(root string) error {
@@ -34,9 +35,7 @@ func TestSync(t *testing.T) {
 	if err := Sync(t.Context(), opened); !errors.Is(err, failure) || !strings.Contains(err.Error(), root) {
 		t.Errorf("error %v, want %v with the directory's name", err, failure)
 	}
-	if err := os.Remove(root); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(root))
 	synced = nil
 	if err := Sync(t.Context(), opened); !errors.Is(err, ErrGone) || len(synced) > 0 {
 		t.Errorf("a directory that is gone: error %v, synced %q; want %v and no sync", err, synced, ErrGone)
@@ -45,7 +44,5 @@ func TestSync(t *testing.T) {
 
 // The real call, on the file system of the tests' own files.
 func TestSyncFileSystem(t *testing.T) {
-	if err := syncFileSystem(t.TempDir()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, syncFileSystem(t.TempDir()))
 }

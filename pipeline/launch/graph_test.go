@@ -80,13 +80,9 @@ func TestSeedGraph(t *testing.T) {
 		t.Fatalf("the sample produced %d objects, %v", len(want.objects), want.counts)
 	}
 	for label, got := range results {
-		if !maps.Equal(got.counts, want.counts) {
-			t.Errorf("%s: counts %v, want %v", label, got.counts, want.counts)
-		}
+		assert.Equal(t, want.counts, got.counts, "%s: counts", label)
 		for _, key := range slices.Sorted(maps.Keys(want.objects)) {
-			if got.objects[key] != want.objects[key] {
-				t.Errorf("%s: %s is\n%s\nwant\n%s", label, key, got.objects[key], want.objects[key])
-			}
+			assert.Equal(t, want.objects[key], got.objects[key], "%s: %s", label, key)
 		}
 		for key := range got.objects {
 			if _, ok := want.objects[key]; !ok {
@@ -128,9 +124,7 @@ func objects(t *testing.T, s store.Store) map[string]string {
 		require.NoError(t, errors.Join(err, r.Close()))
 		if strings.HasSuffix(o.Key, ".json") && !strings.HasPrefix(o.Key, "datasets/") && !strings.HasPrefix(o.Key, "research/") {
 			var v any
-			if err := json.Unmarshal(b, &v); err != nil {
-				t.Fatalf("%s: %v", o.Key, err)
-			}
+			require.NoError(t, json.Unmarshal(b, &v), o.Key)
 			if b, err = json.MarshalIndent(timeless(v), "", " "); err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,7 +36,5 @@ func TestOfWorker(t *testing.T) {
 			t.Errorf("%q becomes %q, want %q", c.err, got, c.want)
 		}
 	}
-	if err := ofWorker(nil); err != nil {
-		t.Errorf("no error becomes %v", err)
-	}
+	assert.NoError(t, ofWorker(nil), "no error becomes")
 }

@@ -34,9 +34,7 @@ func TestWorkerArgs(t *testing.T) {
 		{&fnpb.ProvisionInfo{LoggingEndpoint: at("l:1")}, nil, nil},
 	} {
 		got, err := workerArgs("7", c.info, c.args)
-		if !slices.Equal(got, c.want) || (err == nil) != (c.want != nil) {
-			t.Errorf("%q, %v; want %q", got, err, c.want)
-		}
+		assert.True(t, slices.Equal(got, c.want) && (err == nil) == (c.want != nil), "%q, %v; want %q", got, err, c.want)
 	}
 }
 
@@ -45,11 +43,7 @@ func TestUnnamedFile(t *testing.T) {
 	name, err := unnamedFile(`{"a":1}`)
 	require.NoError(t, err)
 	b, err := os.ReadFile(name)
-	if err != nil || string(b) != `{"a":1}` {
-		t.Errorf("%q, %v", b, err)
-	}
+	assert.True(t, err == nil && string(b) == `{"a":1}`, "%q, %v", b, err)
 	left, err := os.ReadDir(os.TempDir())
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	assert.True(t, err == nil && len(left) <= 0, "left behind: %v, %v", left, err)
 }

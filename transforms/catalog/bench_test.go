@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -123,13 +125,9 @@ func BenchmarkTasksDurable(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 			d, err := db.Open(b.Context(), dsn(b))
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			defer func() { _ = d.Close() }()
-			if err := Migrate(b.Context(), d); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, Migrate(b.Context(), d))
 			durable(b, d, b.N)
 		})
 	}
@@ -154,13 +152,9 @@ func BenchmarkSite(b *testing.B) {
 				cfg := j.config()
 				_, w := j.visit(cfg, "matter")
 				v, err := newVisit(cfg, w, j.db, s, &Stats{})
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				begin := time.Now()
-				if err := v.run(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, v.run(b.Context()))
 				took += time.Since(begin)
 				if s := v.state.Stats.snapshot(); s.ProductsSaved != 600 {
 					b.Fatalf("%+v", s)

@@ -52,13 +52,9 @@ func FuzzPaths(f *testing.F) {
 			return
 		}
 		before, err := json.Marshal(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for s := range q.scalars(data) {
-			if s.plain && !json.Valid([]byte(s.text)) {
-				t.Errorf("%q is no number", s.text)
-			}
+			assert.True(t, !s.plain || json.Valid([]byte(s.text)), "%q is no number", s.text)
 		}
 		if after, err := json.Marshal(data); err != nil || string(after) != string(before) {
 			t.Errorf("%q changes its data", expression)

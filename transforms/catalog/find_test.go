@@ -56,13 +56,9 @@ func FuzzCandidates(f *testing.F) {
 				found = append(found, n)
 			}
 		}
-		if len(all) != len(found) {
-			t.Fatalf("%q by %q: %d elements, want %d", selector, classes, len(found), len(all))
-		}
+		require.Len(t, all, len(found), "%q by %q", selector, classes)
 		for i := range all {
-			if all[i] != found[i] {
-				t.Fatalf("%q by %q: element %d is another one", selector, classes, i)
-			}
+			require.True(t, all[i] == found[i], "%q by %q: element %d is another one", selector, classes, i)
 		}
 	})
 }

@@ -1,20 +1,18 @@
 package catalog
 
 import (
-	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestSimilar(t *testing.T) {
 	f := func(selector, page string, want ...string) {
 		t.Helper()
 		p, err := parsePage(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := p.similar(selector); !slices.Equal(got, want) {
-			t.Errorf("%s in %s:\ngot  %q\nwant %q", selector, page, got, want)
-		}
+		require.NoError(t, err)
+		assert.Equal(t, want, p.similar(selector), "%s in %s:\ngot", selector, page)
 	}
 	f(".price", "<p class=cost>1</p>")
 	f(".price", "<p class='Price x'>1</p><b class=price_tag>", ".price is not in the page, but .Price is (1 element)", ".price is not in the page, but .price_tag is (1 element)")

@@ -325,13 +325,9 @@ func FuzzParseSite(f *testing.F) {
 
 func FuzzReadPages(f *testing.F) {
 	s, err := ParseSite([]byte(good))
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	r, err := s.compile()
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	row := compiled(f, `
 name: shop
 list: {url: "https://shop.example/?c={cursor}", format: json, rows: {path: "data.items[?id] || items"}, product_link: {path: link}, next_cursor: {path: next}}
@@ -358,9 +354,7 @@ fields:
 		p, err := r.readList("https://shop.example/", text)
 		if err == nil {
 			for _, link := range p.products {
-				if !strings.Contains(link, "shop.example") || untrusted.Key(link) != nil {
-					t.Errorf("%q leaves the site", link)
-				}
+				assert.True(t, strings.Contains(link, "shop.example") && untrusted.Key(link) == nil, "%q leaves the site", link)
 			}
 		}
 		for _, r := range []*reader{row, markup} {

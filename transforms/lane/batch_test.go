@@ -7,19 +7,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // arrived is what a batch of records is on the other side of the shuffle.
 func arrived(t *testing.T, b Batch) (Batch, []URLRecord) {
 	t.Helper()
 	got, err := decodeBatch(encodeBatch(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	records, err := got.Records()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return got, records
 }
 
@@ -92,9 +91,7 @@ func TestDecodeBatchCutShort(t *testing.T) {
 		if err == nil {
 			_, err = got.Records()
 		}
-		if err == nil {
-			t.Errorf("%d of %d bytes decode as %+v", n, len(whole), got)
-		}
+		assert.Error(t, err, "%d of %d bytes decode as %+v", n, len(whole), got)
 	}
 	text := encodeRecords([]URLRecord{{"a.com", "com:sg", 3, "="}, {"b.com", "com:sg", 300, "found"}})
 	for n := range text {
@@ -114,9 +111,7 @@ func FuzzDecodeBatch(f *testing.F) {
 			return
 		}
 		again, err := decodeBatch(encodeBatch(b))
-		if err != nil || !reflect.DeepEqual(again, b) {
-			t.Errorf("%+v came back as %+v, %v", b, again, err)
-		}
+		assert.True(t, err == nil && reflect.DeepEqual(again, b), "%+v came back as %+v, %v", b, again, err)
 		_, _ = b.Records() // a text that is no batch is an error, not a panic
 	})
 }
@@ -131,9 +126,7 @@ func FuzzReadRecords(f *testing.F) {
 			return
 		}
 		again, err := readRecords(string(encodeRecords(records)))
-		if err != nil || !slices.Equal(again, records) {
-			t.Errorf("%+v came back as %+v, %v", records, again, err)
-		}
+		assert.True(t, err == nil && slices.Equal(again, records), "%+v came back as %+v, %v", records, again, err)
 	})
 }
 
@@ -149,20 +142,14 @@ func TestOfIsStable(t *testing.T) {
 		"a":      {0, 0, 0x2c},
 		"foobar": {0, 0, 0x28},
 	} {
-		if got := [3]int{Of(host, 1), Of(host, 2), Of(host, 64)}; got != want {
-			t.Errorf("Of(%q, 1|2|64) = %v, want %v", host, got, want)
-		}
+		assert.Equal(t, want, [3]int{Of(host, 1), Of(host, 2), Of(host, 64)}, "Of(%q, 1|2|64)", host)
 	}
-	if Of("a", 0) != 0 || Of("a", -3) != 0 {
-		t.Error("fewer than one lane is one lane")
-	}
+	assert.True(t, Of("a", 0) == 0 && Of("a", -3) == 0, "fewer than one lane is one lane")
 	var filled [16]int
 	for n := range 16_000 {
 		filled[Of("host"+strings.Repeat("x", n%9)+string(rune('a'+n%26))+strings.Repeat("y", n/26%97)+".com", 16)]++
 	}
 	for lane, n := range filled {
-		if n < 500 {
-			t.Errorf("lane %d of 16 gets %d of 16000 hosts", lane, n)
-		}
+		assert.GreaterOrEqual(t, n, 500, "lane %d of 16 gets", lane)
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 )
@@ -87,9 +89,7 @@ func TestDrainMergesWhileThePoolRuns(t *testing.T) {
 			_ = pause(ctx, []time.Duration{time.Hour, 1, 2, 3}[i])
 			return i
 		}, noFailure(t), func(int) { at = append(at, time.Since(begin)) })
-		if want := []time.Duration{1, 3, 6, time.Hour}; !slices.Equal(at, want) {
-			t.Errorf("merged at %v, want %v", at, want)
-		}
+		assert.Equal(t, []time.Duration{1, 3, 6, time.Hour}, at, "merged at")
 	})
 }
 
@@ -103,14 +103,10 @@ func TestDrainPanicIsOneFailure(t *testing.T) {
 			return fmt.Sprint(i)
 		}, func(i int, err error) string {
 			var p *PanicError
-			if !errors.As(err, &p) || p.Value != "boom" || len(p.Stack) == 0 {
-				t.Errorf("%v", err)
-			}
+			assert.True(t, errors.As(err, &p) && p.Value == "boom" && len(p.Stack) != 0, err)
 			return fmt.Sprintf("failed %d", i)
 		}, func(s string) { got = append(got, s) })
-		if want := []string{"0", "failed 1", "2"}; !slices.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
+		assert.Equal(t, []string{"0", "failed 1", "2"}, got)
 	})
 }
 
@@ -145,9 +141,7 @@ func TestDrainStops(t *testing.T) {
 				if (cut.Load() == 3) != tt.cut || time.Since(begin) != tt.end {
 					t.Errorf("%d cut, ended after %v, want cut %v, after %v", cut.Load(), time.Since(begin), tt.cut, tt.end)
 				}
-				if !w.Stopped() || !errors.Is(w.Cause(), cause) || w.Proceed(t.Context()) {
-					t.Errorf("stopped %v by %v", w.Stopped(), w.Cause())
-				}
+				assert.True(t, w.Stopped() && errors.Is(w.Cause(), cause) && !w.Proceed(t.Context()), "stopped %v by %v", w.Stopped(), w.Cause())
 			})
 		})
 	}
@@ -159,9 +153,7 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		merged := 0
 		Drain(ctx, alone(t, idle(t, time.Minute)), 2, upTo(100), func(ctx context.Context, _ int) int { _ = pause(ctx, 2*time.Second); return 0 }, noFailure(t), func(int) { merged++ })
-		if merged != 6 {
-			t.Errorf("%d merged, want the 4 that ended and the 2 that were cut off", merged)
-		}
+		assert.Equal(t, 6, merged)
 	})
 }
 
@@ -193,9 +185,7 @@ func TestControlIsPolled(t *testing.T) {
 		go w.watch()
 		for _, action := range []ledger.Action{ledger.ActionPause, ledger.ActionRun, ledger.ActionCancel} {
 			time.Sleep(time.Minute)
-			if err := ledger.WriteControl(t.Context(), w.Store, "run", ledger.Control{Action: action}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, ledger.WriteControl(t.Context(), w.Store, "run", ledger.Control{Action: action}))
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
 			if got, want := w.paused.Load(), action == ledger.ActionPause; got != want {

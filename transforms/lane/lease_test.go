@@ -17,6 +17,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/lease"
@@ -41,9 +44,7 @@ func crawling(t *testing.T) *Worker {
 	t.Helper()
 	w := leasing(t, memory(t), "r1")
 	client, err := web.New(web.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	w.Web = client
 	return w
@@ -55,9 +56,7 @@ func memory(t *testing.T) store.Store {
 	t.Helper()
 	// A memory store lives as long as the process: with -count the next round must not find the objects of this one.
 	s, err := store.Open(t.Context(), fmt.Sprintf("mem://%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), memories.Add(1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -99,9 +98,7 @@ func TestAcquireLaneAgain(t *testing.T) {
 			}
 			if killed {
 				body := fmt.Sprintf(`{"holder":{"host":"another","run_id":%q},"token":"x","expires_at":%q}`, run, time.Now().Add(10*time.Second).Format(time.RFC3339))
-				if err := s.Put(t.Context(), fmt.Sprintf("lease/lanes/seed/16/%d/000009", n), strings.NewReader(body), store.PutOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, s.Put(t.Context(), fmt.Sprintf("lease/lanes/seed/16/%d/000009", n), strings.NewReader(body), store.PutOptions{}))
 			}
 			release()
 			return again
@@ -119,9 +116,7 @@ func TestAcquireLaneAgain(t *testing.T) {
 			{"second", 4, false, true},
 			{"third", 4, false, false},
 		} {
-			if got := at(step.run, step.lane, step.killed); got != step.want {
-				t.Errorf("step %d: again is %v", i, got)
-			}
+			assert.Equal(t, step.want, at(step.run, step.lane, step.killed), "step %d: again", i)
 		}
 	})
 }
@@ -130,9 +125,7 @@ func TestAcquireLaneIsGivenUpOnAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
 		_, release, _, err := leasing(t, s, "first").acquireLane(t.Context(), 0, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer release()
 		w := leasing(t, s, "second")
 		time.AfterFunc(5*time.Second, func() { w.Stop(nil) })
@@ -153,9 +146,7 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 			t.Fatal(within, err)
 		}
 		body := `{"holder":{"host":"another"},"token":"x","expires_at":"2100-01-01T00:00:00Z"}`
-		if err := s.Put(t.Context(), "lease/lanes/seed/1/0/000002", strings.NewReader(body), store.PutOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Put(t.Context(), "lease/lanes/seed/1/0/000002", strings.NewReader(body), store.PutOptions{}))
 		begin := time.Now()
 		begun, cut := 0, 0
 		Drain(within, alone(t, w), 1, upTo(10), func(ctx context.Context, _ int) error { return pause(ctx, time.Minute) },
@@ -169,9 +160,7 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 			t.Errorf("%d visits begun, %d cut, after %v; want 1, 1, within a heartbeat", begun, cut, time.Since(begin))
 		}
 		release()
-		if n := w.untaken.Counts[ledger.LanesLost]; n != 1 {
-			t.Errorf("%s is %d, want 1", ledger.LanesLost, n)
-		}
+		assert.EqualValues(t, 1, w.untaken.Counts[ledger.LanesLost], "%s", ledger.LanesLost)
 	})
 }
 
@@ -186,9 +175,7 @@ func TestAcquireLaneCostsNothingInOneProcess(t *testing.T) {
 		}
 	}
 	for kind, n := range w.calls.Snapshot() {
-		if n > 0 {
-			t.Errorf("%d store calls: %s", n, kind)
-		}
+		assert.True(t, n <= 0, "%d store calls: %s", n, kind)
 	}
 }
 
@@ -198,19 +185,13 @@ func TestWaitForLanes(t *testing.T) {
 		begin := time.Now()
 		var waited []string
 		wait := func() {
-			if err := WaitForLanes(t.Context(), s, "seed", func(h lease.Holder) { waited = append(waited, h.RunID) }); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, WaitForLanes(t.Context(), s, "seed", func(h lease.Holder) { waited = append(waited, h.RunID) }))
 		}
 		wait()
-		if time.Since(begin) > 0 || waited != nil {
-			t.Fatalf("an empty store: waited %v for %v", time.Since(begin), waited)
-		}
+		require.True(t, time.Since(begin) <= 0 && waited == nil, "an empty store: waited %v for %v", time.Since(begin), waited)
 		for n := range 3 {
 			_, release, _, err := leasing(t, s, "old").acquireLane(t.Context(), n, 7)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			time.AfterFunc(time.Duration(20+n)*time.Second, release)
 		}
 		wait()
@@ -225,18 +206,14 @@ func TestLeaseOfALostDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "db")
 		d, err := db.Open(t.Context(), "sqlite://"+file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = d.Close() }()
 		w := leasing(t, memory(t), "first")
 		within, release, err := w.Lease(t.Context(), lease.InDB(d), 3*time.Second, false, "site/a")
 		if err != nil || within == nil {
 			t.Fatal(within, err)
 		}
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(file))
 		<-within.Done()
 		if cause := w.Cause(); !fault.Stops(cause) || !strings.Contains(cause.Error(), "was deleted") {
 			t.Errorf("the run was stopped by %v, want the loss of its database", cause)
@@ -265,17 +242,13 @@ func TestStoppedByAShortage(t *testing.T) {
 		if took := time.Since(began); !fault.Stops(err) || took < fault.MaxWait {
 			t.Fatalf("%v after %v, want a shortage after a minute", err, took)
 		}
-		if w.NotStored(context.Canceled) || !w.NotStored(err) {
-			t.Error("a result is recorded after the stop")
-		}
+		assert.True(t, !w.NotStored(context.Canceled) && w.NotStored(err), "a result is recorded after the stop")
 		began = time.Now()
 		_, err = store.ReadAll(t.Context(), w.Store, "a", 1)
 		if took := time.Since(began); !errors.Is(err, syscall.ECONNREFUSED) || took > 10*time.Second {
 			t.Errorf("another call waited for %v after the stop: %v", took, err)
 		}
-		if !w.NotStored(context.Canceled) {
-			t.Error("what the stop has cut off is recorded as a failure")
-		}
+		assert.True(t, w.NotStored(context.Canceled), "what the stop has cut off is recorded as a failure")
 	})
 }
 
@@ -290,29 +263,21 @@ func TestNothingIsSentOrWrittenWithoutTheRunsLease(t *testing.T) {
 			site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
 			defer site.Close()
 			clock, err := db.Open(ctx, "sqlite:///:memory:")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer func() { _ = clock.Close() }()
 			var asleep atomic.Int64
 			clock.Now = func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) }
 			l, err := lease.Acquire(ctx, lease.InDB(clock), "run", lease.Holder{Host: "a"}, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			Under(name, l)
 			w, err := Open(ctx, Config{Job: "seed", RunID: name, Store: fmt.Sprintf("mem://suspended-%d", memories.Add(1)), Web: web.Config{AllowPrivate: true}, LogFormat: "json", LogLevel: 12})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer func() { _ = Close(name) }()
 			d, err := w.DB(ctx, "sqlite:///:memory:", func(ctx context.Context, d *db.DB) error {
 				_, err := d.ExecContext(ctx, `CREATE TABLE kept (n INTEGER)`)
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			does := map[string]func() error{
 				"request": func() error { _, err := w.Web.Get(ctx, web.Request{URL: site.URL}); return err },
 				"put":     func() error { return w.Store.Put(ctx, "a", strings.NewReader("x"), store.PutOptions{}) },
@@ -324,9 +289,7 @@ func TestNothingIsSentOrWrittenWithoutTheRunsLease(t *testing.T) {
 				"transaction": func() error { return d.Tx(ctx, func(tx *sql.Tx) error { return nil }) },
 			}
 			for what, do := range does {
-				if err := do(); err != nil {
-					t.Errorf("%s with the lease: %v", what, err)
-				}
+				assert.NoError(t, do(), "%s with the lease", what)
 			}
 			before := sent.Load()
 			for what, do := range does {
@@ -345,9 +308,7 @@ func TestNothingIsSentOrWrittenWithoutTheRunsLease(t *testing.T) {
 			if n := sent.Load() - before; taken && n != 0 || !taken && n != 1 {
 				t.Errorf("%d requests were sent", n)
 			}
-			if taken && (!w.Stopped() || w.ctx.Err() == nil) {
-				t.Error("the worker was not stopped at once")
-			}
+			assert.True(t, !taken || (w.Stopped() && w.ctx.Err() != nil), "the worker was not stopped at once")
 		})
 	}
 }

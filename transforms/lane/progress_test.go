@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -27,9 +28,7 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 		seen := map[time.Duration]ledger.Progress{}
 		look := func() {
 			all, err := ledger.Progresses(t.Context(), w.Store, "r1")
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			mu.Lock()
 			defer mu.Unlock()
 			for _, p := range all {

@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -25,43 +28,31 @@ func TestRunLog(t *testing.T) {
 		read := func() string {
 			t.Helper()
 			b, err := ledger.ReadLog(ctx, s, "r1")
-			if err != nil && !errors.Is(err, store.ErrNotExist) {
-				t.Fatal(err)
-			}
+			require.True(t, err == nil || errors.Is(err, store.ErrNotExist), err)
 			return string(b)
 		}
 		end, err := KeepLog(ctx, s, "r1", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		log := RunLogger(Config{Job: "seed", RunID: "r1", LogLevel: 12})
 		log.Info("calm")
 		log.Debug("nothing")
 		time.Sleep(logEvery - time.Second)
-		if got := read(); got != "" {
-			t.Errorf("kept at once: %q", got)
-		}
+		assert.Equal(t, "", read(), "kept at once")
 		time.Sleep(2 * time.Second)
 		if got := read(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"event":"calm","run_id":"r1","job":"seed"`) {
 			t.Errorf("after %s: %q", logEvery, got)
 		}
 		log.Error("trouble")
 		time.Sleep(1100 * time.Millisecond)
-		if got := read(); !strings.Contains(got, "trouble") {
-			t.Errorf("a second after an error: %q", got)
-		}
+		assert.Contains(t, read(), "trouble", "a second after an error")
 		for range 20000 {
 			log.Info("calm", "pad", strings.Repeat("x", 200))
 		}
 		log.With("domain", "a.example").WithGroup("g").Warn("last words", "error", errors.New("token=abc"))
-		if err := end(ctx); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, end(ctx))
 		lines := strings.Split(strings.TrimSpace(read()), "\n")
 		for _, want := range []string{"trouble", "last words"} {
-			if !strings.Contains(strings.Join(lines, "\n"), want) {
-				t.Errorf("%d lines are kept, without %q", len(lines), want)
-			}
+			assert.Contains(t, strings.Join(lines, "\n"), want, "%d lines are kept, without", len(lines))
 		}
 		for _, l := range lines {
 			var v struct {
@@ -73,18 +64,14 @@ func TestRunLog(t *testing.T) {
 			}
 		}
 		warned, err := ledger.ReadWorkers(ctx, s, "r1")
-		if err != nil || len(warned) != 1 || len(warned[0].Lines) != 2 {
-			t.Fatalf("warnings: %v, %v", warned, err)
-		}
+		require.True(t, err == nil && len(warned) == 1 && len(warned[0].Lines) == 2, "warnings: %v, %v", warned, err)
 		for i, want := range []string{`"level":"ERROR","event":"trouble","run_id":"r1","job":"seed"}`, `"level":"WARN","event":"last words","run_id":"r1","job":"seed","domain":"a.example","g":{"error":"token=REDACTED"}}`} {
 			if got := string(warned[0].Lines[i]); !strings.HasSuffix(got, want) {
 				t.Errorf("warning %d is %s, want …%s", i, got, want)
 			}
 		}
 		log.Error("nobody keeps this")
-		if strings.Contains(read(), "nobody") {
-			t.Error("a log that has ended still gets lines")
-		}
+		assert.NotContains(t, read(), "nobody", "a log that has ended still gets lines")
 	})
 }
 
@@ -94,7 +81,5 @@ func TestProcessName(t *testing.T) {
 	if !regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9_-]+-%d-[A-Z2-7]{8}$`, os.Getpid())).MatchString(name) {
 		t.Errorf("the process is called %s, want its host, its id and a random part", name)
 	}
-	if again := processName(); again != name {
-		t.Errorf("the process is called %s and %s", name, again)
-	}
+	assert.Equal(t, name, processName(), "the process is called")
 }

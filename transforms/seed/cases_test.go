@@ -5,10 +5,10 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/parse/cases"
@@ -71,9 +71,7 @@ func TestSource(t *testing.T) {
 	} {
 		got := j.metadata(raw, host).Source
 		want.RawFilePath, want.RecordIndex = raw, got.RecordIndex
-		if !reflect.DeepEqual(*got, want) {
-			t.Errorf("%s: source %+v, want %+v", host, *got, want)
-		}
+		assert.Equal(t, want, *got, "%s: source", host)
 	}
 	var order []string
 	for _, r := range j.web.Requests() {
@@ -81,9 +79,7 @@ func TestSource(t *testing.T) {
 			order = append(order, r.Host)
 		}
 	}
-	if want := []string{"who.int", "second.com", "first.com"}; !slices.Equal(order, want) {
-		t.Errorf("visited %q, want %q", order, want)
-	}
+	assert.Equal(t, []string{"who.int", "second.com", "first.com"}, order, "visited")
 }
 
 // The failing inputs that strangers found.
@@ -95,9 +91,7 @@ func TestSharedCases(t *testing.T) {
 			}
 		},
 		"id-intl": func(t *testing.T, m metadata.Domain) {
-			if m.Source.DomainID != "ngo:intl:who.int" {
-				t.Errorf("source %+v, want the given id", m.Source)
-			}
+			assert.Equal(t, "ngo:intl:who.int", m.Source.DomainID, "source %+v, want the given id", m.Source)
 		},
 		"www-only": func(t *testing.T, m metadata.Domain) {
 			if !m.Robots.Exists || m.Robots.Kind != "robots" || m.HostUsed != "www.wwwonly.com" || m.Robots.FinalURL != "https://www.wwwonly.com/robots.txt" {

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -55,9 +58,7 @@ func TestCrawlDelayBehindARedirect(t *testing.T) {
 					now, site := j.clock.Now(), strings.TrimPrefix(host, "www.")
 					if r.URL.Path != "/robots.txt" {
 						n++
-						if gap := now.Sub(last[site]); gap < delay {
-							t.Errorf("%s%s came %v after the one before", host, r.URL.Path, gap)
-						}
+						assert.GreaterOrEqual(t, now.Sub(last[site]), delay, "%s%s came", host, r.URL.Path)
 					}
 					last[site] = now
 					mu.Unlock()
@@ -70,9 +71,7 @@ func TestCrawlDelayBehindARedirect(t *testing.T) {
 			handle(at, pages(map[string]string{"/robots.txt": "User-agent: *\nCrawl-delay: 4\nSitemap: https://" + at + "/a.xml\nSitemap: https://" + at + "/b.xml\n"}))
 			j.put(day+"raw_0001.json", rawFile("https://moved.com"))
 			j.run()
-			if n != 2+2*3 { // the named ones, and the usual ones by way of the apex
-				t.Errorf("%d requests after robots.txt, want 8", n)
-			}
+			assert.Equal(t, 2+2*3, n) // the named ones, and the usual ones by way of the apex
 		})
 	}
 }
@@ -112,9 +111,7 @@ func TestCollect(t *testing.T) {
 		want{kind: webtest.KindSoft404, status: 200, sitemap: 200, at: "/sitemap.xml", form: "soft_404", count: -2,
 			asked: []string{"/robots.txt", "/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}},
 		want{kind: webtest.KindManySitemaps, status: 200, sitemap: 404, at: "/sitemap-1.xml", count: -2, check: func(t *testing.T, m metadata.Domain) {
-			if n := len(m.Robots.SitemapURLs); n != 30 {
-				t.Errorf("%d sitemap_urls, want all 30", n)
-			}
+			assert.Equal(t, 30, len(m.Robots.SitemapURLs))
 		}, asked: func() []string {
 			paths := []string{"/robots.txt"}
 			for n := range 20 { // candidates at most
@@ -123,34 +120,24 @@ func TestCollect(t *testing.T) {
 			return paths
 		}()},
 		want{kind: webtest.KindHugeRobots, status: 200, sitemap: 200, at: "/sitemap.xml", form: "urlset", count: -1, check: func(t *testing.T, m metadata.Domain) {
-			if !m.Robots.Truncated || m.Robots.ContentLength != mib || len(m.Robots.SitemapURLs) != 1 {
-				t.Errorf("robots of 1.5 MiB: %+v", m.Robots)
-			}
+			assert.True(t, m.Robots.Truncated && m.Robots.ContentLength == mib && len(m.Robots.SitemapURLs) == 1, "robots of 1.5 MiB: %+v", m.Robots)
 		}},
 		want{kind: webtest.KindCrawlDelay, status: 200, sitemap: 200, at: "/sitemap.xml", form: "urlset", count: -1, check: func(t *testing.T, m metadata.Domain) {
-			if m.Robots.CrawlDelay == nil || *m.Robots.CrawlDelay != 1 {
-				t.Errorf("crawl_delay %v, want 1", m.Robots.CrawlDelay)
-			}
+			assert.True(t, m.Robots.CrawlDelay != nil && *m.Robots.CrawlDelay == 1, "crawl_delay %v, want 1", m.Robots.CrawlDelay)
 		}},
 		want{kind: webtest.KindCrawlDelayLong, status: 200, sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "crawl_delay", asked: []string{"/robots.txt"}, check: func(t *testing.T, m metadata.Domain) {
-			if m.Robots.CrawlDelay == nil || *m.Robots.CrawlDelay != 60 {
-				t.Errorf("crawl_delay %v, want 60", m.Robots.CrawlDelay)
-			}
+			assert.True(t, m.Robots.CrawlDelay != nil && *m.Robots.CrawlDelay == 60, "crawl_delay %v, want 60", m.Robots.CrawlDelay)
 		}},
 		want{kind: webtest.KindAlways503, status: 503, sitemap: 404, at: "/sitemap.xml", count: -2, form: "error_page", sitemapErr: "http_503",
 			asked: []string{"/robots.txt", "/robots.txt", "/sitemap.xml", "/sitemap.xml", "/sitemap_index.xml", "/sitemap_index.xml", "/sitemaps.xml", "/sitemaps.xml"}},
 		want{kind: webtest.KindRedirectWWW, status: 200, sitemap: 200, at: "https://www." + host(webtest.KindRedirectWWW) + "/sitemap.xml", form: "urlset", count: -1, check: func(t *testing.T, m metadata.Domain) {
-			if at := "https://www." + host(webtest.KindRedirectWWW) + "/robots.txt"; m.Robots.FinalURL != at {
-				t.Errorf("final_url %q, want %q", m.Robots.FinalURL, at)
-			}
+			assert.Equal(t, "https://www."+host(webtest.KindRedirectWWW)+"/robots.txt", m.Robots.FinalURL, "final_url")
 		}},
 		want{kind: webtest.KindRedirectHTTP, status: 200, sitemap: 200, at: "http://" + host(webtest.KindRedirectHTTP) + "/sitemap.xml", form: "urlset", count: -1},
 		want{kind: webtest.KindRedirectPrivate, status: 302, robotsError: "blocked", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "blocked"},
 		// Both of its sitemaps have 1 GiB: 10 MiB are kept, and their URLs are counted.
 		want{kind: webtest.KindGzipBomb, status: 200, sitemap: 200, at: "/sitemap.xml.gz", form: "urlset", count: 1, check: func(t *testing.T, m metadata.Domain) {
-			if !m.Sitemap.Truncated || m.Sitemap.ContentLength != 10*mib {
-				t.Errorf("bomb: %+v", m.Sitemap)
-			}
+			assert.True(t, m.Sitemap.Truncated && m.Sitemap.ContentLength == 10*mib, "bomb: %+v", m.Sitemap)
 		}},
 	)
 
@@ -159,9 +146,7 @@ func TestCollect(t *testing.T) {
 		seen[tt.kind] = true
 	}
 	for _, k := range webtest.Kinds() {
-		if !seen[k] {
-			t.Errorf("no test visits a host of kind %s", k)
-		}
+		assert.True(t, seen[k], "no test visits a host of kind %s", k)
 	}
 	j := newJob(t, webtest.Options{Seed: 1})
 	j.cfg.Collect.StrictHosts = true
@@ -172,9 +157,7 @@ func TestCollect(t *testing.T) {
 	if c := total.Counts; c["domains_unique"] != n || c["domains_collected"] != n || c["domains_failed"] != 0 || total.Timings.Count != n {
 		t.Errorf("counts %v, %d timings, want %d domains", c, total.Timings.Count, n)
 	}
-	if !j.exists(raw + ".success") {
-		t.Error("the file is not complete")
-	}
+	assert.True(t, j.exists(raw+".success"), "the file is not complete")
 	if b := j.read(out(raw, host(webtest.KindSitemapGz), "sitemap.xml")); !bytes.HasPrefix(b, []byte("<?xml")) {
 		t.Errorf("a .gz sitemap is kept unpacked, not %q…", b[:8])
 	}
@@ -184,17 +167,11 @@ func TestCollect(t *testing.T) {
 	for name, wants := range map[string]int{"robots_file_too_large": 1, "sitemap_file_too_large": 1, "domain_collector_start": len(tests), "robots_fetched": len(tests),
 		"sitemap_fetched": len(tests), "domain_collector_complete": len(tests), "domains_extracted": 1, "file_processing_complete": 1, "orchestrator_start": 1,
 		"files_found": 1, "queue_messages_sent": 1, "file_processor_start": 1} {
-		if got := len(j.events(name)); got != wants {
-			t.Errorf("%d events %s, want %d", got, name, wants)
-		}
+		assert.Equal(t, wants, len(j.events(name)))
 	}
-	if len(j.events("invalid_sitemap_url_in_robots")) == 0 {
-		t.Error("bad Sitemap lines are not logged")
-	}
+	assert.NotEmpty(t, j.events("invalid_sitemap_url_in_robots"), "bad Sitemap lines are not logged")
 	for _, r := range j.web.Requests() {
-		if r.Method != "" && r.UserAgent != "Newsfork-SeedEngine/1.0" {
-			t.Errorf("%s%s was asked as %q", r.Host, r.Path, r.UserAgent)
-		}
+		assert.True(t, r.Method == "" || r.UserAgent == "Newsfork-SeedEngine/1.0", "%s%s was asked as %q", r.Host, r.Path, r.UserAgent)
 	}
 }
 
@@ -218,9 +195,7 @@ func (j *job) visit(raw string, tests []want) ledger.Tally {
 			if m.Source == nil || m.Source.RawFilePath != raw || m.Source.RecordIndex == nil || *m.Source.RecordIndex != i {
 				t.Errorf("source %+v, want %s, %d", m.Source, raw, i)
 			}
-			if !j.done(raw, name) {
-				t.Error("no .success")
-			}
+			assert.True(t, j.done(raw, name), "no .success")
 
 			r := m.Robots
 			if exists := tt.status == 200; r.StatusCode != tt.status || r.Error != tt.robotsError || r.Exists != exists || (r.ContentLength > 0) != exists || (r.FetchedAt != "") != exists {
@@ -255,9 +230,7 @@ func (j *job) visit(raw string, tests []want) ledger.Tally {
 			} else if s.Exists && int64(len(j.read(out(raw, name, "sitemap.xml")))) != s.ContentLength {
 				t.Error("content_length is not that of the evidence")
 			}
-			if tt.asked != nil && !slices.Equal(j.asked(name), tt.asked) {
-				t.Errorf("asked for %q, want %q", j.asked(name), tt.asked)
-			}
+			assert.True(t, tt.asked == nil || slices.Equal(j.asked(name), tt.asked), "asked for %q, want %q", j.asked(name), tt.asked)
 			if tt.check != nil {
 				tt.check(t, m)
 			}
@@ -280,9 +253,7 @@ func TestCollectSlow(t *testing.T) {
 		{kind: webtest.KindDrip, status: 200, sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout",
 			asked: []string{"/robots.txt", "/sitemap.xml", "/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}},
 	})
-	if n := total.HTTP.Failures["timeout"]; n != 4 {
-		t.Errorf("%d time-outs in the report, want 4", n)
-	}
+	assert.EqualValues(t, 4, total.HTTP.Failures["timeout"])
 }
 
 // The sitemap's host is another's: the address is kept as robots.txt names it.
@@ -306,25 +277,19 @@ func TestMetadataObject(t *testing.T) {
 	for name, wants := range map[string]string{"domain_metadata.json": "application/json", "robots.txt": "text/plain", "sitemap.xml": "application/xml"} {
 		o, err := j.store.Head(t.Context(), out(raw, "kind-urlset-1.com", name))
 		must(t, err)
-		if o.ContentType != wants {
-			t.Errorf("%s is %q, want %q", name, o.ContentType, wants)
-		}
+		assert.Equal(t, wants, o.ContentType, "%s", name)
 	}
 	o, err := j.store.Head(t.Context(), key)
 	must(t, err)
 	for k, v := range map[string]string{"domain_id": "com:sg:kind-urlset-1.com", "registrable_domain": "kind-urlset-1.com", "country": "sg", "category": "news", "date": "2026-01-28"} {
-		if o.Metadata[k] != v {
-			t.Errorf("custom metadata %s is %q, want %q", k, o.Metadata[k], v)
-		}
+		assert.Equal(t, v, o.Metadata[k], "custom metadata %s", k)
 	}
 	if o, err = j.store.Head(t.Context(), key+".success"); err != nil || o.Size != 0 {
 		t.Errorf(".success: %d bytes, %v", o.Size, err)
 	}
 	var indented bytes.Buffer
 	must(t, json.Indent(&indented, j.read(key), "", "  "))
-	if !bytes.Equal(indented.Bytes(), j.read(key)) {
-		t.Error("the metadata is not indented by two")
-	}
+	assert.Equal(t, j.read(key), indented.Bytes(), "the metadata is not indented by two")
 }
 
 // pages is a site of a few pages; any other path is 404.
@@ -378,9 +343,7 @@ func TestFollowIndex(t *testing.T) {
 		raw := day + "raw_0001.json"
 		j.put(raw, rawFile("https://site.com"))
 		j.run()
-		if got := j.asked("site.com"); !slices.Equal(got, tt.asked) {
-			t.Errorf("at most %d: asked for %q, want %q", tt.most, got, tt.asked)
-		}
+		assert.Equal(t, tt.asked, j.asked("site.com"), "at most %d: asked for", tt.most)
 		s := j.metadata(raw, "site.com").Sitemap
 		number := func(p *int64) int64 {
 			if p == nil {
@@ -448,21 +411,13 @@ func TestHomepageAndFeeds(t *testing.T) {
 			t.Errorf("feed %+v", f)
 		}
 	}
-	if want := []string{"https://site.com/named-feed.xml", "https://site.com/news.rss"}; !slices.Equal(feeds, want) {
-		t.Errorf("feeds %q, want %q", feeds, want)
-	}
-	if slices.Contains(j.asked("site.com"), "/private/feed") {
-		t.Error("robots.txt forbids /private/")
-	}
+	assert.Equal(t, []string{"https://site.com/named-feed.xml", "https://site.com/news.rss"}, feeds, "feeds")
+	assert.NotContains(t, j.asked("site.com"), "/private/feed", "robots.txt forbids /private/")
 	if m.Homepage == nil || !m.Homepage.Exists || m.Homepage.StatusCode != 200 || m.Homepage.ContentLength != int64(len(home)) {
 		t.Errorf("homepage %+v", m.Homepage)
 	}
-	if got := string(j.read(out(raw, "site.com", "homepage.html"))); got != home {
-		t.Errorf("homepage.html is %q", got)
-	}
-	if got := j.asked("closed.com"); !slices.Equal(got, []string{"/robots.txt"}) {
-		t.Errorf("closed.com was asked for %q: its robots.txt forbids all", got)
-	}
+	assert.Equal(t, home, string(j.read(out(raw, "site.com", "homepage.html"))), "homepage.html")
+	assert.Equal(t, []string{"/robots.txt"}, j.asked("closed.com"), "closed.com was asked for")
 	if m := j.metadata(raw, "closed.com"); m.Homepage == nil || m.Homepage.Exists || m.Homepage.Error != "robots" || m.Feeds != nil {
 		t.Errorf("closed.com: %+v", m)
 	}
@@ -493,12 +448,8 @@ func TestHomepageOnAnotherHost(t *testing.T) {
 	if f := j.metadata(raw, "site.com").Feeds; len(f) != 1 || f[0].URL != "https://open.com/b" {
 		t.Errorf("feeds %+v, want the one on open.com", f)
 	}
-	if got := j.asked("open.com"); !slices.Equal(got, []string{"/robots.txt", "/b"}) {
-		t.Errorf("open.com was asked for %q", got)
-	}
-	if got := j.asked("closed.com"); !slices.Equal(got, []string{"/robots.txt", "/robots.txt"}) {
-		t.Errorf("closed.com was asked for %q: its robots.txt forbids all", got)
-	}
+	assert.Equal(t, []string{"/robots.txt", "/b"}, j.asked("open.com"), "open.com was asked for")
+	assert.Equal(t, []string{"/robots.txt", "/robots.txt"}, j.asked("closed.com"), "closed.com was asked for")
 }
 
 // What an optional extra meets must not cost the domain its metadata.
@@ -525,9 +476,7 @@ func TestHomepageOutsideTheSchema(t *testing.T) {
 	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://site.com", "https://moved.com"))
 	j.run()
-	if l := j.deadLetters(); len(l) != 0 {
-		t.Fatalf("dead letters %+v", l)
-	}
+	require.Empty(t, j.deadLetters(), "dead letters")
 	if h := j.metadata(raw, "site.com").Homepage; h == nil || h.StatusCode != 0 || h.Error != "http_999" || h.Exists {
 		t.Errorf("homepage of status 999: %+v", h)
 	}
@@ -554,9 +503,7 @@ func TestBrokenCompression(t *testing.T) {
 	if m := j.metadata(raw, "site.com"); !m.Robots.Truncated || !m.Sitemap.Truncated {
 		t.Errorf("robots %+v, sitemap %+v, want both truncated", m.Robots, m.Sitemap)
 	}
-	if n := len(j.events("robots_file_too_large")) + len(j.events("sitemap_file_too_large")); n != 0 {
-		t.Errorf("%d log lines call it too large", n)
-	}
+	assert.Equal(t, 0, len(j.events("robots_file_too_large"))+len(j.events("sitemap_file_too_large")))
 }
 
 // A status that HTTP does not have, such as LinkedIn's 999, is a finding too.
@@ -568,16 +515,12 @@ func TestRobotsOutsideTheSchema(t *testing.T) {
 	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://s600.com", "https://s999.com"))
 	j.run()
-	if l := j.deadLetters(); len(l) != 0 {
-		t.Fatalf("dead letters %+v", l)
-	}
+	require.Empty(t, j.deadLetters(), "dead letters")
 	for host, name := range map[string]string{"s600.com": "http_600", "s999.com": "http_999"} {
 		if r := j.metadata(raw, host).Robots; r.StatusCode != 0 || r.Error != name || r.Exists {
 			t.Errorf("robots of %s: %+v, want error %s", host, r, name)
 		}
-		if !j.done(raw, host) {
-			t.Errorf("%s is not done", host)
-		}
+		assert.True(t, j.done(raw, host), "%s is not done", host)
 	}
 }
 
@@ -614,13 +557,9 @@ func TestLongRetryAfter(t *testing.T) {
 			raw := day + "raw_0001.json"
 			j.put(raw, rawFile("https://site.com"))
 			j.run()
-			if got := j.asked("site.com"); !slices.Equal(got, tt.asked) {
-				t.Errorf("asked for %q, want %q", got, tt.asked)
-			}
+			assert.Equal(t, tt.asked, j.asked("site.com"), "asked for")
 			m := j.metadata(raw, "site.com")
-			if m.Robots.StatusCode != tt.robots || m.Sitemap.StatusCode != 404 {
-				t.Errorf("robots %+v, sitemap %+v", m.Robots, m.Sitemap)
-			}
+			assert.True(t, m.Robots.StatusCode == tt.robots && m.Sitemap.StatusCode == 404, "robots %+v, sitemap %+v", m.Robots, m.Sitemap)
 			if tt.busyAt != "/" && (m.Sitemap.Error != "retry_after" || m.Homepage.Error != "retry_after") {
 				t.Errorf("sitemap error %q, homepage error %q, want retry_after", m.Sitemap.Error, m.Homepage.Error)
 			}
@@ -636,9 +575,7 @@ func TestLongRetryAfter(t *testing.T) {
 		raw := day + "raw_0001.json"
 		j.put(raw, rawFile("https://site.com"))
 		j.run()
-		if got := j.asked("cdn.com"); !slices.Equal(got, []string{"/a.xml"}) {
-			t.Errorf("asked cdn.com for %q, want /a.xml alone", got)
-		}
+		assert.Equal(t, []string{"/a.xml"}, j.asked("cdn.com"), "asked cdn.com for")
 		if s := j.metadata(raw, "site.com").Sitemap; s.URLCount == nil || *s.URLCount != 3 {
 			t.Errorf("sitemap %+v, want the host's own with 3 URLs", s)
 		}
@@ -654,9 +591,7 @@ func TestLongRetryAfter(t *testing.T) {
 		raw := day + "raw_0001.json"
 		j.put(raw, rawFile(urls...))
 		j.run()
-		if got := j.asked("cdn.com"); len(got) != 1 {
-			t.Errorf("cdn.com got the requests %q, want one: it asked for an hour's pause", got)
-		}
+		assert.Len(t, j.asked("cdn.com"), 1, "cdn.com got the requests")
 		for _, name := range []string{"one.com", "two.com"} {
 			if s := j.metadata(raw, name).Sitemap; s.URLCount == nil || *s.URLCount != 3 {
 				t.Errorf("%s: sitemap %+v, want the host's own with 3 URLs", name, s)
@@ -678,9 +613,7 @@ func TestFeedKinds(t *testing.T) {
 	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://site.com"))
 	j.run()
-	if l := j.deadLetters(); len(l) != 0 {
-		t.Fatalf("dead letters %+v", l)
-	}
+	require.Empty(t, j.deadLetters(), "dead letters")
 	var got []string
 	for _, f := range j.metadata(raw, "site.com").Feeds {
 		got = append(got, fmt.Sprintf("%s %s %d", f.URL, f.Kind, *f.ItemCount))
@@ -746,9 +679,7 @@ func TestParallelFetchEndsWithItsVisit(t *testing.T) {
 	if m := j.metadata(raw, "site.com"); m.Robots.Error != "reset" || m.Sitemap.StatusCode != 404 || m.Sitemap.Error != "reset" {
 		t.Errorf("%+v", m)
 	}
-	if n := sitemaps.Load(); n != 1 {
-		t.Errorf("the sitemap was asked for %d times, want 1", n)
-	}
+	assert.EqualValues(t, 1, sitemaps.Load(), "the sitemap was asked for")
 }
 
 // A visit keeps its connection while it waits for the host's gap, however many
@@ -768,9 +699,7 @@ func TestOneHandshakeForEachHost(t *testing.T) {
 	for _, r := range requests {
 		hosts[r.Host] = true
 	}
-	if len(hosts) < len(urls) {
-		t.Fatalf("%d hosts were asked, want %d at least", len(hosts), len(urls))
-	}
+	require.GreaterOrEqual(t, len(hosts), len(urls))
 	if n, _ := j.web.Handshakes(); float64(n) > 1.1*float64(len(hosts)) {
 		t.Errorf("%d TLS handshakes for %d requests to %d hosts", n, len(requests), len(hosts))
 	}
@@ -804,9 +733,7 @@ func TestRobotsCache(t *testing.T) {
 		j.put(raw, rawFile("https://site.com"))
 		j.cfg.Files = []string{raw}
 		j.run()
-		if got := asked.Load(); got != wantAsked {
-			t.Errorf("%s: robots.txt was asked for %d times, want %d", why, got, wantAsked)
-		}
+		assert.Equal(t, wantAsked, asked.Load(), "%s: robots.txt was asked for", why)
 		m := j.metadata(raw, "site.com")
 		if m.Robots.StatusCode != int(status.Load()) && wantBody == "" || m.Robots.Exists != (wantBody != "") {
 			t.Errorf("%s: %+v", why, m.Robots)

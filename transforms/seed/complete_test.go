@@ -46,9 +46,7 @@ func TestStoreFailed(t *testing.T) {
 	if l := j.deadLetters(); len(l) != 0 || !j.exists(raw+".success") || !j.done(raw, "kind-urlset-1.com") {
 		t.Errorf("after the store was mended: dead letters %+v", l)
 	}
-	if len(j.asked("kind-urlset-2.com")) != 0 {
-		t.Error("the next run does just the unfinished domains")
-	}
+	assert.Empty(t, j.asked("kind-urlset-2.com"), "the next run does just the unfinished domains")
 }
 
 // A raw file whose own mark the store does not take stays open, with a dead letter.
@@ -88,9 +86,7 @@ func TestStoreRefusesEverything(t *testing.T) {
 	if n := len(j.web.Requests()); n == 0 || n > 20 {
 		t.Errorf("%d requests were sent, want those of the first few domains", n)
 	}
-	if j.exists(raw + ".success") {
-		t.Error("the file is complete")
-	}
+	assert.False(t, j.exists(raw+".success"), "the file is complete")
 }
 
 func TestEvidenceIsBestEffort(t *testing.T) {
@@ -155,9 +151,7 @@ func TestReplacedFileStaysOpen(t *testing.T) {
 		t.Error("the version that was read is gone: the file must stay open")
 	}
 	j.run()
-	if !j.exists(raw+".success") || !j.done(raw, "kind-urlset-1.com") {
-		t.Error("the new version is not done")
-	}
+	assert.True(t, j.exists(raw+".success") && j.done(raw, "kind-urlset-1.com"), "the new version is not done")
 }
 
 // A stop leaves what was not begun, and every file that waits for it, open.
@@ -174,16 +168,12 @@ func TestStopLeavesFilesOpen(t *testing.T) {
 	j.put(raw, rawFile("https://site.com", "https://kind-urlset-1.com", "https://kind-urlset-2.com"))
 	j.put(one, rawFile("https://site.com"))
 	j.run()
-	if !j.done(raw, "site.com") || !j.exists(one+".success") {
-		t.Error("what was begun must end within the grace time")
-	}
+	assert.True(t, j.done(raw, "site.com") && j.exists(one+".success"), "what was begun must end within the grace time")
 	if j.exists(raw+".success") || len(j.asked("kind-urlset-2.com")) != 0 || len(j.events("file_left_open")) != 1 || len(j.deadLetters()) != 0 {
 		t.Error("what was not begun must stay open, without a dead letter")
 	}
 	j.run()
-	if !j.exists(raw+".success") || !j.done(raw, "kind-urlset-2.com") {
-		t.Error("the next run must do the rest")
-	}
+	assert.True(t, j.exists(raw+".success") && j.done(raw, "kind-urlset-2.com"), "the next run must do the rest")
 }
 
 // A run that was stopped, perhaps because this machine lacks something, says of no host that it cannot be reached.
@@ -221,15 +211,11 @@ func TestForcedRunDoesAllOnce(t *testing.T) {
 	}{{"", 2}, {"a", 4}, {"a", 4}, {"b", 6}, {"", 6}} {
 		j.cfg.ForceID = tt.force
 		j.run()
-		if got := len(j.asked(name)); got != tt.asked {
-			t.Errorf("force %q: %d requests by now, want %d", tt.force, got, tt.asked)
-		}
+		assert.Equal(t, tt.asked, len(j.asked(name)), "force %q", tt.force)
 	}
 	for _, key := range []string{raw + ".success", out(raw, name, "domain_metadata.json.success")} {
 		o, err := j.store.Head(t.Context(), key)
-		if err != nil || o.Metadata["forced-by"] != "b" {
-			t.Errorf("%s: %v, %v", key, o.Metadata, err)
-		}
+		assert.True(t, err == nil && o.Metadata["forced-by"] == "b", "%s: %v, %v", key, o.Metadata, err)
 	}
 }
 
@@ -352,9 +338,7 @@ func TestOutageStopsTheRun(t *testing.T) {
 	j.cfg.Lane.Web.ConnectTo = d.at
 	raw, _ := j.hosts(1000)
 	total := j.run()
-	if j.cause == nil || !strings.Contains(j.cause.Error(), "network") {
-		t.Errorf("cause %v", j.cause)
-	}
+	assert.True(t, j.cause != nil && strings.Contains(j.cause.Error(), "network"), "cause %v", j.cause)
 	if n := j.marks(); n != 0 || j.exists(raw+".success") {
 		t.Errorf("%d domains marked", n)
 	}
@@ -371,15 +355,11 @@ func TestFewFailuresAreMarked(t *testing.T) {
 	j.cfg.Lane.Web.ConnectTo = d.at
 	raw, names := j.hosts(10)
 	total := j.run()
-	if total.Counts["outage"] != 0 {
-		t.Errorf("an outage is reported: %v", total.Counts)
-	}
+	assert.EqualValues(t, 0, total.Counts["outage"], "an outage is reported: %v", total.Counts)
 	if n := j.marks(); n != len(names) || !j.exists(raw+".success") {
 		t.Errorf("%d domains marked, want %d", n, len(names))
 	}
-	if got := total.HTTP.Failures["connect"]; got != 6*4 { // with www. and http
-		t.Errorf("%d failures, want those of 6 domains", got)
-	}
+	assert.EqualValues(t, 6*4, total.HTTP.Failures["connect"]) // with www. and http
 	m := j.metadata(raw, names[9])
 	if m.Robots.StatusCode != 0 || m.Robots.Error != "connect" || m.Robots.Exists || m.Robots.ContentLength != 0 || m.Sitemap.StatusCode != 404 || m.Sitemap.Error != "connect" || m.Sitemap.URL != "https://"+names[9]+"/sitemap.xml" {
 		t.Errorf("%+v", m)

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -38,9 +41,7 @@ func TestExtractFile(t *testing.T) {
 		{Host: "site.com", Label: "other:kr", Index: 3, Source: "="}, // a valid domain_id is kept
 		{Host: "site.com", Label: "com:sg", Index: 4},                // another id of the same host
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("records %+v, want %+v", got, want)
-	}
+	assert.Equal(t, want, got, "records")
 	o, err := s.Head(t.Context(), key)
 	must(t, err)
 	if x.ETag != o.ETag || x.Records != 8 || x.Bad != 3 || !slices.Equal(x.BadIndices, []int{1, 5, 7}) || x.Domains != 3 || x.FirstBad == nil {
@@ -87,9 +88,7 @@ func TestExtractFileLong(t *testing.T) {
 	n := 0
 	x, err := seed.ExtractFile(t.Context(), s, key, slog.New(slog.DiscardHandler), func(lane.URLRecord) error { n++; return nil })
 	must(t, err)
-	if n != 1 || x.Domains != 1 || x.Records != 50_000 {
-		t.Errorf("%d records, %+v", n, x)
-	}
+	assert.True(t, n == 1 && x.Domains == 1 && x.Records == 50_000, "%d records, %+v", n, x)
 }
 
 func TestBadRecords(t *testing.T) {
@@ -105,23 +104,17 @@ func TestBadRecords(t *testing.T) {
 		t.Errorf("%q lacks %q", letters[0].Error, want)
 	}
 	bad := j.events("domain_extraction_failed")
-	if len(bad) != 2 || bad[0]["file_path"] != raw || bad[0]["record_index"] != 1.0 {
-		t.Errorf("events %v", bad)
-	}
+	assert.True(t, len(bad) == 2 && bad[0]["file_path"] == raw && bad[0]["record_index"] == 1.0, "events %v", bad)
 	if c := total.Counts; c["records"] != 3 || c["records_bad"] != 2 || c["domains_collected"] != 1 || c["dead_letters"] != 1 || total.DeadLetters["bad_records"] != 1 {
 		t.Errorf("total %+v", total)
 	}
 	// A person must look at the bad records; the file itself is done.
-	if !j.exists(raw + ".success") {
-		t.Error("bad records keep their file open")
-	}
+	assert.True(t, j.exists(raw+".success"), "bad records keep their file open")
 	// Mended and read again, its dead letter is removed.
 	j.put(raw, rawFile("https://kind-urlset-1.com"))
 	must(t, j.store.Delete(t.Context(), raw+".success"))
 	j.run()
-	if l := j.deadLetters(); len(l) != 0 {
-		t.Errorf("a success leaves %+v", l)
-	}
+	assert.Empty(t, j.deadLetters(), "a success leaves")
 }
 
 func TestBadFile(t *testing.T) {
@@ -148,9 +141,7 @@ func TestBadFile(t *testing.T) {
 	if j.exists(bad+".success") || j.exists(none+".success") || !j.exists(good+".success") {
 		t.Error("the broken file must stay open, the other must be done")
 	}
-	if len(j.asked("kind-urlset-2.com")) != 0 {
-		t.Error("records before the break are crawled")
-	}
+	assert.Empty(t, j.asked("kind-urlset-2.com"), "records before the break are crawled")
 	if m := j.metadata(good, "kind-urlset-1.com"); m.Source.RawFilePath != good || *m.Source.RecordIndex != 1 {
 		t.Errorf("source %+v: the broken file must not count", m.Source)
 	}
@@ -185,12 +176,8 @@ func TestMetaDisagrees(t *testing.T) {
 	if got := j.events("record_count_mismatch"); len(got) != 1 || got[0]["meta"] != 5.0 || got[0]["records"] != 1.0 {
 		t.Errorf("record_count_mismatch %v", got)
 	}
-	if got := j.events("domain_identity_derived"); len(got) != 1 {
-		t.Errorf("domain_identity_derived %v", got)
-	}
-	if !j.exists(raw+".success") || !j.exists(last+".success") {
-		t.Error("neither is fatal")
-	}
+	assert.Len(t, j.events("domain_identity_derived"), 1, "domain_identity_derived")
+	assert.True(t, j.exists(raw+".success") && j.exists(last+".success"), "neither is fatal")
 }
 
 func TestDedupeAcrossFiles(t *testing.T) {
@@ -201,9 +188,7 @@ func TestDedupeAcrossFiles(t *testing.T) {
 	j.put(one, `{"records":[{"raw_url":"https://kind-urlset-2.com"},{"raw_url":"https://kind-urlset-1.com","domain_id":"org:sg:kind-urlset-1.com"},{"raw_url":"https://kind-urlset-1.com"}]}`)
 	j.put(kr, rawFile("https://www.kind-urlset-1.com"))
 	total := j.run()
-	if got := j.asked(name); !slices.Equal(got, []string{"/robots.txt", "/sitemap.xml"}) {
-		t.Errorf("asked for %q: a domain is fetched once a run", got)
-	}
+	assert.Equal(t, []string{"/robots.txt", "/sitemap.xml"}, j.asked(name), "asked for")
 	if m := j.metadata(one, name); m.DomainID != "org:sg:"+name || m.Source.RawFilePath != one || *m.Source.RecordIndex != 1 || m.Country != "SG" {
 		t.Errorf("sg: %+v, %+v", m, m.Source)
 	}
@@ -211,9 +196,7 @@ func TestDedupeAcrossFiles(t *testing.T) {
 		t.Errorf("kr: %+v, %+v", m, m.Source)
 	}
 	for _, f := range []string{one, two, kr} {
-		if !j.exists(f + ".success") {
-			t.Errorf("%s is open", f)
-		}
+		assert.True(t, j.exists(f+".success"), "%s is open", f)
 	}
 	// By domain_id: org, edu and com of sg, com of kr; and the other host.
 	if c := total.Counts; c["domains_unique"] != 5 || c["domains_collected"] != 5 || c["records"] != 5 {
@@ -230,9 +213,7 @@ func TestDedupeAcrossFiles(t *testing.T) {
 	if got := j.asked(name); len(got) != 2 || !j.done(later, name) || j.metadata(one, name).CollectedAt != before {
 		t.Errorf("asked for %q; collected_at %s, was %s", got, j.metadata(one, name).CollectedAt, before)
 	}
-	if len(j.asked("kind-urlset-2.com")) != 0 {
-		t.Error("a domain that every partition has is fetched again")
-	}
+	assert.Empty(t, j.asked("kind-urlset-2.com"), "a domain that every partition has is fetched again")
 	if c := total.Counts; c["domains_already_done"] == 0 || c["files_skipped"] != 2 || len(j.events("domain_already_processed")) == 0 {
 		t.Errorf("counts %v", c)
 	}
@@ -263,12 +244,8 @@ func TestURLRecordsAreSmall(t *testing.T) {
 	before := used()
 	_, err := seed.ExtractFile(t.Context(), s, key, slog.New(slog.DiscardHandler), func(m lane.URLRecord) error { kept = append(kept, m); return nil })
 	must(t, err)
-	if grown := int(used()) - int(before); grown > 100*records {
-		t.Errorf("%d URL records keep %d bytes", records, grown)
-	}
+	assert.LessOrEqual(t, int(used())-int(before), 100*records, "%d URL records keep", records)
 	for i, m := range kept {
-		if want := (lane.URLRecord{Host: fmt.Sprintf("site-%d.com", i), Label: "com:sg", Source: "=", Index: i}); m != want {
-			t.Fatalf("record %d is %+v, want %+v", i, m, want)
-		}
+		require.Equal(t, (lane.URLRecord{Host: fmt.Sprintf("site-%d.com", i), Label: "com:sg", Source: "=", Index: i}), m, "record %d", i)
 	}
 }

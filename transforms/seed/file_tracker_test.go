@@ -5,6 +5,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestFileTracker(t *testing.T) {
@@ -55,23 +58,17 @@ func TestFileTrackerForgets(t *testing.T) {
 				stuck++
 			}
 		}
-		if len(l.files) != 2 {
-			t.Fatalf("%d files remembered, want the 2 that are open", len(l.files))
-		}
+		require.Len(t, l.files, 2)
 		now = now.Add(l.Interval)
 	}
-	if stuck < 24 || stuck > 32 {
-		t.Errorf("a file that stays open was read %d times a day, want about once an hour", stuck)
-	}
+	assert.True(t, stuck >= 24 && stuck <= 32, "a file that stays open was read %d times a day, want about once an hour", stuck)
 }
 
 func TestFileTrackerCapsABatch(t *testing.T) {
 	now := time.Date(2026, 1, 28, 0, 0, 0, 0, time.UTC)
 	l := FileTracker{Interval: time.Minute}
 	open := []File{{Key: "a"}, {Key: "b"}, {Key: "c"}}
-	if got := l.Due(open, now, 2); len(got) != 2 {
-		t.Errorf("%d due, want 2", len(got))
-	}
+	assert.Len(t, l.Due(open, now, 2), 2)
 	if got := l.Due(open, now.Add(time.Second), 2); len(got) != 1 || got[0].Key != "c" {
 		t.Errorf("then %v, want c", got)
 	}
@@ -97,9 +94,7 @@ func TestFileTrackerAwaitsTheEnd(t *testing.T) {
 		{24 * time.Minute, false, 0},
 		{25 * time.Minute, false, 1},
 	} {
-		if got := l.Due(open, start.Add(poll.at), 10); len(got) != poll.due {
-			t.Errorf("after %v: %v due, want %d", poll.at, got, poll.due)
-		}
+		assert.Len(t, l.Due(open, start.Add(poll.at), 10), poll.due, "after %v", poll.at)
 		if poll.ended {
 			l.ended("a", start.Add(poll.at))
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
@@ -88,12 +90,8 @@ func TestHosts(t *testing.T) {
 					asked[host] = paths
 				}
 			}
-			if !maps.EqualFunc(asked, tt.asked, slices.Equal) {
-				t.Errorf("asked %q, want %q", asked, tt.asked)
-			}
-			if n := total.Counts["hosts_unreachable"]; n != int64(min(len(tt.failure), 1)) {
-				t.Errorf("%d hosts unreachable", n)
-			}
+			assert.True(t, maps.EqualFunc(asked, tt.asked, slices.Equal), "asked %q, want %q", asked, tt.asked)
+			assert.Equal(t, int64(min(len(tt.failure), 1)), total.Counts["hosts_unreachable"])
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -72,9 +73,7 @@ func newJob(t *testing.T, o webtest.Options) *job {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 const day = "datasets/country=sg/category=news/date=2026-01-28/"
@@ -171,18 +170,14 @@ func (j *job) events(name string) (out []map[string]any) {
 func (j *job) exists(key string) bool {
 	j.t.Helper()
 	_, err := j.store.Head(context.Background(), key)
-	if err != nil && !errors.Is(err, store.ErrNotExist) {
-		j.t.Fatal(err)
-	}
+	require.True(j.t, err == nil || errors.Is(err, store.ErrNotExist), err)
 	return err == nil
 }
 
 func (j *job) read(key string) []byte {
 	j.t.Helper()
 	r, err := j.store.Open(context.Background(), key)
-	if err != nil {
-		j.t.Fatalf("reading %s: %v", key, err)
-	}
+	require.NoError(j.t, err, "reading %s", key)
 	b, err := io.ReadAll(r)
 	must(j.t, errors.Join(err, r.Close()))
 	return b

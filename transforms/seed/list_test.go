@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
@@ -79,17 +81,13 @@ func TestListRaw(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			l, err := seed.ListRaw(t.Context(), s, tt.cfg)
 			must(t, err)
-			if got := names(l.Files); !slices.Equal(got, tt.files) {
-				t.Errorf("files:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(tt.files, "\n"))
-			}
+			assert.Equal(t, tt.files, names(l.Files), "files")
 			var near []string
 			for _, k := range l.NearMiss {
 				near = append(near, path.Base(k))
 			}
 			slices.Sort(near)
-			if !slices.Equal(near, tt.nearMisses) {
-				t.Errorf("near misses %q, want %q", near, tt.nearMisses)
-			}
+			assert.Equal(t, tt.nearMisses, near, "near misses")
 			if tt.cfg.Country != "" || tt.cfg.Date != "" || tt.cfg.Files != nil {
 				// What else lies under a prefix is another matter than the raw files.
 				l.Ignored, tt.ignored = 0, 0
@@ -136,9 +134,7 @@ func TestListRawGivesVersionAndSize(t *testing.T) {
 	must(t, err)
 	l, err := seed.ListRaw(t.Context(), s, seed.Config{})
 	must(t, err)
-	if want := []seed.File{{Key: o.Key, ETag: o.ETag, Size: 2}}; !slices.Equal(l.Files, want) {
-		t.Errorf("%+v, want %+v", l.Files, want)
-	}
+	assert.Equal(t, []seed.File{{Key: o.Key, ETag: o.ETag, Size: 2}}, l.Files)
 }
 
 // A page of 1000 is not the end of a listing.
@@ -164,10 +160,6 @@ func TestListRawLooksAtNoMark(t *testing.T) {
 	var calls store.Calls
 	l, err := seed.ListRaw(t.Context(), store.Counted(memory(t, keys...), &calls), seed.Config{})
 	must(t, err)
-	if l.Skipped != 40 || len(l.Files) != 0 {
-		t.Errorf("%d skipped, %d open; want 40, 0", l.Skipped, len(l.Files))
-	}
-	if n := calls.Snapshot()["head"]; n != 0 {
-		t.Errorf("%d heads for 40 files that are done, want 0", n)
-	}
+	assert.True(t, l.Skipped == 40 && len(l.Files) == 0, "%d skipped, %d open; want 40, 0", l.Skipped, len(l.Files))
+	assert.EqualValues(t, 0, calls.Snapshot()["head"])
 }

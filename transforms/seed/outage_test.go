@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
@@ -28,9 +30,7 @@ func (j *job) isDone(total int64, raw string, names []string) {
 		j.t.Errorf("outage %d, cause %v, file done %v: want the sites' own failures recorded", total, j.cause, j.exists(raw+".success"))
 	}
 	for _, n := range names {
-		if !j.done(raw, n) {
-			j.t.Errorf("%s is not done", n)
-		}
+		assert.True(j.t, j.done(raw, n), "%s is not done", n)
 	}
 }
 
@@ -52,9 +52,7 @@ func TestDeadRestIsNoOutage(t *testing.T) {
 	must(t, j.store.Delete(t.Context(), raw+".success"))
 	dead := j.dead(day+"raw_0002.json", 30)
 	j.isDone(j.run().Counts["outage"], day+"raw_0002.json", dead)
-	if !j.exists(raw+".success") || j.marks() != len(names)+len(dead) {
-		t.Errorf("%d marks, want %d", j.marks(), len(names)+len(dead))
-	}
+	assert.True(t, j.exists(raw+".success") && j.marks() == len(names)+len(dead), "%d marks, want %d", j.marks(), len(names)+len(dead))
 }
 
 // Where nothing but dead domains is left, a host that answered an earlier run
@@ -71,13 +69,9 @@ func TestProbeOfAnEarlierRun(t *testing.T) {
 	for _, n := range names {
 		got := j.asked(n)
 		probes += len(got)
-		if len(got) > 1 || len(got) == 1 && got[0] != "/robots.txt" {
-			t.Errorf("%s was asked for %q, want robots.txt once at most", n, got)
-		}
+		assert.True(t, len(got) <= 1 && (len(got) != 1 || got[0] == "/robots.txt"), "%s was asked for %q, want robots.txt once at most", n, got)
 	}
-	if probes == 0 {
-		t.Error("nobody was asked whether the network works")
-	}
+	assert.NotEqual(t, 0, probes, "nobody was asked whether the network works")
 }
 
 // A whole window of dead domains does not stop the run while other domains answer.
@@ -121,9 +115,7 @@ func TestOutageAfterAFinishedPart(t *testing.T) {
 	}
 	j.put(other, rawFile(urls...))
 	total := j.run()
-	if total.Counts["outage"] == 0 {
-		t.Errorf("the launcher gets no word of the outage: %v", total.Counts)
-	}
+	assert.NotEqualValues(t, 0, total.Counts["outage"], "the launcher gets no word of the outage: %v", total.Counts)
 	if c := total.Counts; c["domains_collected"] != 0 || c["metadata_written"] != 0 {
 		t.Errorf("what is not marked is counted: %v", c)
 	}
@@ -143,18 +135,12 @@ func TestCertificatesOutage(t *testing.T) {
 		j.cfg.Lane.Web.RootCAs = other.CAPEM()
 		raw, _ := j.hosts(n)
 		total := j.run()
-		if n < 200 && total.Counts["outage_tls"] == 0 {
-			t.Errorf("%d domains: the launcher gets no word of the outage: %v", n, total.Counts)
-		}
+		assert.True(t, n >= 200 || total.Counts["outage_tls"] != 0, "%d domains: the launcher gets no word of the outage: %v", n, total.Counts)
 		if n > 200 && (j.cause == nil || !strings.Contains(j.cause.Error(), "SSL_CERT_FILE")) {
 			t.Errorf("%d domains: cause %v, want one that says what to do about certificates", n, j.cause)
 		}
-		if total.Counts["domains_collected"] != 0 {
-			t.Errorf("%d domains: what is not marked is counted: %v", n, total.Counts)
-		}
-		if j.marks() != 0 || j.exists(raw+".success") {
-			t.Errorf("%d domains: %d are marked", n, j.marks())
-		}
+		assert.EqualValues(t, 0, total.Counts["domains_collected"], "%d domains: what is not marked is counted: %v", n, total.Counts)
+		assert.True(t, j.marks() == 0 && !j.exists(raw+".success"), "%d domains: %d are marked", n, j.marks())
 		if tried := total.HTTP.Failures["tls"] / 2; n > 200 && tried > 300 { // each with www.
 			t.Errorf("%d domains were tried, want little more than the window", tried)
 		}
@@ -193,9 +179,7 @@ func TestErrorWords(t *testing.T) {
 	m := j.metadata(raw, "kind-urlset-1.com")
 	for _, k := range append(web.Kinds(), metadata.CrawlDelay, metadata.RetryAfter, metadata.Disallowed, web.Kind(metadata.StatusOutside(999))) {
 		m.Robots.Error, m.Sitemap.Error = string(k), string(k)
-		if err := metadata.Validate(m); err != nil {
-			t.Errorf("%s: %v", k, err)
-		}
+		assert.NoError(t, metadata.Validate(m), k)
 	}
 	if m.Robots.Error = "no word of ours"; metadata.Validate(m) == nil {
 		t.Error("any word passes")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -106,13 +107,9 @@ func TestByServerInTwoProcesses(t *testing.T) {
 			p, s := beam.NewPipelineWithRoot()
 			graph(s, cfg)
 			_, err := beam.Run(t.Context(), "direct", p)
-			if err := errors.Join(err, lane.Close(cfg.Lane.RunID)); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
 			total, err := ledger.ReadTotal(t.Context(), j.store, cfg.Lane.RunID)
-			if err != nil || total.Counts["domains_collected"] != 6 {
-				t.Errorf("%v, %v", total.Counts, err)
-			}
+			assert.True(t, err == nil && total.Counts["domains_collected"] == 6, "%v, %v", total.Counts, err)
 		})
 	}
 	both.Wait()

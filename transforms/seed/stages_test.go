@@ -3,7 +3,6 @@ package seed_test
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store/hive"
@@ -94,13 +94,9 @@ func TestPrismListensOnLoopback(t *testing.T) {
 	ptest.BuildAndRun(t, func(s beam.Scope) { lanetest.Equals(s, beam.Create(s, "a"), "a") })
 	listening, err := sockets.Of(os.Getpid())
 	must(t, err)
-	if len(listening) == 0 {
-		t.Error("no socket found")
-	}
+	assert.NotEmpty(t, listening, "no socket found")
 	for _, s := range listening {
-		if s.Open() {
-			t.Errorf("%s is open to other machines", s)
-		}
+		assert.False(t, s.Open(), "%s is open to other machines", s)
 	}
 }
 
@@ -148,9 +144,7 @@ func TestVisitStage(t *testing.T) {
 			"robots_found 1", "sitemaps_found 1")
 	})
 	for _, r := range j.web.Requests() {
-		if r.Host != "kind-urlset-1.com" {
-			t.Errorf("%s was asked, which only a broken file names", r.Host)
-		}
+		assert.Equal(t, "kind-urlset-1.com", r.Host)
 	}
 }
 
@@ -177,9 +171,7 @@ func TestCompleteStage(t *testing.T) {
 			marked = append(marked, o.Key)
 		}
 	}
-	if !slices.Equal(marked, []string{whole + hive.Success}) {
-		t.Errorf("marked %q", marked)
-	}
+	assert.Equal(t, []string{whole + hive.Success}, marked, "marked")
 }
 
 // The total is the sum of what all stages emit, coded and shuffled as on a cluster.

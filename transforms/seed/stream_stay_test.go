@@ -12,6 +12,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/sdf"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/rtrackers/offsetrange"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -23,13 +25,9 @@ func newLister(t *testing.T, run string, every time.Duration) (fn *pollFn, put f
 	t.Helper()
 	cfg := Config{Lane: lane.Config{Job: Job, RunID: run, Store: "mem://lister-" + run}}
 	w, err := lane.Open(t.Context(), cfg.Lane)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := lane.Close(run); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, lane.Close(run))
 	})
 	return &pollFn{doFn: doFn{Config: cfg, DoFn: lane.DoFn{Worker: w}}, Every: every}, func(name string) {
 		if err := w.Store.Put(context.Background(), "datasets/country=sg/category=news/date=2026-02-02/"+name, strings.NewReader("{}"), store.PutOptions{}); err != nil {
@@ -54,9 +52,7 @@ func TestListerStaysInItsCall(t *testing.T) {
 			again, err := fn.ProcessElement(t.Context(), watermark, tracker, nil, func(at beam.EventTime, _ File) {
 				found = append(found, at.ToTime())
 			}, func(beam.EventTime, ledger.Tally) {})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if again.ShouldResume() { // the rest of it is what a runner comes back with
 				r := tracker.GetRestriction().(offsetrange.Restriction)
 				tracker = fn.CreateTracker(offsetrange.Restriction{Start: r.Start + 1, End: r.End})
@@ -111,13 +107,9 @@ func TestListerResumedElsewhere(t *testing.T) {
 				again, err := fn.ProcessElement(t.Context(), watermark, fn.CreateTracker(offsetrange.Restriction{Start: next, End: math.MaxInt64}), nil,
 					func(at beam.EventTime, _ File) {
 						found++
-						if !at.ToTime().After(passed) {
-							t.Errorf("call %d emits a file at %v, but the watermark is %v", next, at.ToTime(), passed)
-						}
+						assert.True(t, at.ToTime().After(passed), "call %d emits a file at %v, but the watermark is %v", next, at.ToTime(), passed)
 					}, func(beam.EventTime, ledger.Tally) {})
-				if err != nil || !again.ShouldResume() {
-					t.Fatalf("call %d ends the lister: %v", next, err)
-				}
+				require.True(t, err == nil && again.ShouldResume(), "call %d ends the lister: %v", next, err)
 				next++
 				if now := watermark.CurrentWatermark(); now.After(passed) {
 					passed = now
@@ -133,17 +125,11 @@ func TestListerResumedElsewhere(t *testing.T) {
 		}
 		first, second := listers.of, map[string]*lister{}
 		defer in(first)
-		if n := calls(1); n != 1 {
-			t.Errorf("the first process emits the file %d times, want once", n)
-		}
+		assert.Equal(t, 1, calls(1), "the first process emits the file")
 		in(second)
-		if n := calls(20); n != 1 {
-			t.Errorf("a process that resumes the lister emits the file %d times in 20 calls, want once", n)
-		}
+		assert.Equal(t, 1, calls(20), "a process that resumes the lister emits the file")
 		in(first)
-		if n := calls(20); n != 0 {
-			t.Errorf("the first process emits the file %d times more, want none within two minutes", n)
-		}
+		assert.Equal(t, 0, calls(20), "the first process emits the file")
 	})
 }
 
@@ -170,13 +156,9 @@ func TestListerResumedInFreshProcesses(t *testing.T) {
 				name := f.Key[strings.LastIndex(f.Key, "/")+1:]
 				emitted[name] = append(emitted[name], int(time.Since(began).Minutes()))
 			}, func(beam.EventTime, ledger.Tally) {})
-			if err != nil || !again.ShouldResume() {
-				t.Fatalf("a call ends the lister: %v", err)
-			}
+			require.True(t, err == nil && again.ShouldResume(), "a call ends the lister: %v", err)
 			_, residual, err := tracker.TrySplit(0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			rest = residual.(offsetrange.Restriction)
 			time.Sleep(max(again.ResumeDelay(), time.Millisecond))
 		}
@@ -191,9 +173,7 @@ func TestListerResumedInFreshProcesses(t *testing.T) {
 func TestOneLister(t *testing.T) {
 	fn := &pollFn{}
 	tracker := fn.CreateTracker(fn.CreateInitialRestriction(nil))
-	if !tracker.TryClaim(int64(0)) {
-		t.Fatal("the first poll is refused")
-	}
+	require.True(t, tracker.TryClaim(int64(0)), "the first poll is refused")
 	whole := tracker.GetRestriction()
 	if primary, residual, err := tracker.TrySplit(0.5); err != nil || residual != nil || primary != whole {
 		t.Errorf("a runner that shares the lister out gets %v and %v (%v), want %v and nothing", primary, residual, err, whole)

@@ -3,6 +3,8 @@ package seed_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/web/webtest"
 )
 
@@ -42,12 +44,8 @@ func TestRawMetadata(t *testing.T) {
 			if n := total.Counts["raw_metadata_disagrees"]; len(events) != len(tt.fields) || n != int64(len(tt.fields)) {
 				t.Errorf("%d events, count %d, want %d", len(events), n, len(tt.fields))
 			}
-			if got := len(j.events("raw_metadata_unreadable")) == 1; got != tt.unreadable {
-				t.Errorf("unreadable %v, want %v", got, tt.unreadable)
-			}
-			if total.Counts["files_completed"] == 0 || !j.done(day+"raw_0001.json", "urlset-1.com") {
-				t.Error("the run did not continue")
-			}
+			assert.Equal(t, tt.unreadable, len(j.events("raw_metadata_unreadable")) == 1, "unreadable")
+			assert.True(t, total.Counts["files_completed"] != 0 && j.done(day+"raw_0001.json", "urlset-1.com"), "the run did not continue")
 		})
 	}
 }

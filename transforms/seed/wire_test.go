@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The direct runner keeps elements in memory; on every other runner what a lane
@@ -17,12 +20,8 @@ func TestUndecidedFileCrossesTheWire(t *testing.T) {
 		undecidedFile{Key: "raw_0001.json", Whole: true, Summary: FileSummary{ETag: "1", Domains: 5}, Finished: 3, Unmarked: domains},
 	} {
 		var wire bytes.Buffer
-		if err := beam.NewElementEncoder(reflect.TypeOf(v)).Encode(v, &wire); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, beam.NewElementEncoder(reflect.TypeOf(v)).Encode(v, &wire))
 		got, err := beam.NewElementDecoder(reflect.TypeOf(v)).Decode(&wire)
-		if err != nil || !reflect.DeepEqual(got, v) {
-			t.Errorf("%+v arrives as %+v (%v)", v, got, err)
-		}
+		assert.True(t, err == nil && reflect.DeepEqual(got, v), "%+v arrives as %+v (%v)", v, got, err)
 	}
 }

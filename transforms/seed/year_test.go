@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -188,9 +190,7 @@ func (c *calendar) visit(day int, raw string) {
 		if c.exists(out(raw, name, "robots.txt")) != m.Robots.Exists || c.exists(out(raw, name, "sitemap.xml")) != m.Sitemap.Exists {
 			t.Errorf("%s: the evidence is not that of this visit", when)
 		}
-		if asked[name] != s.requests {
-			t.Errorf("%s: %d requests, want %d", when, asked[name], s.requests)
-		}
+		assert.Equal(t, s.requests, asked[name], when)
 		c.requests += asked[name]
 		for _, kind := range []string{m.Robots.Kind, m.Sitemap.Kind} { // those that check expects
 			if answer.Kind(kind).Wall() {
@@ -232,9 +232,7 @@ func (c *calendar) again(day int, raw string, force bool) {
 		if before.Site == nil {
 			since, err := time.Parse(time.RFC3339, m.Site.Since)
 			must(t, err)
-			if since.Before(began) || since.After(c.clock.Now()) {
-				t.Errorf("day %d: since %s", day, since)
-			}
+			assert.True(t, !since.Before(began) && !since.After(c.clock.Now()), "day %d: since %s", day, since)
 			before.Site = &metadata.Site{State: "blocked", Since: m.Site.Since, Lost: []string{"robots", "sitemap"}, Cause: "blocks.com answers with a challenge for bots"}
 		}
 		if want, err := metadata.Marshal(before); err != nil || string(want) != string(c.read(out(raw, "blocks.com", hive.Metadata))) || !c.exists(out(raw, "blocks.com", "sitemap.xml")) {
@@ -249,9 +247,7 @@ func (c *calendar) again(day int, raw string, force bool) {
 	if n["domains_held"] != held || n["domains_collected"] != visited-held || n["domains_failed"] != 0 || c.exists(raw+hive.Success) == stays {
 		t.Errorf("day %d: %v", day, n)
 	}
-	if asked := len(c.asked("blocks.com")); asked != c.now("blocks.com", day).requests {
-		t.Errorf("day %d: %d requests", day, asked)
-	}
+	assert.Equal(t, c.now("blocks.com", day).requests, len(c.asked("blocks.com")), "day %d", day)
 	for name := range c.phases {
 		c.kept[out(raw, name, hive.Metadata)] = string(c.read(out(raw, name, hive.Metadata)))
 	}
@@ -296,13 +292,9 @@ func TestYear(t *testing.T) {
 		c.clock.Advance(24 * time.Hour)
 	}
 	for key, document := range c.kept { // a later visit for another date changes nothing
-		if got := string(c.read(key)); got != document {
-			t.Errorf("%s became %s", key, got)
-		}
+		assert.Equal(t, document, string(c.read(key)), "%s became", key)
 	}
-	if n := len(c.deadLetters()); n != 0 {
-		t.Errorf("%d dead letters", n)
-	}
+	assert.Empty(t, c.deadLetters())
 	if want := [2]int{88, 1004}; want != [2]int{c.walls, c.content} { // these figures are in docs/operations.md
 		t.Errorf("%d walls and %d other answers, want %d", c.walls, c.content, want)
 	}
@@ -314,12 +306,8 @@ func (j *job) changes(t *testing.T, want map[string]string) {
 	t.Helper()
 	for c, err := range seed.Changes(t.Context(), j.store, seed.Filter{}) {
 		must(t, err)
-		if c.What != want[c.RegistrableDomain] {
-			t.Errorf("%s: %s %q, want %q", c.RegistrableDomain, c.Kind, c.What, want[c.RegistrableDomain])
-		}
+		assert.Equal(t, want[c.RegistrableDomain], c.What, "%s: %s", c.RegistrableDomain, c.Kind)
 		delete(want, c.RegistrableDomain)
 	}
-	if len(want) > 0 {
-		t.Errorf("no change: %q", want)
-	}
+	assert.LessOrEqual(t, len(want), 0, "no change: %q", want)
 }

@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/store"
 )
 
@@ -62,20 +65,12 @@ func TestExclusive(t *testing.T) {
 		server := httptest.NewServer(old)
 		defer server.Close()
 		s, err := store.Open(t.Context(), "s3://bucket?endpoint="+server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for range 2 {
-			if err := store.Exclusive(t.Context(), store.Counted(s, new(store.Calls))); !errors.Is(err, want) {
-				t.Errorf("ignores If-None-Match %v: %v, want %v", ignores, err, want)
-			}
+			assert.ErrorIs(t, store.Exclusive(t.Context(), store.Counted(s, new(store.Calls))), want, "ignores If-None-Match %v", ignores)
 		}
-		if len(old.objects) != 0 {
-			t.Errorf("the probe left %v", old.objects)
-		}
-		if !ignores && old.puts != 2 {
-			t.Errorf("%d requests to create objects, want one probe", old.puts)
-		}
+		assert.Empty(t, old.objects, "the probe left")
+		assert.True(t, ignores || old.puts == 2, "%d requests to create objects, want one probe", old.puts)
 		// The response to an earlier attempt did not arrive: the object is this
 		// writer's, or another's.
 		for there, want := range map[string]error{"mine\n": nil, "another's\n": store.ErrExist} {
@@ -94,10 +89,6 @@ func TestExistsInABrokenAnswer(t *testing.T) {
 	server := httptest.NewServer(&oldS3{breaks: true, objects: map[string]string{"/bucket/a": ""}})
 	defer server.Close()
 	s, err := store.Open(t.Context(), "s3://bucket?endpoint="+server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.PutIfAbsent(t.Context(), "a", strings.NewReader("x"), store.PutOptions{}); !errors.Is(err, store.ErrExist) {
-		t.Errorf("%v, want %v", err, store.ErrExist)
-	}
+	require.NoError(t, err)
+	assert.ErrorIs(t, s.PutIfAbsent(t.Context(), "a", strings.NewReader("x"), store.PutOptions{}), store.ErrExist)
 }

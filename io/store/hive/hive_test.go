@@ -116,21 +116,15 @@ func FuzzParseRaw(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key string) {
 		raw, isRaw := ParseRaw(key)
 		legacy, isLegacy := ParseLegacy(key)
-		if isRaw && isLegacy {
-			t.Fatalf("%q has both layouts", key)
-		}
-		if (isRaw || isLegacy) && NearMiss(key) {
-			t.Fatalf("%q is a raw file and a near miss", key)
-		}
+		require.True(t, !isRaw || !isLegacy, "%q has both layouts", key)
+		require.True(t, (!isRaw && !isLegacy) || !NearMiss(key), "%q is a raw file and a near miss", key)
 		for _, r := range []Raw{raw, legacy} {
 			if r.Key == "" {
 				continue
 			}
 			p := r.Partition
 			again, ok := ParseRaw(r.NewKey())
-			if !ok || again.Partition != p || again.Sequence != r.Sequence {
-				t.Fatalf("%q moved to %q, which reads as %+v", key, r.NewKey(), again)
-			}
+			require.True(t, ok && again.Partition == p && again.Sequence == r.Sequence, "%q moved to %q, which reads as %+v", key, r.NewKey(), again)
 			root := Datasets
 			if r.Legacy {
 				root = legacyDatasets

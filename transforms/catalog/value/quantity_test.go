@@ -4,19 +4,18 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestQuantity(t *testing.T) {
 	de, err := ParseLocale("de-DE")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f := func(text, want string, value float64, unit string) {
 		t.Helper()
 		m, err := Quantity(text, de, want)
-		if err != nil || m.Value != value || m.Unit != unit {
-			t.Errorf("%q in %s: %v, %v; want %v %s", text, want, m, err, value, unit)
-		}
+		assert.True(t, err == nil && m.Value == value && m.Unit == unit, "%q in %s: %v, %v; want %v %s", text, want, m, err, value, unit)
 	}
 	f("2,5 kg", "", 2.5, "kg")
 	f("１５㎝", "", 15, "cm")
@@ -43,13 +42,9 @@ func TestQuantity(t *testing.T) {
 
 func TestTime(t *testing.T) {
 	us, err := ParseLocale("en-US")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seoul, err := time.LoadLocation("Asia/Seoul")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f := func(text string, zone *time.Location, want string) {
 		t.Helper()
 		if got, err := Time(text, us, zone); got != want {
@@ -64,9 +59,7 @@ func TestTime(t *testing.T) {
 	f("November 3, 2026 at 1:05 PM", seoul, "2026-11-03T13:05:00+09:00")
 	f("2026-11-03 05:04", nil, "")
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f("2026-07-01 14:05 UTC", seoul, "2026-07-01T23:05:00+09:00")
 	f("July 1, 2026, 2:05 PM (GMT)", nil, "2026-07-01T14:05:00Z")
 	f("2026-07-01 14:05 +0200", seoul, "2026-07-01T21:05:00+09:00")

@@ -96,9 +96,7 @@ func TestMoney(t *testing.T) {
 // A time with an offset is of another day in another zone, in whichever form it is written.
 func TestDateOfATime(t *testing.T) {
 	seoul, err := time.LoadLocation("Asia/Seoul")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, text := range []string{"2026-11-03T20:05:00-05:00", "2026-11-03 20:05 -0500", "2026-11-03 20:05-05:00", "Tue, 03 Nov 2026 20:05:00 EST", "Tue, 03 Nov 2026 20:05:00 GMT"} {
 		if got, err := Date(text, Locale{}, seoul); got != "2026-11-04" || err != nil {
 			t.Errorf("%q: %s, %v; want 2026-11-04", text, got, err)

@@ -3,10 +3,11 @@ package domain
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/net/publicsuffix"
 
 	"github.com/newsfork/seed-engine/transforms/parse/cases"
@@ -23,9 +24,7 @@ func TestFromURL(t *testing.T) {
 		if d.Hostname != hostname || d.ID != id || d.InputURL != raw || d.Country != "SG" {
 			t.Errorf("FromURL(%q) = %+v, want hostname %q and id %q", raw, d, hostname, id)
 		}
-		if want := d.Authority + ":sg:" + d.Registrable; d.ID != want {
-			t.Errorf("FromURL(%q): id %q, but its parts make %q", raw, d.ID, want)
-		}
+		assert.Equal(t, d.Authority+":sg:"+d.Registrable, d.ID, "FromURL(%q): id", raw)
 		if _, _, _, _, ok := splitID(d.ID); !ok {
 			t.Errorf("FromURL(%q): id %q is not valid", raw, d.ID)
 		}
@@ -139,9 +138,7 @@ func TestFromRecord(t *testing.T) {
 			!strings.HasSuffix(d.ID, ":"+d.Registrable) || !strings.HasPrefix(d.ID, d.Authority+":") {
 			t.Errorf("FromRecord(%q, %q, %q) = %+v", raw, normalized, id, d)
 		}
-		if !slices.Equal(notes, wantNotes) {
-			t.Errorf("FromRecord(%q, %q, %q) notes %q, want %q", raw, normalized, id, notes, wantNotes)
-		}
+		assert.Equal(t, wantNotes, notes, "FromRecord(%q, %q, %q) notes", raw, normalized, id)
 	}
 	const mom = "gov:sg:mom.gov.sg"
 	f("https://www.mom.gov.sg/newsroom", "mom.gov.sg", mom, mom, "mom.gov.sg", "SG")
@@ -199,9 +196,7 @@ func TestSplitID(t *testing.T) {
 	for _, id := range []string{"gov:sg:mom.gov.sg", "edu:kr:snu.ac.kr", "org:us:wikipedia.org", "com:us:a.blogspot.com",
 		"other:de:xn--bcher-kva.de", "gov:gb:www.gov.uk", "gov:sg:gov.sg"} {
 		authority, cc, host, _, ok := splitID(id)
-		if !ok || authority+":"+cc+":"+host != id {
-			t.Errorf("splitID(%q) = %q, %q, %q, %v", id, authority, cc, host, ok)
-		}
+		assert.True(t, ok && authority+":"+cc+":"+host == id, "splitID(%q) = %q, %q, %q, %v", id, authority, cc, host, ok)
 	}
 	for _, id := range []string{"", ":", "::", "gov", "gov:sg", "gov:sg:", "gov:sg:sg", "mil:sg:a.com", "Gov:sg:a.com", "gov:SG:a.com",
 		"gov:sgp:a.com", "gov:s:a.com", "gov:sg:A.com", "gov:sg:a.com.", "gov:sg:.a.com", "gov:sg:a..com", "gov:sg:b.a.com",
@@ -217,9 +212,7 @@ func TestAuthority(t *testing.T) {
 	f := func(want string, domains ...string) {
 		t.Helper()
 		for _, d := range domains {
-			if got := authority(d); got != want {
-				t.Errorf("Authority(%q) = %q, want %q", d, got, want)
-			}
+			assert.Equal(t, want, authority(d), "Authority(%q)", d)
 		}
 	}
 	f("gov", "nasa.gov", "mom.gov.sg", "moef.go.kr", "sat.gob.mx", "impots.gouv.fr", "health.govt.nz", "army.mil", "mnd.mil.kr",
@@ -242,19 +235,13 @@ func TestAuthorityTableIsOnTheList(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	d, err := FromURL("https://www.mom.gov.sg/newsroom", "sg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := json.Marshal(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// printf gov:sg:mom.gov.sg | sha256sum
 	want := `{"input_url":"https://www.mom.gov.sg/newsroom","hostname":"mom.gov.sg","registrable_domain":"mom.gov.sg",` +
 		`"authority":"gov","country":"SG","domain_id":"gov:sg:mom.gov.sg","domain_hash":"0b3f7d4bbbbe9f4660351fc2b9b8b868da060c3f2cb26461fde5ea1f52e9e8ef"}`
-	if string(got) != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	assert.Equal(t, want, string(got), "got  %s\nwant", got)
 	var back Domain
 	err = json.Unmarshal(got, &back)
 	if back.Host = d.Host; err != nil || back != d {
@@ -292,9 +279,7 @@ func TestPublicSuffixListCases(t *testing.T) {
 			got = "null"
 		}
 		if reason, named := differs[host+" "+section]; named {
-			if got == want {
-				t.Errorf("%s: agrees now, remove it from the exceptions (%s)", host, reason)
-			}
+			assert.NotEqual(t, want, got, "%s: agrees now, remove it from the exceptions (%s)", host, reason)
 			continue
 		}
 		// A public suffix of two or more labels is a registrable domain here; the list's tests say null.
@@ -305,18 +290,12 @@ func TestPublicSuffixListCases(t *testing.T) {
 		}
 		// An icann row ignores the private section, and this package uses both: below a private suffix its result is longer.
 		if _, icann := publicsuffix.PublicSuffix(got); section == "icann" && !icann && err == nil {
-			if got != want && !strings.HasSuffix(got, "."+want) {
-				t.Errorf("%s: got %s, which is not in %s", host, got, want)
-			}
+			assert.True(t, got == want || strings.HasSuffix(got, "."+want), "%s: got %s, which is not in %s", host, got, want)
 			continue
 		}
-		if got != want {
-			t.Errorf("%s (%s): got %s (%v), want %s", host, section, got, err, want)
-		}
+		assert.Equal(t, want, got, "%s (%s)", host, section)
 	}
-	if seen < 460 {
-		t.Errorf("only %d cases read", seen)
-	}
+	assert.GreaterOrEqual(t, seen, 460, "only")
 }
 
 func FuzzFromRecord(f *testing.F) {
@@ -334,9 +313,7 @@ func FuzzFromRecord(f *testing.F) {
 			t.Fatalf("valid id %q became %q", id, d.ID)
 		}
 		authority, cc, host, _, ok := splitID(d.ID)
-		if !ok || authority != d.Authority || !strings.EqualFold(cc, d.Country) || host != d.Registrable {
-			t.Fatalf("%+v does not split back", d)
-		}
+		require.True(t, ok && authority == d.Authority && strings.EqualFold(cc, d.Country) && host == d.Registrable, "%+v does not split back", d)
 		if again, err := Registrable(d.Registrable); err != nil || again != d.Registrable {
 			t.Fatalf("registrable %q becomes %q, %v", d.Registrable, again, err)
 		}

@@ -3,6 +3,9 @@ package metadata
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The schema and the constants name the same words.
@@ -12,10 +15,6 @@ func TestErrorWords(t *testing.T) {
 			Error struct{ Pattern string }
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
-	if schema.Defs.Error.Pattern != errorPattern() {
-		t.Errorf("the schema has %s, the constants make %s", schema.Defs.Error.Pattern, errorPattern())
-	}
+	require.NoError(t, json.Unmarshal(Schema(), &schema))
+	assert.Equal(t, errorPattern(), schema.Defs.Error.Pattern, "the schema")
 }

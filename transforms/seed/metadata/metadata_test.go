@@ -1,7 +1,6 @@
 package metadata
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -9,6 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
@@ -51,25 +53,15 @@ func full() Domain {
 func TestGoldens(t *testing.T) {
 	for name, d := range map[string]Domain{"least": least(), "full": full()} {
 		got, err := Marshal(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		path := filepath.Join("testdata", name+".json")
 		if *update {
-			if err := os.WriteFile(path, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, got, 0o644))
 		}
 		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
-		}
-		if err := Validate(d); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		require.NoError(t, err)
+		assert.Equal(t, want, got, "%s", path)
+		assert.NoError(t, Validate(d), name)
 	}
 }
 
@@ -117,21 +109,15 @@ func TestValidateNamesTheField(t *testing.T) {
 func TestSchemaIsClosed(t *testing.T) {
 	var value map[string]any
 	text, err := Marshal(full())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, at := range []string{"", "robots", "sitemap", "source", "homepage", "rights"} {
-		if err := json.Unmarshal(text, &value); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(text, &value))
 		target := value
 		if at != "" {
 			target = value[at].(map[string]any)
 		}
 		target["surprise"] = true
-		if compiled().Validate(value) == nil {
-			t.Errorf("%q takes an unknown field", at)
-		}
+		assert.Error(t, compiled().Validate(value), "%q takes an unknown field", at)
 		delete(target, "surprise")
 	}
 	var schema map[string]any
@@ -145,9 +131,7 @@ func BenchmarkValidate(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := Validate(d); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, Validate(d))
 			}
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"reflect"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // most is what an ordinary visit writes, with every field set.
@@ -15,9 +17,7 @@ func most() Domain {
 
 func TestUsualTakesTheUsual(t *testing.T) {
 	for name, d := range map[string]Domain{"least": least(), "most": most()} {
-		if !usual(d) {
-			t.Errorf("%s is left to the schema", name)
-		}
+		assert.True(t, usual(d), "%s is left to the schema", name)
 	}
 }
 
@@ -45,9 +45,7 @@ func TestUsualIsStricterThanTheSchema(t *testing.T) {
 			if spoil(v, o) {
 				spoiled++
 				if usual(*d) {
-					if err := validateBySchema(*d); err != nil {
-						t.Errorf("%s = %#v is usual, and %v", path, o, err)
-					}
+					assert.NoError(t, validateBySchema(*d), "%s = %#v is usual, and", path, o)
 				}
 			}
 			v.Set(before)
@@ -55,9 +53,7 @@ func TestUsualIsStricterThanTheSchema(t *testing.T) {
 	}
 	d := most()
 	walk(reflect.ValueOf(&d).Elem(), "Domain", &d)
-	if spoiled < 300 {
-		t.Errorf("only %d invalid values were tried", spoiled)
-	}
+	assert.GreaterOrEqual(t, spoiled, 300, "only")
 }
 
 // spoil sets v, or all values below it of o's type, to o, and reports whether there was one.
@@ -104,9 +100,7 @@ func FuzzUsualIsStricterThanTheSchema(f *testing.F) {
 			Source:  &Source{RawFilePath: url, RecordIndex: &status},
 		}
 		if usual(d) {
-			if err := validateBySchema(d); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, validateBySchema(d))
 		}
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkRead compares Read with the standard library's decoder, which also reads
@@ -28,9 +30,7 @@ func BenchmarkRead(b *testing.B) {
 			d := json.NewDecoder(bytes.NewReader(text))
 			// The records are the first array.
 			for t, err := d.Token(); t != json.Delim('['); t, err = d.Token() {
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 			}
 			for d.More() {
 				var r struct {
@@ -38,9 +38,7 @@ func BenchmarkRead(b *testing.B) {
 					NormalizedDomain string `json:"normalized_domain"`
 					DomainID         string `json:"domain_id"`
 				}
-				if err := d.Decode(&r); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, d.Decode(&r))
 			}
 		})
 	})
@@ -59,8 +57,6 @@ func measure(b *testing.B, text []byte, read func()) {
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

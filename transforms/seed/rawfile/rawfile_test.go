@@ -14,6 +14,9 @@ import (
 	"testing/iotest"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func readAll(r io.Reader) (records []Record, meta Meta, err error) {
@@ -27,19 +30,13 @@ func readAll(r io.Reader) (records []Record, meta Meta, err error) {
 // docs/raw-files.md shows a file that is read without a complaint.
 func TestDocument(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/raw-files.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, text, found := strings.Cut(string(page), "```json\n")
 	text, _, closed := strings.Cut(text, "```")
 	records, meta, err := readAll(strings.NewReader(text))
-	if !found || !closed || err != nil || meta.RecordCount != meta.Records || meta.Records != 2 {
-		t.Fatalf("%+v, %v", meta, err)
-	}
+	require.True(t, found && closed && err == nil && meta.RecordCount == meta.Records && meta.Records == 2, "%+v, %v", meta, err)
 	for _, r := range records {
-		if r.Err != nil || len(r.Problems) > 0 {
-			t.Errorf("%+v", r)
-		}
+		assert.True(t, r.Err == nil && len(r.Problems) <= 0, "%+v", r)
 	}
 }
 
@@ -130,9 +127,7 @@ func TestReadBrokenFiles(t *testing.T) {
 			t.Errorf("%s: %d records, %v, want %d and %v", c.name, len(records), err, c.records, c.kind)
 			continue
 		}
-		if c.offset >= 0 && broken.Offset != c.offset {
-			t.Errorf("%s: %v, want byte %d", c.name, err, c.offset)
-		}
+		assert.True(t, c.offset < 0 || broken.Offset == c.offset, "%s: %v, want byte %d", c.name, err, c.offset)
 	}
 }
 
@@ -155,9 +150,7 @@ func TestBrokenFilesInWords(t *testing.T) {
 		`{"records":[{}],"meta":{"records":[01]}}`: `the file is not valid JSON (byte 36): invalid character '1' after array element (expecting ',' or ']') within "/meta/records"`,
 	} {
 		_, _, err := readAll(strings.NewReader(text))
-		if err == nil || err.Error() != want {
-			t.Errorf("%q: %v, want %s", text, err, want)
-		}
+		assert.True(t, err != nil && err.Error() == want, "%q: %v, want %s", text, err, want)
 	}
 }
 
@@ -174,9 +167,7 @@ func TestReaderAndVisitErrorsAreTheirOwn(t *testing.T) {
 	stop := errors.New("enough")
 	n := 0
 	meta, err := Read(strings.NewReader(text), func(Record) error { n++; return stop })
-	if !errors.Is(err, stop) || n != 1 || meta.Records != 1 {
-		t.Errorf("visit's error: %v after %d records, meta %+v", err, n, meta)
-	}
+	assert.True(t, errors.Is(err, stop) && n == 1 && meta.Records == 1, "visit's error: %v after %d records, meta %+v", err, n, meta)
 }
 
 // Every cut of a good file is a truncated file, never anything else.
@@ -220,9 +211,7 @@ func TestConstantMemory(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || visited < 7<<20 {
-		t.Errorf("visited up to byte %d: %v", visited, err)
-	}
+	assert.True(t, err == nil && visited >= 7<<20, "visited up to byte %d: %v", visited, err)
 }
 
 func FuzzRead(f *testing.F) {
@@ -232,9 +221,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"records":[`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		records, meta, err := readAll(bytes.NewReader(text))
-		if int64(len(records)) != meta.Records {
-			t.Fatalf("%d records visited, %d counted", len(records), meta.Records)
-		}
+		require.Equal(t, meta.Records, int64(len(records)), "%d records visited", len(records))
 		again, metaAgain, errAgain := readAll(iotest.OneByteReader(bytes.NewReader(text)))
 		if !reflect.DeepEqual(records, again) || meta != metaAgain || (err == nil) != (errAgain == nil) {
 			t.Fatalf("byte by byte: %v %v, whole: %v %v", again, errAgain, records, err)
@@ -252,16 +239,12 @@ func FuzzRead(f *testing.F) {
 		for i, raw := range std.Records {
 			var fields map[string]any
 			if json.Unmarshal(raw, &fields) != nil || fields == nil {
-				if records[i].Err == nil {
-					t.Fatalf("record %d %s: no error", i, raw)
-				}
+				require.Error(t, records[i].Err, "record %d %s: no error", i, raw)
 			} else if url, _ := fields["raw_url"].(string); url != records[i].RawURL {
 				t.Fatalf("record %d: %q, want %q", i, records[i].RawURL, url)
 			}
 		}
-		if !slices.IsSortedFunc(records, func(a, b Record) int { return a.Index - b.Index }) {
-			t.Fatal("records out of order")
-		}
+		require.True(t, slices.IsSortedFunc(records, func(a, b Record) int { return a.Index - b.Index }), "records out of order")
 	})
 }
 

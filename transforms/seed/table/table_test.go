@@ -11,6 +11,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -75,9 +76,7 @@ func TestBroken(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, of := range []int{0, 1, 300} {
 		b, err := Encode(rows(f, of))
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		f.Add(b)
 		f.Add(b[:len(b)/2])
 		for i := 0; i < len(b); i += 1 + len(b)/40 {
@@ -95,9 +94,7 @@ func FuzzDecode(f *testing.F) {
 		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
 			t.Errorf("%d bytes took %d MiB of memory, error %v", len(b), took>>20, err)
 		}
-		if err != nil && got != nil {
-			t.Error("rows and an error")
-		}
+		assert.True(t, err == nil || got == nil, "rows and an error")
 	})
 }
 
@@ -120,9 +117,7 @@ func TestDecodeOlderRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := Decode(b.Bytes())
-	if err != nil || len(rows) != 1 {
-		t.Fatalf("%d rows, %v", len(rows), err)
-	}
+	require.True(t, err == nil && len(rows) == 1, "%d rows, %v", len(rows), err)
 	want := Row{Columns: Columns{DomainID: "com:sg:site.com", CollectedAt: at, SitemapURLs: []string{"https://site.com/s.xml"}, SitemapKind: "urlset", Hints: []string{}, Sitemaps: []metadata.Counted{}},
 		URLCount: &n, Document: "{}", Evidence: []Evidence{{"robots.txt", 3, 4}}}
 	require.Equal(t, want, rows[0])

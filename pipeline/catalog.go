@@ -70,8 +70,8 @@ func catalogJob() Job {
 			Purpose: ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
 			Path:    "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
 		}, SQL: true,
-		Keeps: []string{catalog.ImagePrefix}, Tables: []string{"catalog_crawls", "catalog_products"},
-		Audit: catalog.Audit,
+		Keeps: []string{catalog.Images.Root()}, Tables: []string{"catalog_crawls", "catalog_products"},
+		Audit: catalog.Images.Audit,
 		Rows:  catalog.Rows(), Removal: new(catalog.Removal()), Policies: siteKind, Commands: o.initCommands(),
 		Options: o.options, Check: o.check, Accept: o.accept, Offer: o.offer, Instead: o.instead,
 		Demo:       o.demo,
@@ -108,7 +108,7 @@ func (c *catalogOptions) options(s *option.Set) {
 	s.Text(&c.Try, "try", "", "fetch this page alone, print what its site's file reads from it and what nearly matches, and save nothing").Is(option.OneRun).In(option.What)
 	s.Text(&c.Tagging.Endpoint, "tag-url", "", "an OpenAI-compatible endpoint, such as http://localhost:11434/v1, whose model tags new and changed products; its key: "+catalog.TagKey+" in the environment of the workers")
 	s.Text(&c.Tagging.Model, "tag-model", "default", "with --tag-url: the model's name; an endpoint with one model alone may not need it")
-	s.Yes(&c.Images.Fetch, "images", false, "fetch the images that products name in fields of the type image, also from other hosts, and keep their bytes in the store under "+catalog.ImagePrefix)
+	s.Yes(&c.Images.Fetch, "images", false, "fetch the images that products name in fields of the type image, also from other hosts, and keep their bytes in the store under "+catalog.Images.Root())
 	workers(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, for each site")
 	workers(&c.ListParsers, "list-parsers", 1, "workers that read list pages, for each site")
 	workers(&c.DetailFetchers, "detail-fetchers", 8, "workers that fetch product pages, for each site; with a pause between requests only one works at a time")

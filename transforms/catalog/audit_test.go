@@ -42,9 +42,9 @@ func TestAuditOfAnImageStoredMeanwhile(t *testing.T) {
 	s, err := store.Open(t.Context(), t.TempDir())
 	require.NoError(t, err)
 	var found []string
-	require.NoError(t, Audit(t.Context(), lateStore{s, func() {
-		require.NoError(t, store.Write(t.Context(), s, imageKey("bbbb", "image/png"), []byte("x"), store.PutOptions{}))
+	require.NoError(t, Images.Audit(t.Context(), lateStore{s, func() {
+		require.NoError(t, store.Write(t.Context(), s, Images.Key("x", "bbbb", "image/png"), []byte("x"), store.PutOptions{}))
 		row("bbbb")
 	}}, d, func(_, key, _ string) { found = append(found, key) }))
-	assert.Equal(t, []string{imageKey("aaaa", "image/png")}, found)
+	assert.Equal(t, []string{Images.Key("x", "aaaa", "image/png")}, found)
 }

@@ -55,7 +55,7 @@ type Config struct {
 	QueueLength                                                      int
 
 	Tagging Tagging
-	Images  images
+	Images  imaging
 
 	UnsandboxedBrowser bool // of sites with rendering
 

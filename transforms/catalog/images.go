@@ -2,47 +2,29 @@ package catalog
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"mime"
-	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
-	"github.com/newsfork/seed-engine/transforms/parse/picture"
+	"github.com/newsfork/seed-engine/transforms/lane/images"
 )
 
-// images says whether products' images are fetched.
-type images struct {
+// imaging says whether products' images are fetched.
+type imaging struct {
 	Fetch    bool
 	Fetchers int // workers for each site
 }
 
-const (
-	maxImage      = 10 << 20 // bytes
-	maxImages     = 40       // of a product
-	maxImageBytes = 50 << 20 // of a product's images
-	imageAge      = 7 * 24 * time.Hour
-	acceptImages  = "image/avif, image/webp, image/jpeg, image/png, image/gif"
-
-	// ImagePrefix is where the bytes of images are in the store.
-	ImagePrefix = "images/sha256/"
-)
+// Images is where what is known of images is, and their bytes.
+var Images = images.Table{Name: "catalog_images", Source: "site", Prefix: "images/sha256/"}
 
 // imageFetcher fetches products' images: SaveProduct → SaveProduct. A product whose images
 // cannot be fetched is saved all the same. There is no such stage without --images.
@@ -54,21 +36,32 @@ func (v *visit) imageFetcher() *stage {
 		v.log.Warn("site_without_images", "reason", "no field of its file has the type image")
 		return nil
 	}
+	f := v.fetcher()
 	return &stage{name: "ImageFetcher", fails: "failed_image_fetcher", input: KindSaveProduct, size: v.cfg.Images.Fetchers,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
-			if err := v.images(ctx, task.(SaveProduct)); err != nil {
+			if err := v.images(ctx, f, task.(SaveProduct)); err != nil {
 				return nil, err
 			}
 			return []Task{task}, nil
 		}}
 }
 
-// imaging is a visit's part of imageFetcher: two products may name the same image.
-type imaging struct{ flights singleflight.Group }
+// fetcher fetches images for a visit. An image may be on any host.
+func (v *visit) fetcher() *images.Fetcher {
+	return &images.Fetcher{Table: Images, Of: v.journal.site, Crawl: v.journal.number, DB: v.journal.db, Store: v.w.Store, Log: v.log, Now: v.clock, Count: v.state.Stats.Count,
+		Get: func(ctx context.Context, r polite.Request) (*web.Response, error) {
+			resp, err := v.get(ctx, r)
+			var failed *failure
+			if errors.As(err, &failed) {
+				err = &images.Failed{Kind: failed.kind, Final: failed.final, Err: failed}
+			}
+			return resp, err
+		}}
+}
 
 // images fetches the images of a product, and writes which it names. Its error is
 // errStopped.
-func (v *visit) images(ctx context.Context, task SaveProduct) error {
+func (v *visit) images(ctx context.Context, f *images.Fetcher, task SaveProduct) error {
 	p, err := v.reader.asProduct(task.ProductDetail, task.entry)
 	if err != nil {
 		return nil // the saver says why
@@ -78,20 +71,10 @@ func (v *visit) images(ctx context.Context, task SaveProduct) error {
 	if err != nil || other {
 		return v.unlessLost(ctx, err)
 	}
-	left := int64(maxImageBytes)
-	for i, at := range named.urls {
-		if i == maxImages || left <= 0 {
-			v.state.Stats.Count("images_left_out", int64(len(named.urls)-i))
-			v.log.Warn("images_left_out", "url", p.url, "count", len(named.urls)-i, "reason", fmt.Sprintf("a product has at most %d images of together %d MiB", maxImages, maxImageBytes>>20))
-			break
-		}
-		got, err, _ := v.flights.Do(at, func() (any, error) { return v.image(ctx, at, p.url) })
-		if err != nil {
-			return v.unlessLost(ctx, err)
-		}
-		left -= got.(int64)
+	if err = f.Fetch(ctx, named.urls, p.url); err == nil {
+		err = v.journal.nameImages(ctx, p.key, named, db.Micros(v.clock()))
 	}
-	return v.unlessLost(ctx, v.journal.nameImages(ctx, p.key, named, db.Micros(v.clock())))
+	return v.unlessLost(ctx, err)
 }
 
 // unlessLost stops the site when the database or the store fails: the product would be
@@ -106,122 +89,12 @@ func (v *visit) unlessLost(ctx context.Context, err error) error {
 	return v.stopSite(fmt.Errorf("keeping images: %w", err))
 }
 
-// image asks for an image when it is time to, and returns how many bytes it has.
-func (v *visit) image(ctx context.Context, at, page string) (bytes int64, err error) {
-	had, err := v.journal.image(ctx, at)
-	now := v.clock()
-	if err != nil || had.askedIn == v.journal.number || now.Before(db.Time(had.againAt)) {
-		return had.bytes, err
-	}
-	next := had
-	next.askedIn, next.askedAt, next.againAt, next.failure = v.journal.number, db.Micros(now), db.Micros(now.Add(imageAge)), ""
-	resp, err := v.requestImage(ctx, at, had)
-	if err == nil && resp.Status == http.StatusNotModified {
-		v.state.Stats.Count("images_unchanged", 1)
-		return next.bytes, v.journal.keepImage(ctx, at, next)
-	}
-	var seen picture.Info
-	if err == nil {
-		seen, err = readImage(resp)
-	}
-	var failed *failure
-	switch {
-	case errors.As(err, &failed):
-		if !failed.final {
-			next.againAt = 0 // the next crawl asks again
-		}
-		next.failure = untrusted.Line(ledger.Redact(failed.kind+": "+failed.Error()), maxImageFailure)
-		v.state.Stats.Count("images_failed", 1)
-		v.log.Warn("image_failed", "url", at, "page", page, "kind", failed.kind, "error", ledger.Redact(failed.Error()))
-		return next.bytes, v.journal.keepImage(ctx, at, next)
-	case err != nil:
-		return 0, err
-	}
-	sum := sha256.Sum256(resp.Body)
-	next.hash, next.kind, next.bytes = hex.EncodeToString(sum[:]), seen.Type, int64(len(resp.Body))
-	next.width, next.height, next.fetchedAt = int64(seen.Width), int64(seen.Height), db.Micros(now)
-	next.etag, next.modified = untrusted.Line(resp.Header.Get("ETag"), maxValidator), untrusted.Line(resp.Header.Get("Last-Modified"), maxValidator)
-	if err := v.keepBytes(ctx, next, resp.Body); err != nil {
-		return 0, err
-	}
-	v.state.Stats.Count("images_fetched", 1)
-	return next.bytes, v.journal.keepImage(ctx, at, next)
-}
-
-// The limits of texts about an image, in bytes.
-const (
-	maxImageFailure = 500
-	maxValidator    = 500
-)
-
-// imageKey returns the key of an image's bytes in the store.
-func imageKey(hash, kind string) string {
-	if hash == "" {
-		return ""
-	}
-	return ImagePrefix + hash[:2] + "/" + hash + "." + picture.Info{Type: kind}.Extension()
-}
-
-// keepBytes writes an image to the store, once whatever the number of its addresses.
-func (v *visit) keepBytes(ctx context.Context, i image, body []byte) error {
-	key := imageKey(i.hash, i.kind)
-	if there, err := store.Has(ctx, v.w.Store, key); err != nil || there {
-		return err
-	}
-	return store.Write(ctx, v.w.Store, key, body, store.PutOptions{ContentType: i.kind})
-}
-
-// requestImage asks for an image, conditionally if its bytes are there. The image may be
-// on any host, whose robots.txt applies; the site's own headers are not sent.
-func (v *visit) requestImage(ctx context.Context, at string, had image) (*web.Response, error) {
-	r := polite.Request{URL: at, Accept: acceptImages, Header: http.Header{}, Timeout: pageTimeout, MaxBytes: maxImage, MaxRedirects: maxRedirects}
-	if had.hash != "" && had.etag != "" {
-		r.Header.Set("If-None-Match", had.etag)
-	}
-	if had.hash != "" && had.modified != "" {
-		r.Header.Set("If-Modified-Since", had.modified)
-	}
-	resp, err := v.get(ctx, r)
-	switch {
-	case err != nil:
-		return nil, err
-	case resp.Status == http.StatusNotModified && had.hash != "", resp.Status/100 == 2:
-		return resp, nil
-	}
-	return nil, badStatus(resp.FinalURL, resp)
-}
-
 // retryImage tries an image again. A page is tried again by the journal.
 func (v *visit) retryImage(a polite.Attempt) (wait time.Duration, again bool) {
-	if s := a.Status(); s > 0 && !mayPass(s) || a.Failure != nil && (a.Failure.Kind == web.KindBlocked || a.Failure.Kind == web.KindRedirect) {
+	if s := a.Status(); s > 0 && !images.MayPass(s) || a.Failure != nil && (a.Failure.Kind == web.KindBlocked || a.Failure.Kind == web.KindRedirect) {
 		return 0, false
 	}
 	return v.backoff(a.Retries + 1), a.Retries+1 < maxTries
-}
-
-// readImage checks that an answer is an image, by its type and by its bytes. An SVG is a
-// document that may have scripts, so it is none.
-func readImage(resp *web.Response) (picture.Info, error) {
-	wrong := func(kind string, final bool, err error) (picture.Info, error) {
-		return picture.Info{}, &failure{kind: kind, final: final, err: err}
-	}
-	switch {
-	case int64(len(resp.Body)) >= maxImage:
-		return wrong("too_large", true, fmt.Errorf("it has more than %d MiB", maxImage>>20))
-	case resp.Truncated:
-		return wrong("cut_off", false, errors.New("its bytes end early"))
-	}
-	declared, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	switch {
-	case declared == "", declared == "application/octet-stream", declared == "binary/octet-stream":
-	case !strings.HasPrefix(declared, "image/"), declared == "image/svg+xml":
-		return wrong("not_an_image", true, fmt.Errorf("it has the type %q: only JPEG, PNG, GIF, WebP and AVIF are kept", untrusted.Line(declared, maxShown)))
-	}
-	seen, err := picture.Read(resp.Body)
-	if err != nil {
-		return wrong("not_an_image", true, err)
-	}
-	return seen, nil
 }
 
 // namedImages are the images that a page names for its product.
@@ -300,32 +173,6 @@ func (f fieldReader) addresses(v any) (all []string) {
 	return all
 }
 
-// image is what the database has of an image.
-type image struct {
-	hash, kind, etag, modified, failure  string
-	bytes, width, height                 int64
-	fetchedAt, askedAt, askedIn, againAt int64
-}
-
-// image reads an image; one that was never asked for is zero.
-func (j *rows) image(ctx context.Context, at string) (i image, err error) {
-	err = j.db.QueryRowContext(ctx, `SELECT hash, type, bytes, width, height, etag, last_modified, fetched_at, asked_at, asked_in, again_at, failure FROM catalog_images WHERE site = $1 AND url = $2`, j.site, at).
-		Scan(&i.hash, &i.kind, &i.bytes, &i.width, &i.height, &i.etag, &i.modified, &i.fetchedAt, &i.askedAt, &i.askedIn, &i.againAt, &i.failure)
-	if errors.Is(err, sql.ErrNoRows) {
-		return image{askedIn: -1}, nil
-	}
-	return i, err
-}
-
-func (j *rows) keepImage(ctx context.Context, at string, i image) error {
-	return j.db.Tx(ctx, func(tx *sql.Tx) error {
-		return j.db.InsertRows(ctx, tx, "catalog_images", []string{"site", "url", "hash", "type", "bytes", "width", "height", "etag", "last_modified", "fetched_at", "asked_at", "asked_in", "again_at", "failure"},
-			[][]any{{j.site, at, i.hash, i.kind, i.bytes, i.width, i.height, i.etag, i.modified, i.fetchedAt, i.askedAt, i.askedIn, i.againAt, i.failure}},
-			`ON CONFLICT (site, url) DO UPDATE SET hash = excluded.hash, type = excluded.type, bytes = excluded.bytes, width = excluded.width, height = excluded.height, etag = excluded.etag,
-			last_modified = excluded.last_modified, fetched_at = excluded.fetched_at, asked_at = excluded.asked_at, asked_in = excluded.asked_in, again_at = excluded.again_at, failure = excluded.failure`)
-	})
-}
-
 // hasOtherPage reports whether this crawl has saved the product from another page, whose
 // images then count.
 func (j *rows) hasOtherPage(ctx context.Context, p product) (other bool, err error) {
@@ -350,39 +197,4 @@ func (j *rows) nameImages(ctx context.Context, key string, n namedImages, now in
 			now, j.site, key, j.db.List(n.fields), j.db.List(n.urls))
 		return err
 	})
-}
-
-// Audit calls found for images whose rows have no bytes in the store, and how to mend it.
-func Audit(ctx context.Context, s store.Store, d *db.DB, found func(what, key, mend string)) error {
-	if d == nil {
-		return nil
-	}
-	there, err := d.HasTable(ctx, "catalog_images")
-	if err != nil || !there {
-		return err
-	}
-	kept, err := store.Keys(ctx, s, ImagePrefix)
-	if err != nil {
-		return err
-	}
-	for key, err := range db.Select(ctx, d, func(r *sql.Rows) (string, error) {
-		var hash, kind string
-		err := r.Scan(&hash, &kind)
-		return imageKey(hash, kind), err
-	}, `SELECT DISTINCT hash, type FROM catalog_images WHERE hash <> '' ORDER BY hash`) {
-		if err != nil {
-			return fmt.Errorf("reading the images: %w", err)
-		}
-		if _, there := slices.BinarySearch(kept, key); there {
-			continue
-		}
-		there, err := store.Has(ctx, s, key) // a run may have stored it since the listing
-		if err != nil {
-			return fmt.Errorf("looking at %s: %w", key, err)
-		}
-		if !there {
-			found("rows of images without bytes", key, "restore them from a backup; or set hash = '' in catalog_images, and catalog --images requests them again")
-		}
-	}
-	return nil
 }

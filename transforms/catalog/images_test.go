@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/lane/images"
 )
 
 const imagesFile = `
@@ -62,7 +63,7 @@ type gallery struct {
 func newGallery(t *testing.T, dsn string) *gallery {
 	t.Setenv("SITE_IMAGES_KEY", "s3cret")
 	g := &gallery{shop: newShop(t, dsn, imagesFile), files: map[string]http.HandlerFunc{}}
-	g.cfg.Images = images{Fetch: true, Fetchers: 1}
+	g.cfg.Images = imaging{Fetch: true, Fetchers: 1}
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.mu.Lock()
 		text, ok := g.pages[r.URL.RequestURI()]
@@ -136,7 +137,7 @@ func (g *gallery) asked() []string {
 // stored are the keys of the images in the store.
 func (g *gallery) stored() (keys []string) {
 	g.t.Helper()
-	for o, err := range g.store.List(context.Background(), ImagePrefix) {
+	for o, err := range g.store.List(context.Background(), Images.Root()) {
 		require.NoError(g.t, err)
 		keys = append(keys, o.Key)
 	}
@@ -171,7 +172,7 @@ func TestImages(t *testing.T) {
 		g.files["cdn.test/x.svg"] = file("image/svg+xml", []byte("<svg xmlns='http://www.w3.org/2000/svg'/>"))
 		g.files["cdn.test/liar.png"] = file("image/png", []byte("<html>no image"))
 		g.files["cdn.test/page.png"] = file("text/html", black)
-		g.files["cdn.test/large.png"] = file("image/png", append(slices.Clone(black), make([]byte, maxImage)...))
+		g.files["cdn.test/large.png"] = file("image/png", append(slices.Clone(black), make([]byte, images.MaxBytes)...))
 		tries := 0
 		g.files["cdn.test/busy.png"] = func(w http.ResponseWriter, r *http.Request) {
 			if tries++; tries <= maxTries {
@@ -194,7 +195,7 @@ func TestImages(t *testing.T) {
 		want := []string{keyOf(black, "png"), keyOf(photo, "jpg")}
 		slices.Sort(want)
 		assert.Equal(t, want, g.stored(), "one object for equal bytes")
-		got, err := store.ReadAll(t.Context(), g.store, keyOf(photo, "jpg"), maxImage)
+		got, err := store.ReadAll(t.Context(), g.store, keyOf(photo, "jpg"), images.MaxBytes)
 		require.NoError(t, err)
 		assert.Equal(t, photo, got)
 		sum := strings.TrimSuffix(keyOf(photo, ""), ".")
@@ -230,13 +231,13 @@ func TestImages(t *testing.T) {
 func TestManyImages(t *testing.T) {
 	g := newGallery(t, "")
 	var all strings.Builder
-	for n := range maxImages + 3 {
+	for n := range images.Most + 3 {
 		fmt.Fprintf(&all, "/%d.png ", n)
 		g.files[fmt.Sprintf("shop.example/%d.png", n)] = file("image/png", drawn(t, n+1, asPNG))
 	}
 	g.name(all.String())
-	assert.Equal(t, [4]int64{maxImages, 0, 0, 3}, g.count(g.run().Counts))
-	assert.Len(t, g.asked(), maxImages)
+	assert.Equal(t, [4]int64{images.Most, 0, 0, 3}, g.count(g.run().Counts))
+	assert.Len(t, g.asked(), images.Most)
 }
 
 // A crawl that is killed or stopped while it fetches images is resumed: no image that was

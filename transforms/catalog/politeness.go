@@ -11,6 +11,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/lane/images"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
 	judging "github.com/newsfork/seed-engine/transforms/site"
@@ -48,15 +49,12 @@ func (v *visit) newClient() *polite.Client {
 		Gap:           polite.Range{Min: max(pause.HostDelay, v.reader.delay), Max: max(pause.HostDelay, v.reader.delay)},
 		MaxCrawlDelay: pause.Longest(),
 		MaxRetryAfter: pause.Longest(),
-		PauseOn:       mayPass,
+		PauseOn:       images.MayPass,
 		Retry:         v.retryImage,
 		Robots: polite.Robots{Agent: cfg.UserAgent, Accept: "text/plain, */*", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects,
 			For: v.robotsOf, Retry: v.retryRobots, OnFailure: withoutRobots},
 	}}
 }
-
-// mayPass reports whether a page that was answered with this status may be available later.
-func mayPass(status int) bool { return status == 408 || status == 429 || status >= 500 }
 
 // backoff returns how long a request waits after that many tries.
 func (v *visit) backoff(tries int) time.Duration {
@@ -234,7 +232,7 @@ func (v *visit) get(ctx context.Context, r polite.Request) (*web.Response, error
 
 // badStatus returns the failure of an answer without what was requested.
 func badStatus(what string, resp *web.Response) *failure {
-	return &failure{kind: fmt.Sprintf("http_%d", resp.Status), final: !mayPass(resp.Status), err: fmt.Errorf("%s answers with status %d", what, resp.Status)}
+	return &failure{kind: fmt.Sprintf("http_%d", resp.Status), final: !images.MayPass(resp.Status), err: fmt.Errorf("%s answers with status %d", what, resp.Status)}
 }
 
 // scope refuses redirects to other hosts, and to addresses where others could read the

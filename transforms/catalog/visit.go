@@ -43,7 +43,6 @@ type visit struct {
 	header  http.Header // of each request, robots.txt apart
 
 	tagging
-	imaging
 	rendering
 	known    streak
 	ended    streak // the list's pages, by whether they have products that no earlier page has

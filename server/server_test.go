@@ -785,8 +785,9 @@ func TestPagesShowInvisibleCharacters(t *testing.T) {
 	}
 }
 
-// Every page says that a store's results are a demo's, from when a run has marked it.
+// Every page says that a store's results are a demo's, from when a run has marked it, or from the first page of a server whose runs do.
 func TestDemoBanner(t *testing.T) {
+	demo := newWorld(t, "done", func(s *Settings) { s.Environ = append(s.Environ, "SEED_WEB=demo") })
 	w := newWorld(t, "done")
 	now := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
 	const banner = "everything that was found is invented"
@@ -799,6 +800,7 @@ func TestDemoBanner(t *testing.T) {
 			assert.Equal(t, want, strings.Contains(w.do("GET", path, "", "Accept", "text/html").body, banner), path)
 		}
 	}
+	assert.Contains(t, demo.do("GET", "/login", "", "Accept", "text/html").body, banner)
 	w.tick(t.Context(), now)
 	pages(false)
 	require.NoError(t, ledger.MarkDemo(t.Context(), w.store))
@@ -970,8 +972,16 @@ func TestReportAfterState(t *testing.T) {
 	require.Len(t, w.alarm.Firing(), 1)
 	assert.Equal(t, "failure_rate", w.alarm.Firing()[0].Rule)
 
+	// Until it is marked as interrupted, a killed run is silent. It can be neither paused nor cancelled, only started again.
 	killed := ledger.NewRunID(at.Add(time.Hour))
 	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: killed, Job: "docs", Runner: "prism", StartedAt: at.Add(time.Hour)}))
+	require.NoError(t, w.board.Refresh(t.Context(), at.Add(time.Hour)))
+	silent, page := w.do("GET", "/api/v1/runs/"+killed, "").json(t), w.do("GET", "/runs/"+killed, "").body
+	assert.Equal(t, []any{"silent", "no sign of life since 2026-03-02T11:00:00Z; the next run of docs resumes it"}, []any{silent["state"], silent["error"]})
+	assert.Contains(t, page, "no sign of life since 2026-03-02T11:00:00Z")
+	assert.NotContains(t, page, "/pause")
+	assert.Contains(t, w.do("GET", "/runs?state=silent", "").body, killed)
+	assert.NotContains(t, w.do("GET", "/start?job=docs", "").body, killed)
 	_, err = ledger.Finish(t.Context(), w.store, killed, ledger.Interrupted, nil, at.Add(time.Hour))
 	require.NoError(t, err)
 	turn(w, at.Add(time.Hour), 2*time.Minute, time.Second)

@@ -174,6 +174,13 @@ func (p inStore) epochs(ctx context.Context, name string) ([]int64, error) {
 	return epochs, err
 }
 
+// Sign returns when the newest lease of that name in a store was last renewed, and whether its holder still has it.
+func Sign(ctx context.Context, s store.Store, name string) (renewed time.Time, alive bool, err error) {
+	p := inStore{store: s}
+	_, r, err := p.newest(ctx, name)
+	return r.ExpiresAt.Add(-r.TTL), r.alive(p.now(), holderAt("/proc"), "/proc"), err
+}
+
 // ActiveHolder returns the living holder of one of the leases in a store whose names
 // begin with name and a slash, or are name. found is false when there is none.
 func ActiveHolder(ctx context.Context, s store.Store, name string) (holder Holder, found bool, err error) {

@@ -6,16 +6,47 @@ import (
 	"slices"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/store"
 )
 
+// Seen returns a run as people should see it. A run that is not over, but whose job nobody has the lease of, is Silent, and its Error says
+// since when: its process was killed or its machine went down. The next run of the job marks it as interrupted. An asynchronous run has no
+// lease.
+func Seen(ctx context.Context, s store.Store, r Run) (Run, error) {
+	if r.State.Over() || r.Async {
+		return r, nil
+	}
+	last, alive, err := lease.Sign(ctx, s, r.Job)
+	if err != nil || alive {
+		return r, err
+	}
+	if r, err = Load(ctx, s, r.RunID); err != nil || r.State.Over() || r.Async { // it has ended since, and then released the lease
+		return r, err
+	}
+	lanes, err := Progresses(ctx, s, r.RunID)
+	if last.Before(r.StartedAt) {
+		last = r.StartedAt // the lease is an earlier run's
+	}
+	for _, l := range lanes {
+		if l.UpdatedAt.After(last) {
+			last = l.UpdatedAt
+		}
+	}
+	r.State, r.Error = Silent, "no sign of life since "+last.UTC().Format(time.RFC3339)+"; the next run of "+r.Job+" resumes it"
+	return r, err
+}
+
 // ReportSoFar returns the report of a job's run. If the run has none yet, it makes one
-// from the run's total or from the progress of its lanes; then its alerts are what the
-// run waits for.
+// from the run as it is Seen, and its total or the progress of its lanes; then its alerts are what
+// the run waits for.
 func ReportSoFar(ctx context.Context, s store.Store, j Job, run Run, now time.Time) (Report, error) {
 	report, err := ReadReport(ctx, s, run.RunID)
 	if err == nil || !errors.Is(err, store.ErrNotExist) {
 		return report, err
+	}
+	if run, err = Seen(ctx, s, run); err != nil {
+		return Report{}, err
 	}
 	lanes, err := Progresses(ctx, s, run.RunID)
 	if err != nil {

@@ -28,6 +28,8 @@ const (
 	Failed      State = "failed"
 	Cancelled   State = "cancelled"   // by the control object
 	Interrupted State = "interrupted" // by a signal
+	// Silent is never stored: see Seen.
+	Silent State = "silent"
 )
 
 // Over reports whether a run in this state has ended.

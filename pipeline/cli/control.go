@@ -116,7 +116,13 @@ func listRuns(ctx context.Context, s store.Store, asJSON bool, stdout io.Writer,
 			if err != nil && r.RunID != "" { // a run that cannot be read does not end the list
 				r.State, err = "unreadable", nil
 			}
-			if (err != nil || wanted(r)) && !yield(r, err) {
+			if err == nil && !wanted(r) {
+				continue
+			}
+			if err == nil {
+				r, err = ledger.Seen(ctx, s, r)
+			}
+			if !yield(r, err) {
 				return
 			}
 		}

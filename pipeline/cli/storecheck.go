@@ -16,7 +16,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/backup"
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
@@ -138,21 +137,14 @@ func auditRuns(ctx context.Context, s store.Store, f *faults) error {
 		if err != nil && r.RunID == "" {
 			return err
 		}
-		if err != nil || r.State.Over() || r.Async {
-			continue // what is no JSON is told already, and a run with --async has no process
-		}
-		_, alive, err := lease.ActiveHolder(ctx, s, r.Job)
 		if err != nil {
-			return err
+			continue // what is no JSON is told already
 		}
-		if alive {
-			continue
-		}
-		switch r, err = ledger.Load(ctx, s, r.RunID); { // it may have ended since
-		case errors.Is(err, store.ErrNotExist):
+		switch r, err = ledger.Seen(ctx, s, r); {
+		case errors.Is(err, store.ErrNotExist): // removed since the listing
 		case err != nil:
 			return err
-		case !r.State.Over() && !r.Async:
+		case r.State == ledger.Silent:
 			f.found("runs whose process is gone", r.RunID, r.Job+": its next run marks them as interrupted, and resumes")
 		}
 	}

@@ -106,7 +106,7 @@ func (f runRows) startForms(c *call) (any, error) {
 func (f runRows) formOf(ctx context.Context, j known.Job, in url.Values) jobForm {
 	form := jobForm{Job: j}
 	for _, e := range f.Board.Runs() {
-		if e.Active() && e.Run.Job == j.Name {
+		if e.Active() && !e.Silent() && e.Run.Job == j.Name {
 			form.Busy = e.Run.RunID
 		}
 	}

@@ -35,7 +35,7 @@ func (m stripMark) Linked() bool { return m.RunID != "" }
 // kindOf is the kind of a mark.
 func kindOf(state string) string {
 	switch {
-	case state == string(ledger.Interrupted):
+	case state == string(ledger.Interrupted) || state == string(ledger.Silent):
 		return "failed"
 	case signs[state] != "":
 		return state

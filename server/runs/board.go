@@ -57,6 +57,8 @@ func (e *Entry) State() string {
 		return "unreadable"
 	case e.Starting:
 		return "starting"
+	case e.Silent():
+		return string(ledger.Silent)
 	case !e.Run.State.Over() && e.Control == ledger.ActionPause:
 		return string(ledger.Paused)
 	case !e.Run.State.Over() && e.Control == ledger.ActionCancel:
@@ -67,6 +69,9 @@ func (e *Entry) State() string {
 
 // Active reports whether the run is not over.
 func (e *Entry) Active() bool { return !e.Broken && (e.Starting || !e.Run.State.Over()) }
+
+// Silent reports whether the run gives no sign of life; Error says since when.
+func (e *Entry) Silent() bool { return !e.Run.State.Over() && e.Report.State == ledger.Silent }
 
 // Nothing reports whether the run failed before it requested or counted anything.
 func (e *Entry) Nothing() bool {
@@ -431,17 +436,6 @@ func (e *Entry) Error() string { return cmp.Or(e.Run.Error, e.Report.Error) }
 // that.
 func (e *Entry) Unfinished() bool {
 	return !e.Broken && (e.Run.State == ledger.Failed || e.Run.State == ledger.Interrupted)
-}
-
-// Kind is the run's state in the grid: done, failed, cancelled or active.
-func (e *Entry) Kind() string {
-	switch {
-	case e.Active():
-		return "active"
-	case e.Unfinished():
-		return "failed"
-	}
-	return cmp.Or(map[ledger.State]string{ledger.Cancelled: "cancelled"}[e.Run.State], "done")
 }
 
 // PerSecond is how many requests a second the run makes on average.

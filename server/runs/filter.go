@@ -55,7 +55,7 @@ const MaxFilterText = 200
 func FilterText(q url.Values) string { return strings.ToLower(strings.TrimSpace(q.Get("text"))) }
 
 // States are the words of entry.State.
-var States = []string{"starting", string(ledger.Running), string(ledger.Paused), "cancelling",
+var States = []string{"starting", string(ledger.Running), string(ledger.Paused), string(ledger.Silent), "cancelling",
 	string(ledger.Done), string(ledger.Failed), string(ledger.Interrupted), string(ledger.Cancelled), "unreadable"}
 
 // Filter chooses the runs of a list, of a page and of the API. All of it is in the

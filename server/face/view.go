@@ -159,7 +159,7 @@ func asset(name, kind string) http.HandlerFunc {
 // render renders a page completely, so that an error can still change the answer.
 func (f *Face) render(name string, l layout) ([]byte, error) {
 	var b bytes.Buffer
-	l.Demo = f.Board.Demo()
+	l.Demo = f.Board.Demo() || f.Runner.Option("web") == "demo" // before the first run too
 	if err := f.pages.templates[name].ExecuteTemplate(&b, "layout", l); err != nil {
 		return nil, fmt.Errorf("rendering the page %s: %w", name, err)
 	}

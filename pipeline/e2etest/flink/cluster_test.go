@@ -30,6 +30,7 @@ type cluster struct {
 	page       rig.Page
 	dir, rest  string
 	endpoint   string // of the job server
+	ca         string
 	localhost  *strings.Replacer
 	env        []string // of the TaskManagers, and of the workers that they start
 	jobManager *rig.Child
@@ -45,7 +46,7 @@ func startCluster(t testing.TB, w rig.Web, env ...string) cluster {
 	require.NoError(t, err)
 	ports, err := freeport.Find(4)
 	require.NoError(t, err)
-	c := cluster{t: t, page: page, dir: t.TempDir(), rest: "127.0.0.1:" + ports[1], endpoint: "localhost:" + ports[3],
+	c := cluster{t: t, page: page, dir: t.TempDir(), ca: w.CA, rest: "127.0.0.1:" + ports[1], endpoint: "localhost:" + ports[3],
 		localhost: strings.NewReplacer("10.0.0.1", "127.0.0.1", "6123", ports[0], "8081", ports[1], "6124", ports[2], "8099", ports[3])}
 	c.env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA, "ADDRESS=127.0.0.1", "JAVA_TOOL_OPTIONS=-Djava.io.tmpdir="+c.dir), env...)
 	conf := filepath.Join(c.dir, "conf")
@@ -65,7 +66,7 @@ func (c cluster) taskManager() *rig.Child { return c.start("taskmanager") }
 
 func (c cluster) jobServer() server {
 	c.t.Helper()
-	s := server{c.start("jobserver"), c.endpoint}
+	s := server{c.start("jobserver"), c.endpoint, c.ca}
 	s.ready(c.t)
 	return s
 }

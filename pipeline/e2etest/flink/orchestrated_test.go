@@ -19,6 +19,7 @@ import (
 // TestOrchestrated starts, controls and fails runs on Flink through the server,
 // whose program is also the launcher and the worker.
 func TestOrchestrated(t *testing.T) {
+	t.Parallel()
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
 	files := rig.Bucket(80)
 	reference, dir := rig.Directory(t, files), rig.Directory(t, files)

@@ -16,6 +16,7 @@ import (
 // A program of a user's own, with the stages of the seed job and one of its own, writes on Flink what it writes
 // on one machine.
 func TestOwnPipeline(t *testing.T) {
+	t.Parallel()
 	w := rig.StartWeb(t, webtest.Options{Seed: 7})
 	files := rig.Bucket(40)
 	program := filepath.Join(t.TempDir(), "own")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,6 +37,7 @@ var jars = sync.OnceValues(func() (string, error) {
 type server struct {
 	*rig.Child
 	endpoint string
+	ca       string // which the environment of its workers names
 }
 
 // startServer starts a server whose environment has the web's CA and env, as an
@@ -55,7 +57,7 @@ func startServer(t testing.TB, w rig.Web, env ...string) server {
 		"org.apache.beam.runners.flink.FlinkJobServerDriver", "--flink-master=[local]", "--job-host=localhost", "--job-port="+port,
 		"--artifact-port=0", "--expansion-port=-1", "--artifacts-dir="+t.TempDir())
 	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA), env...)
-	s := server{rig.Start(t, cmd), "localhost:" + port}
+	s := server{rig.Start(t, cmd), "localhost:" + port, w.CA}
 	s.ready(t)
 	return s
 }
@@ -76,7 +78,7 @@ func (s server) args(environment string, parallelism int, more ...string) []stri
 		"--shared-filesystem"}, more...)
 }
 
-// workers returns the processes of the program that the server started.
+// workers returns the processes of the program that the server's cluster started. Other tests have workers at the same time.
 func (s server) workers(t testing.TB) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -88,7 +90,11 @@ func (s server) workers(t testing.TB) []int {
 		if _, serr := fmt.Sscan(e.Name(), &pid); err != nil || serr != nil {
 			continue
 		}
-		if arg := strings.Split(string(line), "\x00"); len(arg) > 1 && arg[0] == rig.Program && arg[1] == "--worker=true" {
+		if arg := strings.Split(string(line), "\x00"); len(arg) < 2 || arg[0] != rig.Program || arg[1] != "--worker=true" {
+			continue
+		}
+		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		if err == nil && slices.Contains(strings.Split(string(env), "\x00"), "SSL_CERT_FILE="+s.ca) {
 			pids = append(pids, pid)
 		}
 	}

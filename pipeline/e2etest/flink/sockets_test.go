@@ -12,6 +12,7 @@ import (
 
 // Workers in the launcher's process are reached over loopback alone.
 func TestSockets(t *testing.T) {
+	t.Parallel()
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
 	s := startServer(t, w)
 	c := w.Start(t, rig.Directory(t, rig.Bucket(20)), s.args("LOOPBACK", 2)...)

@@ -136,33 +136,35 @@ func (j *job) asked() map[string]int {
 }
 
 // On both local runners, with one lane and with three, on both databases: the
-// fifteen providers, then again without a change, then with a week's changes.
+// providers, then again without a change, then with a week's changes. All fifteen are crawled once.
 func TestJob(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		runner string
 		lanes  int
 		dsn    func(testing.TB) string
-	}{{"direct", 1, dbtest.SQLite}, {"prism", 1, dbtest.Postgres}, {"prism", 3, dbtest.SQLite}, {"direct", 3, dbtest.Postgres}} {
+		of     int // providers
+	}{{"direct", 1, dbtest.SQLite, 4}, {"prism", 1, dbtest.Postgres, 4}, {"prism", 3, dbtest.SQLite, 15}, {"direct", 3, dbtest.Postgres, 4}} {
 		t.Run(fmt.Sprintf("%s, %d lanes", tt.runner, tt.lanes), func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, tt.dsn(t), webtest.Options{Latency: 2 * time.Millisecond})
-			j.cfg.Lanes = tt.lanes
+			j.cfg.Lanes, j.cfg.Policies = tt.lanes, j.cfg.Policies[:tt.of]
+			n := int64(tt.of)
 			_, total := j.run(tt.runner)
-			require.Equal(t, map[string]int64{"providers": 15, "pages_fetched": 165, "pages_new": 165, "chunks": total.Counts["chunks"]}, nonZero(total.Counts))
-			require.Greater(t, total.Counts["chunks"], int64(600))
+			require.Equal(t, map[string]int64{"providers": n, "pages_fetched": 11 * n, "pages_new": 11 * n, "chunks": total.Counts["chunks"]}, nonZero(total.Counts))
+			require.Greater(t, total.Counts["chunks"], 40*n)
 			require.LessOrEqual(t, j.sim.MaxInFlight(), MaxHosts)
 			for at, n := range j.asked() {
 				require.Equal(t, 1, n, at)
 				require.NotContains(t, at, "changelog")
 			}
 			files := j.files()
-			require.Len(t, files, 165)
+			require.Len(t, files, 11*tt.of)
 
 			// Nothing changed: 304 for all of them, and nothing is written.
 			r, total := j.run(tt.runner)
-			require.Equal(t, map[string]int64{"providers": 15, "pages_fetched": 165, "pages_unchanged": 165}, nonZero(total.Counts))
-			require.Equal(t, ledger.Counts{"304": 165}, total.HTTP.ByStatus)
+			require.Equal(t, map[string]int64{"providers": n, "pages_fetched": 11 * n, "pages_unchanged": 11 * n}, nonZero(total.Counts))
+			require.Equal(t, ledger.Counts{"304": 11 * n}, total.HTTP.ByStatus)
 			require.Equal(t, files, j.files())
 			require.Empty(t, r.Alerts)
 
@@ -170,8 +172,8 @@ func TestJob(t *testing.T) {
 			j.asked()
 			docsim.Install(j.sim.Handle, 2)
 			r, total = j.run(tt.runner)
-			require.Equal(t, []int64{15, 30, 120, 15}, []int64{total.Counts["pages_new"], total.Counts["pages_updated"], total.Counts["pages_unchanged"], total.Counts["pages_deleted"]})
-			require.Len(t, r.Providers, 15)
+			require.Equal(t, []int64{n, 2 * n, 8 * n, n}, []int64{total.Counts["pages_new"], total.Counts["pages_updated"], total.Counts["pages_unchanged"], total.Counts["pages_deleted"]})
+			require.Len(t, r.Providers, tt.of)
 			for _, p := range r.Providers {
 				require.Equal(t, []any{Done, int64(11), int64(1), int64(2), int64(1), int64(8)}, []any{p.State, p.TotalPages, p.New, p.Updated, p.Deleted, p.Unchanged}, p.Name)
 			}

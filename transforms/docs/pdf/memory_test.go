@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,55 +17,62 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// child names the file that a child process of TestMemory reads.
-const child = "SEED_TEST_PDF"
+// children names the files that a child process of TestMemory reads, with line breaks between them.
+const children = "SEED_TEST_PDF"
 
-// TestMemory reads each document in a process of its own, which prints its peak and the reason.
+// TestMemory reads documents in a process of its own, which prints its peak and the reason after each. What one document needed
+// must not add to the next one's.
 func TestMemory(t *testing.T) {
-	if name := os.Getenv(child); name != "" {
-		body, err := os.ReadFile(name)
-		require.NoError(t, err)
-		_, err = Read(context.Background(), body)
-		status, rerr := os.ReadFile("/proc/self/status")
-		require.NoError(t, rerr)
-		_, after, _ := strings.Cut(string(status), "VmHWM:")
-		var kb int
-		_, serr := fmt.Sscan(after, &kb)
-		require.NoError(t, serr)
-		fmt.Printf("\npeak %d %v\n", kb, err)
+	if names := os.Getenv(children); names != "" {
+		for name := range strings.SplitSeq(names, "\n") {
+			body, err := os.ReadFile(name)
+			require.NoError(t, err)
+			_, err = Read(context.Background(), body)
+			status, rerr := os.ReadFile("/proc/self/status")
+			require.NoError(t, rerr)
+			_, after, _ := strings.Cut(string(status), "VmHWM:")
+			var kb int
+			_, serr := fmt.Sscan(after, &kb)
+			require.NoError(t, serr)
+			fmt.Printf("\npeak %d %v\n", kb, err)
+		}
 		return
 	}
 	t.Parallel()
-	dir := t.TempDir()
-	peak := func(name string, body []byte) (bytes int, why string) {
-		file := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(file, body, 0o600))
-		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMemory$")
-		c.Env = append(os.Environ(), child+"="+file)
-		out, err := c.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		_, line, _ := strings.Cut(string(out), "\npeak ")
-		line, _, _ = strings.Cut(line, "\n")
-		kb, why, _ := strings.Cut(line, " ")
-		_, err = fmt.Sscan(kb, &bytes)
-		require.NoError(t, err)
-		return bytes << 10, why
-	}
-	base, why := peak("one", Document{Pages: Write(prose)}.Bytes())
-	require.Equal(t, "<nil>", why)
 	tree, err := os.ReadFile("testdata/form-tree.pdf")
 	require.NoError(t, err)
 	const tooMuch = "the PDF needs too much memory: over 256 MB"
-	for name, tt := range map[string]struct {
+	dir, base := t.TempDir(), 0
+	documents := []struct {
+		name string
 		body []byte
 		why  string
 	}{
-		"a tree of forms":  {tree, tooMuch},
-		"a form in itself": {bytes.ReplaceAll(tree, []byte("/X 6 0 R"), []byte("/X 5 0 R")), tooMuch},
-	} {
-		got, why := peak(name, tt.body)
-		t.Logf("%s: %d MB, one page %d MB", name, got>>20, base>>20)
-		assert.LessOrEqual(t, got, base+memory, name)
-		assert.Equal(t, tt.why, why, name)
+		{"one page", Document{Pages: Write(prose)}.Bytes(), "<nil>"},
+		{"a tree of forms", tree, tooMuch},
+		{"a form in itself", bytes.ReplaceAll(tree, []byte("/X 6 0 R"), []byte("/X 5 0 R")), tooMuch},
+	}
+	var files []string
+	for _, d := range documents {
+		files = append(files, filepath.Join(dir, d.name))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, d.name), d.body, 0o600))
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMemory$")
+	c.Env = append(os.Environ(), children+"="+strings.Join(files, "\n"))
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	lines := strings.Split(string(out), "\npeak ")[1:]
+	require.Len(t, lines, len(documents), "%s", out)
+	for i, d := range documents {
+		line, _, _ := strings.Cut(lines[i], "\n")
+		text, why, _ := strings.Cut(line, " ")
+		kb, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		if i == 0 {
+			base = kb << 10
+		}
+		t.Logf("%s: %d MB", d.name, kb>>10)
+		assert.LessOrEqual(t, kb<<10, base+memory, d.name)
+		assert.Equal(t, d.why, why, d.name)
 	}
 }

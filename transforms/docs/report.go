@@ -316,25 +316,10 @@ func (r Report) WriteText(w io.Writer) error {
 // reportKey is the key of a run's report by provider.
 func reportKey(runID string) string { return "runs/" + runID + "/providers.json" }
 
-// writeReport writes the report by provider next to the run's own report.
-func writeReport(ctx context.Context, s store.Store, runID string, r Report) error {
-	return store.WriteJSON(ctx, s, reportKey(runID), r)
-}
-
-// ReadReport reads what writeReport wrote; the error matches store.ErrNotExist
+// ReadReport reads the report by provider that a run wrote next to its own; the error matches store.ErrNotExist
 // if the run did not reach its end.
-func ReadReport(ctx context.Context, s store.Store, runID string) (Report, error) {
-	var r Report
-	err := store.Retry(ctx, func() error {
-		body, err := s.Open(ctx, reportKey(runID))
-		if err != nil {
-			return err
-		}
-		defer func() { _ = body.Close() }() // only read
-		r = Report{}
-		return json.NewDecoder(body).Decode(&r)
-	})
-	if err != nil {
+func ReadReport(ctx context.Context, s store.Store, runID string) (r Report, err error) {
+	if err = store.ReadJSON(ctx, s, reportKey(runID), maxManifest, &r); err != nil {
 		return Report{}, fmt.Errorf("reading the report by provider: %w", err)
 	}
 	return r, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -367,7 +368,7 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 	for _, a := range r.Alerts {
 		fn.Worker.Log.Warn("alert", "name", a.Name, "provider", a.Provider, "value", a.Value, "limit", a.Limit, "text", a.Text)
 	}
-	if err := writeReport(ctx, fn.Worker.Store, fn.Config.Lane.RunID, r); err != nil {
+	if err := store.WriteJSON(ctx, fn.Worker.Store, reportKey(fn.Config.Lane.RunID), r); err != nil {
 		return err
 	}
 	fn.Worker.Emit(emitTally, tally)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 )
 
@@ -319,20 +320,12 @@ func pageFile(address string) (string, error) {
 
 // PageChange is a change of a page that a session found.
 type PageChange struct {
-	Provider string    `json:"provider"`
-	Key      string    `json:"key"`
-	URL      string    `json:"url"`
-	Kind     string    `json:"kind"` // new, updated, deleted
-	At       time.Time `json:"at"`
-	Sections []section `json:"sections"`
-}
-
-// section is a section of a page that changed, named by its headings.
-type section struct {
-	Path    []string `json:"path,omitempty"`
-	Kind    string   `json:"kind"` // added, removed, changed, moved
-	Added   int      `json:"added,omitempty"`
-	Removed int      `json:"removed,omitempty"`
+	Provider string         `json:"provider"`
+	Key      string         `json:"key"`
+	URL      string         `json:"url"`
+	Kind     string         `json:"kind"` // new, updated, deleted
+	At       time.Time      `json:"at"`
+	Sections []chunk.Change `json:"sections"`
 }
 
 // ErrNoSession means that there is no session with that name, or none at all.

@@ -350,17 +350,23 @@ func TestQuality(t *testing.T) {
 	require.Nil(t, q.Outside())
 	q.Add([]chunk.Chunk{{Hash: "a", Tokens: 300, Text: "x"}, {Hash: "b", Tokens: 200, Text: "x"}})
 	q.Add([]chunk.Chunk{{Hash: "c", Tokens: 250, Text: "x"}})
-	if got := q.Outside(); got != nil || q.AverageTokens() != 250 || q.ChunksPerPage() != 1.5 || q.MinPage != 1 || q.MaxPage != 2 {
-		t.Errorf("%v, %+v", got, q)
-	}
+	require.Nil(t, q.Outside())
 	q.Add([]chunk.Chunk{{Hash: "a", Tokens: 10, Text: "# Heading\n\n---"}})
 	q.Add(nil)
-	var names []string
-	for _, f := range q.Outside() {
-		names = append(names, f.Name)
+	values := func() map[string]float64 {
+		out := map[string]float64{}
+		for _, f := range q.Outside() {
+			out[f.Name] = f.Value
+		}
+		return out
 	}
-	require.Equal(t, []string{"average_tokens", "empty_ratio", "duplicate_ratio"}, names)
-	require.Equal(t, []int{1, 1, 1, 4}, []int{q.Small, q.Duplicate, q.Empty, q.Pages})
+	require.Equal(t, map[string]float64{"average_tokens": 190, "empty_ratio": 0.25, "duplicate_ratio": 0.25}, values())
+	q.Add(make([]chunk.Chunk, 96))
+	require.Equal(t, map[string]float64{"average_tokens": 7.6, "empty_ratio": 0.97, "duplicate_ratio": 0.96}, values())
+	q = chunk.Quality{}
+	q.Add(make([]chunk.Chunk, 21))
+	q.Add(make([]chunk.Chunk, 22))
+	require.InDelta(t, 21.5, values()["chunks_per_page"], 0)
 }
 
 // A chunk with a few other words counts as a repetition, one that only begins alike or is
@@ -380,12 +386,11 @@ func TestNearDuplicates(t *testing.T) {
 	q.Add([]chunk.Chunk{of(sentence("charges", 12))})
 	require.Zero(t, q.Duplicate)
 	q.Add([]chunk.Chunk{of(strings.Replace(sentence("charges", 12), "Word3", "Note", 1))})
-	require.Equal(t, []int{1, 1}, []int{q.Duplicate, q.Near})
+	require.Equal(t, 1, q.Duplicate)
 	q.Add([]chunk.Chunk{of(sentence("charges", 12))})
-	require.Equal(t, []int{2, 1}, []int{q.Duplicate, q.Near}, "the same text is no near one")
+	require.Equal(t, 2, q.Duplicate)
 	q.Add([]chunk.Chunk{of(sentence("charges", 12) + strings.Repeat("And more of it. ", 40)), of("Another text: " + words(80)), of("Few words.")})
-	require.Equal(t, []int{2, 1}, []int{q.Duplicate, q.Near})
-	require.Equal(t, 2.0/6, q.DuplicateRatio())
+	require.Equal(t, 2, q.Duplicate)
 }
 
 // The rows of a table in a list or a quote have its head too, wherever the table is cut.

@@ -15,9 +15,6 @@ type Quality struct {
 	Pages, Chunks, Tokens int
 	Empty                 int // chunks with headings only
 	Duplicate             int // chunks with the text, or nearly the text, of an earlier chunk of any page
-	Near                  int // those of them with nearly the text
-	Small                 int // chunks under Default.Min, which could not be joined with a neighbour
-	MinPage, MaxPage      int // fewest and most chunks of a page that has chunks
 
 	seen  map[string]struct{}
 	texts []sketch // of the different texts
@@ -30,10 +27,6 @@ func (q *Quality) Add(chunks []Chunk) {
 		return
 	}
 	q.Chunks += len(chunks)
-	if q.MinPage == 0 || len(chunks) < q.MinPage {
-		q.MinPage = len(chunks)
-	}
-	q.MaxPage = max(q.MaxPage, len(chunks))
 	if q.seen == nil {
 		q.seen = make(map[string]struct{})
 	}
@@ -42,14 +35,10 @@ func (q *Quality) Add(chunks []Chunk) {
 		if empty(c.Text) {
 			q.Empty++
 		}
-		if c.Tokens < Default.Min {
-			q.Small++
-		}
 		if _, ok := q.seen[c.Hash]; ok {
 			q.Duplicate++
 		} else if text := sketchOf(c); q.near(text) {
 			q.Duplicate++
-			q.Near++
 		} else if text.hash != 0 {
 			q.texts = append(q.texts, text)
 		}
@@ -83,25 +72,6 @@ func empty(text string) bool {
 	return true
 }
 
-// AverageTokens is the average number of tokens of a chunk, 0 without chunks.
-func (q *Quality) AverageTokens() float64 { return ratio(q.Tokens, q.Chunks) }
-
-// emptyRatio is the share of chunks with headings only.
-func (q *Quality) emptyRatio() float64 { return ratio(q.Empty, q.Chunks) }
-
-// DuplicateRatio is the share of chunks that repeat another's text, or nearly.
-func (q *Quality) DuplicateRatio() float64 { return ratio(q.Duplicate, q.Chunks) }
-
-// ChunksPerPage is the average over all pages.
-func (q *Quality) ChunksPerPage() float64 { return ratio(q.Chunks, q.Pages) }
-
-func ratio(part, whole int) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return float64(part) / float64(whole)
-}
-
 // Figure is a figure of Quality that is out of its range.
 type Figure struct {
 	Name     string  `json:"name"`
@@ -117,16 +87,16 @@ func (q *Quality) Outside() []Figure {
 		return nil
 	}
 	var out []Figure
-	check := func(name string, value, low, high float64, what string) {
-		if value < low || value > high {
+	check := func(name string, part, whole int, low, high float64, what string) {
+		if value := float64(part) / float64(max(whole, 1)); value < low || value > high {
 			out = append(out, Figure{name, value, low, high, what})
 		}
 	}
 	if q.Chunks > 0 {
-		check("average_tokens", q.AverageTokens(), 200, 600, "check the content selector: it may take too little or too much of the page")
+		check("average_tokens", q.Tokens, q.Chunks, 200, 600, "check the content selector: it may take too little or too much of the page")
 	}
-	check("empty_ratio", q.emptyRatio(), 0, 0.05, "check the content selector: it may match nothing on some pages")
-	check("duplicate_ratio", q.DuplicateRatio(), 0, 0.10, "check the remove selectors and the blocked paths: pages repeat each other's text")
-	check("chunks_per_page", q.ChunksPerPage(), 1, 20, "check the content selector and the allowed paths")
+	check("empty_ratio", q.Empty, q.Chunks, 0, 0.05, "check the content selector: it may match nothing on some pages")
+	check("duplicate_ratio", q.Duplicate, q.Chunks, 0, 0.10, "check the remove selectors and the blocked paths: pages repeat each other's text")
+	check("chunks_per_page", q.Chunks, q.Pages, 1, 20, "check the content selector and the allowed paths")
 	return out
 }

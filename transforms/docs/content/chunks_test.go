@@ -51,8 +51,7 @@ func TestChunksOfDocsPages(t *testing.T) {
 		}
 		require.Equal(t, codeLines(page.Markdown), lines)
 	}
-	t.Logf("%d pages, %d chunks, %.0f tokens each, %d under %d, %d repeated, %d to %d a page; out of range: %v",
-		q.Pages, q.Chunks, q.AverageTokens(), q.Small, chunk.Default.Min, q.Duplicate, q.MinPage, q.MaxPage, q.Outside())
+	t.Logf("%d pages, %d chunks of %d tokens, %d repeated; out of range: %v", q.Pages, q.Chunks, q.Tokens, q.Duplicate, q.Outside())
 	t.Logf("%d chunks end with an introduction, %d have an anchor", dangling, anchored)
 	if q.Chunks == 0 || anchored < q.Chunks*9/10 || dangling > maxDangling {
 		t.Errorf("of %d chunks %d have an anchor, %d end with an introduction", q.Chunks, anchored, dangling)

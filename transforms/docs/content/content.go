@@ -124,11 +124,7 @@ func Read(form Form, body []byte, contentType string, o Options) (Page, error) {
 	case HTML:
 		return Extract(body, contentType, o)
 	case Text:
-		p, err := ExtractText(body, contentType)
-		if err == nil && o.Links && o.Base != nil {
-			p.Linked = linkedText(body, contentType, o.Base)
-		}
-		return p, err
+		return readText(body, contentType, o)
 	case OpenAPI:
 		p, err := ExtractOpenAPI(body)
 		if media, _, merr := mime.ParseMediaType(contentType); merr == nil && errors.Is(err, ErrNotOpenAPI) && prose(media, body) {

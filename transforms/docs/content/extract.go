@@ -148,28 +148,28 @@ func firstHeading(markdown string) string {
 	return ""
 }
 
-// linkedText is the text of a Markdown document that ExtractText could read, with its links, "" for another text.
-func linkedText(body []byte, contentType string, base *url.URL) string {
-	text, _, err := charset.Decode(body, contentType)
-	media, _, merr := mime.ParseMediaType(contentType)
-	if err != nil || merr != nil || media == "text/plain" || !isText(media) {
-		return ""
-	}
-	text = withLinks(strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), base)
-	return Clean(strings.Trim(strings.ReplaceAll(text, "\x00", string(utf8.RuneError)), "\n \t"))
-}
-
 // ExtractText reads a plain text document. It is kept as it is, except line ends,
 // e-mail addresses and the space at both ends. In Markdown, links become text.
 func ExtractText(body []byte, contentType string) (Page, error) {
+	return readText(body, contentType, Options{})
+}
+
+func readText(body []byte, contentType string, o Options) (Page, error) {
 	text, _, err := charset.Decode(body, contentType)
 	if err != nil {
 		return Page{}, fmt.Errorf("reading the document: %w", err)
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	clean := func(s string) string {
+		return Clean(strings.Trim(strings.ReplaceAll(s, "\x00", string(utf8.RuneError)), "\n \t"))
+	}
+	linked := ""
 	if media, _, err := mime.ParseMediaType(contentType); err == nil && media != "text/plain" && isText(media) {
+		if o.Links && o.Base != nil {
+			linked = clean(withLinks(text, o.Base))
+		}
 		text = plainMarkdown(text)
 	}
-	text = Clean(strings.Trim(strings.ReplaceAll(text, "\x00", string(utf8.RuneError)), "\n \t"))
-	return Page{Title: ShortTitle(firstHeading(text)), Markdown: text, Empty: text == ""}, nil
+	text = clean(text)
+	return Page{Title: ShortTitle(firstHeading(text)), Markdown: text, Linked: linked, Empty: text == ""}, nil
 }

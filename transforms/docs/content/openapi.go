@@ -103,11 +103,11 @@ func ExtractOpenAPI(body []byte) (Page, error) {
 	a.tags()
 	a.security()
 	for _, path := range members(a.resolve(field(root, "paths"))) {
-		a.item(path.key, path.value)
+		a.item(path.Key, path.Value)
 	}
 	for _, key := range []string{"webhooks", "x-webhooks"} {
 		for _, hook := range members(a.resolve(field(root, key))) {
-			a.item("webhook "+hook.key, hook.value)
+			a.item("webhook "+hook.Key, hook.Value)
 		}
 	}
 	a.schemas()
@@ -125,10 +125,10 @@ func (a *api) item(name string, v any) {
 		a.b.WriteString("Described in `" + oneLine(ref) + "`.\n\n")
 	}
 	for _, operation := range slices.Concat(members(item), members(item, "additionalOperations")) {
-		if known := slices.Contains(methods, operation.key); !known && field(item, "additionalOperations", operation.key) == nil {
+		if known := slices.Contains(methods, operation.Key); !known && field(item, "additionalOperations", operation.Key) == nil {
 			continue
 		}
-		a.operation(operation.key, oneLine(name), item, operation.value)
+		a.operation(operation.Key, oneLine(name), item, operation.Value)
 		if a.tooLong() {
 			return
 		}

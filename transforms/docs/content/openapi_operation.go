@@ -17,7 +17,7 @@ func (a *api) servers(of any, depth int) {
 			lines = append(lines, strings.TrimSpace("- "+code(u)+" "+a.cellText(str(s, "name")+" "+str(s, "description"))))
 		}
 		for _, v := range members(s, "variables") {
-			lines = append(lines, "  - "+code("{"+v.key+"}")+": "+a.cellText(strings.TrimSpace(a.describe(v.value, v.value, maxValues))))
+			lines = append(lines, "  - "+code("{"+v.Key+"}")+": "+a.cellText(strings.TrimSpace(a.describe(v.Value, v.Value, maxValues))))
 		}
 	}
 	if h := str(of, "host"); h != "" {
@@ -65,7 +65,7 @@ func (a *api) security() {
 		if a.tooLong() {
 			return
 		}
-		a.scheme(s.key, a.resolve(s.value))
+		a.scheme(s.Key, a.resolve(s.Value))
 	}
 	if schemes != nil {
 		a.b.WriteByte('\n')
@@ -93,21 +93,21 @@ func (a *api) scheme(name string, scheme any) {
 	a.b.WriteString("- " + code(name) + ": " + strings.TrimSpace(a.cellText(strings.Join(says, " "))) + "\n")
 	flows := members(scheme, "flows")
 	if str(scheme, "flow") != "" {
-		flows = object{{str(scheme, "flow"), scheme}} // Swagger 2.0
+		flows = object{{Key: str(scheme, "flow"), Value: scheme}} // Swagger 2.0
 	}
 	for _, flow := range flows {
 		var at []string
 		for _, key := range []string{"authorizationUrl", "deviceAuthorizationUrl", "tokenUrl", "refreshUrl"} {
-			if u := str(flow.value, key); u != "" {
+			if u := str(flow.Value, key); u != "" {
 				at = append(at, key+" "+code(u))
 			}
 		}
-		a.b.WriteString("  - " + strings.TrimSpace(oneLine(flow.key)+" "+a.cellText(strings.Join(at, ", "))) + "\n")
-		for _, scope := range members(flow.value, "scopes") {
+		a.b.WriteString("  - " + strings.TrimSpace(oneLine(flow.Key)+" "+a.cellText(strings.Join(at, ", "))) + "\n")
+		for _, scope := range members(flow.Value, "scopes") {
 			if a.tooLong() {
 				return
 			}
-			a.b.WriteString("    - " + code(scope.key) + ": " + a.cellText(str(flow.value, "scopes", scope.key)) + "\n")
+			a.b.WriteString("    - " + code(scope.Key) + ": " + a.cellText(str(flow.Value, "scopes", scope.Key)) + "\n")
 		}
 	}
 }
@@ -122,12 +122,11 @@ func (a *api) requirements(of any) string {
 	for _, alternative := range list(of, "security") {
 		var all []string
 		for _, scheme := range members(alternative) {
-			text := code(scheme.key)
 			var scopes []string
-			for _, scope := range list(scheme.value) {
+			for _, scope := range list(scheme.Value) {
 				scopes = append(scopes, code(scope))
 			}
-			all = append(all, text+inBrackets(strings.Join(scopes[:min(len(scopes), maxValues)], ", ")))
+			all = append(all, code(scheme.Key)+inBrackets(strings.Join(scopes[:min(len(scopes), maxValues)], ", ")))
 		}
 		options = append(options, cmp.Or(strings.Join(all[:min(len(all), maxValues)], " and "), "none"))
 	}
@@ -161,7 +160,7 @@ func (a *api) operation(method, path string, item, op any) {
 			a.b.WriteString("Required.\n\n")
 		}
 		a.prose(str(r, "description"), 3)
-		a.contents(members(r, "content"))
+		a.contents(members(r, "content"), false)
 	} else if body != nil {
 		a.heading(3, "Request body")
 		a.prose(str(body, "description"), 3)
@@ -209,8 +208,8 @@ func (a *api) parameter(p any) (rows [][]string, long []sample) {
 	name, in := str(p, "name"), str(p, "in")
 	schema := field(p, "schema")
 	for _, c := range members(p, "content") {
-		schema = field(c.value, "schema")
-		p = slices.Concat(members(c.value), members(p)) // its examples are there
+		schema = field(c.Value, "schema")
+		p = slices.Concat(members(c.Value), members(p)) // its examples are there
 	}
 	if schema == nil {
 		schema = p // Swagger 2.0
@@ -241,8 +240,8 @@ func (a *api) callbacks(op any) {
 	}
 	a.inCallback = true
 	for _, c := range members(op, "callbacks") {
-		for _, item := range members(a.resolve(c.value)) {
-			a.item("callback "+c.key+" "+item.key, item.value)
+		for _, item := range members(a.resolve(c.Value)) {
+			a.item("callback "+c.Key+" "+item.Key, item.Value)
 		}
 	}
 	a.inCallback = false
@@ -252,11 +251,11 @@ func (a *api) callbacks(op any) {
 func (a *api) headers(response any) {
 	var rows [][]string
 	for _, h := range members(response, "headers") {
-		header := a.resolve(h.value)
+		header := a.resolve(h.Value)
 		if a.tooLong() {
 			return
 		}
-		more, _ := a.parameter(append(object{{"name", h.key}, {"in", "header"}}, members(header)...))
+		more, _ := a.parameter(append(object{{Key: "name", Value: h.Key}, {Key: "in", Value: "header"}}, members(header)...))
 		rows = append(rows, more...)
 	}
 	if rows != nil {
@@ -269,15 +268,15 @@ func (a *api) responses(op any) {
 	if responses := members(op, "responses"); responses != nil {
 		a.heading(3, "Responses")
 		for _, r := range responses {
-			v := a.resolve(r.value)
+			v := a.resolve(r.Value)
 			if a.tooLong() {
 				return
 			}
-			rows = append(rows, []string{r.key, a.cellText(cmp.Or(str(v, "description"), str(v, "summary")))})
+			rows = append(rows, []string{r.Key, a.cellText(cmp.Or(str(v, "description"), str(v, "summary")))})
 		}
 		a.table([]string{"Status", "Description"}, rows)
 		for _, r := range responses {
-			v := a.resolve(r.value)
+			v := a.resolve(r.Value)
 			if a.tooLong() {
 				return
 			}
@@ -285,21 +284,16 @@ func (a *api) responses(op any) {
 			if schema == nil && len(content) == 0 && members(v, "headers") == nil {
 				continue
 			}
-			a.heading(4, "Status "+oneLine(r.key))
+			a.heading(4, "Status "+oneLine(r.Key))
 			a.headers(v)
-			once := !strings.HasPrefix(r.key, "2") // most operations have the same errors
+			once := !strings.HasPrefix(r.Key, "2") // most operations have the same errors
 			if schema != nil {
 				a.body(schema, once)
 				for _, e := range members(v, "examples") { // Swagger 2.0
-					a.example(e.key, sample{value: e.value})
+					a.example(e.Key, sample{value: e.Value})
 				}
 			}
-			for _, c := range content {
-				if a.tooLong() {
-					return
-				}
-				a.media(c, once)
-			}
+			a.contents(content, once)
 		}
 	}
 }
@@ -423,7 +417,7 @@ func (a *api) unnamed(s any, depth int, one func(part any, name string)) {
 	s = a.resolve(s)
 	visit := func(part any, name string) {
 		if isNamed(str(part, "$ref")) {
-			one(object{{"description", field(part, "description")}}, name) // what this place says about it
+			one(object{{Key: "description", Value: field(part, "description")}}, name) // what this place says about it
 			return
 		}
 		one(a.resolve(part), name)
@@ -476,29 +470,25 @@ func (a *api) longExamples(name string, s any) (long []sample) {
 	return long
 }
 
-func (a *api) contents(content object) {
+// contents writes the schema and the examples of a body in each of its media types.
+func (a *api) contents(content object, once bool) {
 	for _, c := range content {
 		if a.tooLong() {
 			return
 		}
-		a.media(c, false)
-	}
-}
-
-// media writes the schema and the examples of a body in one of its media types.
-func (a *api) media(c member, once bool) {
-	fmt.Fprintf(&a.b, "`%s`\n\n", oneLine(c.key))
-	named := a.body(field(c.value, "schema"), once)
-	if item := field(c.value, "itemSchema"); item != nil { // of a stream, from OpenAPI 3.2 on
-		a.b.WriteString("Each item:\n\n")
-		named = a.body(item, once)
-	}
-	examples := a.valuesOf(c.value)
-	if len(examples) == 0 && !named {
-		examples = a.valuesOf(a.resolve(field(c.value, "schema")))
-	}
-	for _, e := range examples {
-		a.example(c.key, e)
+		fmt.Fprintf(&a.b, "`%s`\n\n", oneLine(c.Key))
+		named := a.body(field(c.Value, "schema"), once)
+		if item := field(c.Value, "itemSchema"); item != nil { // of a stream, from OpenAPI 3.2 on
+			a.b.WriteString("Each item:\n\n")
+			named = a.body(item, once)
+		}
+		examples := a.valuesOf(c.Value)
+		if len(examples) == 0 && !named {
+			examples = a.valuesOf(a.resolve(field(c.Value, "schema")))
+		}
+		for _, e := range examples {
+			a.example(c.Key, e)
+		}
 	}
 }
 
@@ -559,7 +549,7 @@ func (a *api) valuesOf(v any) []sample {
 		all = append(all, sample{value: e})
 	}
 	for _, e := range members(v, "examples") {
-		one := a.resolve(e.value)
+		one := a.resolve(e.Value)
 		value := field(one, "value")
 		for _, key := range []string{"dataValue", "serializedValue"} { // from OpenAPI 3.2 on
 			if value == nil {

@@ -18,7 +18,7 @@ func (a *api) register(v any) {
 			}
 		}
 		for _, m := range v {
-			a.register(m.value)
+			a.register(m.Value)
 		}
 	case []any:
 		for _, e := range v {
@@ -69,7 +69,7 @@ func (a *api) member(v any, key string) any {
 	if known == nil {
 		known = make(map[string]any, len(o))
 		for _, m := range slices.Backward(o) { // the first of a name counts
-			known[m.key] = m.value
+			known[m.Key] = m.Value
 		}
 		a.index[&o[0]] = known
 	}
@@ -96,7 +96,7 @@ func (a *api) resolve(v any) any {
 			return over(siblings, members(v))
 		}
 		if o := members(v); len(o) > 1 && len(o) <= maxBeside {
-			siblings = over(siblings, slices.DeleteFunc(slices.Clone(o), func(m member) bool { return m.key == "$ref" }))
+			siblings = over(siblings, slices.DeleteFunc(slices.Clone(o), func(m member) bool { return m.Key == "$ref" }))
 		}
 		v = a.find(ref)
 	}
@@ -108,11 +108,11 @@ func over(o, under object) object {
 	out := slices.Clone(o)
 	for _, m := range under {
 		switch {
-		case field(o, m.key) == nil:
+		case field(o, m.Key) == nil:
 			out = append(out, m)
-		case m.key == "properties" || m.key == "required" || m.key == "oneOf" || m.key == "anyOf" || m.key == "allOf":
-			return append(slices.DeleteFunc(slices.Clone(o), func(m member) bool { return m.key == "allOf" }),
-				member{"allOf", append(slices.Clone(list(o, "allOf")), under)})
+		case m.Key == "properties" || m.Key == "required" || m.Key == "oneOf" || m.Key == "anyOf" || m.Key == "allOf":
+			return append(slices.DeleteFunc(slices.Clone(o), func(m member) bool { return m.Key == "allOf" }),
+				member{Key: "allOf", Value: append(slices.Clone(list(o, "allOf")), under)})
 		}
 	}
 	return out

@@ -110,13 +110,13 @@ func (a *api) properties(f *fields, t *fieldTable, s any, at place) {
 		}
 		schema := m.fields[name][0]
 		if len(m.fields[name]) > 1 {
-			schema = object{{"allOf", m.fields[name]}}
+			schema = object{{Key: "allOf", Value: m.fields[name]}}
 		}
 		a.property(f, t, name, schema, at, m.required[name])
 	}
 	for _, other := range m.others {
-		if kind := a.typeOf(other.value, 0); kind != "" || members(a.resolve(other.value)) != nil {
-			a.property(f, t, other.key, other.value, at, false)
+		if kind := a.typeOf(other.Value, 0); kind != "" || members(a.resolve(other.Value)) != nil {
+			a.property(f, t, other.Key, other.Value, at, false)
 		}
 	}
 	for _, c := range m.choices {
@@ -156,10 +156,10 @@ func (a *api) join(m *shape, s any, depth int) {
 		a.join(m, part, depth+1)
 	}
 	for _, p := range members(s, "properties") {
-		if m.fields[p.key] == nil {
-			m.names = append(m.names, p.key)
+		if m.fields[p.Key] == nil {
+			m.names = append(m.names, p.Key)
 		}
-		m.fields[p.key] = append(m.fields[p.key], p.value)
+		m.fields[p.Key] = append(m.fields[p.Key], p.Value)
 	}
 	for _, name := range list(s, "required") {
 		if name, ok := name.(string); ok {
@@ -167,10 +167,10 @@ func (a *api) join(m *shape, s any, depth int) {
 		}
 	}
 	if more := members(s, "additionalProperties"); more != nil {
-		m.others = append(m.others, member{"*", more})
+		m.others = append(m.others, member{Key: "*", Value: more})
 	}
 	for _, p := range members(s, "patternProperties") {
-		m.others = append(m.others, member{"/" + p.key + "/", p.value})
+		m.others = append(m.others, member{Key: "/" + p.Key + "/", Value: p.Value})
 	}
 	m.items = cmp.Or(m.items, itemsOf(s))
 	for _, key := range []string{"oneOf", "anyOf"} {
@@ -242,8 +242,8 @@ func (a *api) selects(by, part any) string {
 	}
 	var values []string
 	for _, m := range members(by, "mapping") {
-		if to, _ := m.value.(string); to == ref || ref != "" && refName(to) == refName(ref) {
-			values = append(values, code(m.key))
+		if to, _ := m.Value.(string); to == ref || ref != "" && refName(to) == refName(ref) {
+			values = append(values, code(m.Key))
 		}
 	}
 	if values == nil {
@@ -399,7 +399,7 @@ func (a *api) schemas() {
 	}
 	a.heading(2, "Schemas")
 	for _, s := range named {
-		a.namedSchema(s.key, s.value)
+		a.namedSchema(s.Key, s.Value)
 	}
 }
 
@@ -441,8 +441,8 @@ func (a *api) options(s any) string {
 	if lines == nil { // of the schemas that extend this one
 		var names []string
 		for _, m := range members(by, "mapping") {
-			if to, _ := m.value.(string); len(names) < maxValues {
-				names = append(names, code(m.key)+" "+refName(to))
+			if to, _ := m.Value.(string); len(names) < maxValues {
+				names = append(names, code(m.Key)+" "+refName(to))
 			}
 		}
 		if names != nil {

@@ -17,12 +17,9 @@ import (
 
 // object is a mapping in document order. Values are object, []any, string, number,
 // bool or nil.
-type object []member
+type object = yamltext.Mapping
 
-type member struct {
-	key   string
-	value any
-}
+type member = yamltext.Member
 
 // isJSON reports whether a document is one JSON value.
 func isJSON(body []byte) bool {
@@ -48,12 +45,12 @@ func readObject(text string) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, _ := ordered(v).(object)
+	o, _ := v.(object)
 	return o, nil
 }
 
 // number is a JSON number as written.
-type number string
+type number = yamltext.Number
 
 // appendJSON writes a value as encoding/json does, an object's members in their order.
 func appendJSON(b []byte, v any) []byte {
@@ -64,8 +61,8 @@ func appendJSON(b []byte, v any) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendString(b, m.key), ':')
-			b = appendJSON(b, m.value)
+			b = append(appendString(b, m.Key), ':')
+			b = appendJSON(b, m.Value)
 		}
 		return append(b, '}')
 	case []any:
@@ -126,7 +123,7 @@ func readJSON(d *jsontext.Decoder, depth int) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			o = append(o, member{key, v})
+			o = append(o, member{Key: key, Value: v})
 		}
 		_, err := d.ReadToken()
 		return o, err
@@ -151,38 +148,18 @@ func readJSON(d *jsontext.Decoder, depth int) (any, error) {
 	return t.String(), nil
 }
 
-func ordered(v any) any {
-	switch v := v.(type) {
-	case yamltext.Mapping:
-		o := make(object, len(v))
-		for i, m := range v {
-			o[i] = member{m.Key, ordered(m.Value)}
-		}
-		return o
-	case yamltext.Number:
-		return number(v)
-	case []any:
-		list := make([]any, len(v))
-		for i := range v {
-			list[i] = ordered(v[i])
-		}
-		return list
-	}
-	return v
-}
-
-// at returns the value under a chain of keys, nil if there is none.
+// field returns the value under a chain of keys, nil if there is none.
 func field(v any, keys ...string) any {
 	for _, key := range keys {
 		o, ok := v.(object)
 		if !ok {
 			return nil
 		}
-		i := slices.IndexFunc(o, func(m member) bool { return m.key == key })
+		i := slices.IndexFunc(o, func(m member) bool { return m.Key == key })
 		if i < 0 {
 			return nil
 		}
-		v = o[i].value
+		v = o[i].Value
 	}
 	return v
 }
@@ -198,17 +175,11 @@ func str(v any, keys ...string) string {
 }
 
 func list(v any, keys ...string) []any {
-	l, ok := field(v, keys...).([]any)
-	if !ok {
-		return nil
-	}
+	l, _ := field(v, keys...).([]any)
 	return l
 }
 
 func members(v any, keys ...string) object {
-	o, ok := field(v, keys...).(object)
-	if !ok {
-		return nil
-	}
+	o, _ := field(v, keys...).(object)
 	return o
 }

@@ -44,7 +44,7 @@ const maxTokens = 5000
 func Read(header map[string][]string, page []byte, contentType, agent string) Head {
 	var h Head
 	for _, line := range header["X-Robots-Tag"] {
-		h.tag(line, agent)
+		h.directives(ForAgent(line, agent))
 	}
 	for _, line := range header["Link"] {
 		h.link(line)
@@ -60,36 +60,40 @@ func Read(header map[string][]string, page []byte, contentType, agent string) He
 	return h
 }
 
-// directives reads the directives of a robots meta element or of X-Robots-Tag. Commas divide
+// Directives returns the directives of a robots meta element or of ForAgent, in lower case: a word, or name:value. Commas divide
 // them; where spaces or semicolons stand in their place, they are meant.
-func (h *Head) directives(list string) {
+func Directives(list string) (all []string) {
 	for part := range strings.SplitSeq(strings.ToLower(list), ",") {
-		if strings.Contains(part, ":") {
-			continue // with a value, or for another crawler
-		}
-		for _, one := range strings.FieldsFunc(part, func(r rune) bool { return r == ';' || unicode.IsSpace(r) }) {
-			switch one {
-			case "noindex":
-				h.NoIndex = true
-			case "nofollow":
-				h.NoFollow = true
-			case "none":
-				h.NoIndex, h.NoFollow = true, true
-			}
+		if name, value, has := strings.Cut(part, ":"); has {
+			all = append(all, strings.TrimSpace(name)+":"+strings.TrimSpace(value))
+		} else {
+			all = append(all, strings.FieldsFunc(part, func(r rune) bool { return r == ';' || unicode.IsSpace(r) })...)
 		}
 	}
+	return all
 }
 
-// tag reads an X-Robots-Tag, which may begin with the name of the crawler that
-// it is for.
-func (h *Head) tag(line, agent string) {
-	name, rest, named := strings.Cut(line, ":")
-	name = strings.TrimSpace(name)
-	switch {
-	case !named || strings.ContainsAny(name, ", ") || hasValue[strings.ToLower(name)]:
-		h.directives(line)
-	case strings.EqualFold(name, agent):
-		h.directives(rest)
+// ForAgent returns the part of an X-Robots-Tag that a crawler is meant by: what stands before all names of crawlers, and after its own.
+func ForAgent(line, agent string) string {
+	var mine []string
+	is := true
+	for part := range strings.SplitSeq(line, ",") {
+		name, rest, named := strings.Cut(part, ":")
+		name = strings.ToLower(strings.TrimSpace(name))
+		if named && !strings.ContainsAny(name, " \t") && !hasValue[name] {
+			is, part = name == strings.ToLower(agent) || name == "*", rest
+		}
+		if is {
+			mine = append(mine, part)
+		}
+	}
+	return strings.Join(mine, ",")
+}
+
+func (h *Head) directives(list string) {
+	for _, one := range Directives(list) {
+		h.NoIndex = h.NoIndex || one == "noindex" || one == "none"
+		h.NoFollow = h.NoFollow || one == "nofollow" || one == "none"
 	}
 }
 

@@ -57,6 +57,8 @@ func TestRead(t *testing.T) {
 	for line, want := range map[string]h{
 		"X-Robots-Tag: noindex":                                      {NoIndex: true},
 		"X-Robots-Tag: nosnippet, none":                              {NoIndex: true, NoFollow: true},
+		"X-Robots-Tag: otherbot: nofollow, apiintelbot: noindex":     {NoIndex: true},
+		"X-Robots-Tag: noindex, otherbot: nofollow":                  {NoIndex: true},
 		"X-Robots-Tag: apiintelbot: noindex, nofollow":               {NoIndex: true, NoFollow: true},
 		"X-Robots-Tag: otherbot: noindex":                            {},
 		"X-Robots-Tag: max-snippet: 20, noindex":                     {NoIndex: true},

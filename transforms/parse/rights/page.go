@@ -1,7 +1,7 @@
 package rights
 
 import (
-	"strconv"
+	"bytes"
 	"strings"
 	"time"
 
@@ -22,10 +22,10 @@ func (l *Ledger) Answer(source string, status int, header map[string][]string, b
 	l.source, l.body, l.at = source, body, at
 	if status == http402 {
 		raw := "402 Payment Required " + strings.Join(header["Crawler-Price"], ", ")
-		l.add(entry{Statement: Statement{Raw: raw, Says: saysPayment, Only: document}})
+		l.add(entry{Statement: Statement{Raw: raw, Says: saysPayment, Only: document}, said: claims(saysPayment)})
 	}
 	for _, line := range header["X-Robots-Tag"] {
-		l.directives(0, "X-Robots-Tag: "+line, l.forMe(line))
+		l.directives(0, "X-Robots-Tag: "+line, pagehead.ForAgent(line, robots.ProductToken(l.Agent)))
 	}
 	for _, name := range []string{"Tdm-Reservation", "Tdm-Policy"} {
 		for _, value := range header[name] {
@@ -49,29 +49,16 @@ const document = "document"
 // Page reads an answer as Answer does, and its body, which is HTML.
 func (l *Ledger) Page(source string, status int, header map[string][]string, body []byte, at time.Time) {
 	l.Answer(source, status, header, body, at)
-	if text, _, err := charset.Decode(body, strings.Join(header["Content-Type"], "")); err == nil {
+	if text, _, err := charset.Bytes(body, strings.Join(header["Content-Type"], "")); err == nil {
 		l.HTML(text)
 	}
-}
-
-// forMe returns the directives of an X-Robots-Tag, "" if it begins with the name of another crawler.
-func (l *Ledger) forMe(line string) string {
-	name, rest, named := strings.Cut(line, ":")
-	name = strings.ToLower(strings.TrimSpace(name))
-	switch {
-	case !named || strings.ContainsAny(name, ", ") || name == "unavailable_after" || strings.HasPrefix(name, "max-"):
-		return line
-	case l.Agent != "" && name == robots.ProductToken(l.Agent):
-		return rest
-	}
-	return ""
 }
 
 // directives adds what robots directives say, if it is about use.
 func (l *Ledger) directives(line int, raw, list string) {
 	s := entry{Statement: Statement{Line: line, Raw: raw, Only: document}}
-	for part := range strings.SplitSeq(strings.ToLower(list), ",") {
-		switch key, value, _ := strings.Cut(strings.TrimSpace(part), ":"); strings.TrimSpace(key) {
+	for _, one := range pagehead.Directives(list) {
+		switch one {
 		case "noindex", "none":
 			s.claim(Search, false)
 		case "noai":
@@ -80,23 +67,14 @@ func (l *Ledger) directives(line int, raw, list string) {
 			s.say(saysImages)
 		case "noarchive", "nocache":
 			s.claim(Archive, false)
-		case "nosnippet":
-			s.snippet()
-		case "max-snippet":
-			if n, err := strconv.Atoi(strings.TrimSpace(value)); err == nil && n == 0 {
-				s.snippet()
-			}
+		case "nosnippet", "max-snippet:0": // Google's page: it also keeps a page from being direct input of answers by AI
+			s.say(saysSnippet)
+			s.claim(AIInput, false)
 		}
 	}
 	if s.Says != "" {
 		l.add(s)
 	}
-}
-
-// snippet: Google's page says that nosnippet also keeps a page from being direct input of answers by AI.
-func (s *entry) snippet() {
-	s.say(saysSnippet)
-	s.claim(AIInput, false)
 }
 
 // tdm adds a property of TDMRep: 1 reserves text and data mining, 0 does not, other values are errors and count as unset.
@@ -118,8 +96,8 @@ func (l *Ledger) tdm(line int, name, value, raw string) {
 }
 
 // HTML reads the elements of the page that the last Answer had, a text in UTF-8.
-func (l *Ledger) HTML(page string) {
-	z := html.NewTokenizer(strings.NewReader(page))
+func (l *Ledger) HTML(page []byte) {
+	z := html.NewTokenizer(bytes.NewReader(page))
 	line, parts, left := 1, false, last(page)
 	for range maxTags {
 		kind := z.Next()
@@ -158,14 +136,14 @@ func (l *Ledger) HTML(page string) {
 
 // last returns where the last element starts that HTML may read, or contains what it reads; -1 for none. Most pages have none
 // after their head, and the rest is not tokenized.
-func last(page string) int {
-	end := strings.LastIndex(page, "data-nosnippet")
+func last(page []byte) int {
+	end := bytes.LastIndex(page, []byte("data-nosnippet"))
 	for i := len(page); ; {
-		i = strings.LastIndexByte(page[:i], '<')
+		i = bytes.LastIndexByte(page[:i], '<')
 		if i <= end {
 			return end
 		}
-		if name := page[i+1 : min(i+5, len(page))]; strings.EqualFold(name, "meta") || strings.EqualFold(name, "link") {
+		if name := string(page[i+1 : min(i+5, len(page))]); strings.EqualFold(name, "meta") || strings.EqualFold(name, "link") {
 			return i
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Decision is a purpose that is reserved, and why.
@@ -30,6 +31,27 @@ func (d *Decision) Error() string {
 		said += ", which another line contradicts"
 	}
 	return fmt.Sprintf("%s%s by %s: %s (%s, SHA-256 %s)", ReservedFor, d.Purpose, said, d.Raw, d.At, d.SHA256)
+}
+
+// soldFor is how long a page that answered 402 is not requested again. What it costs, or that it does, may change.
+const soldFor = 14 * 24 * time.Hour
+
+// Sold reports whether a 402 is the reason of the decision, which may be nil, and whether it is so old that the page should be
+// requested again.
+func (d *Decision) Sold(now time.Time) (sold, again bool) {
+	if d == nil || d.Says != saysPayment {
+		return false, false
+	}
+	return true, now.Sub(d.Time()) >= soldFor
+}
+
+// Time returns when the document with the statement was fetched; zero: not known.
+func (d *Decision) Time() time.Time {
+	at, err := time.Parse(time.RFC3339, d.At)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // Reserves returns why a purpose may not be served by a page, nil if it may. A contradiction counts as reserved.
@@ -83,14 +105,7 @@ func (l *Ledger) Kept(r Rights) {
 		if inRobots(s.Source) {
 			continue
 		}
-		e := entry{Statement: s}
-		for _, word := range strings.Fields(s.Says) {
-			purpose, verdict, _ := strings.Cut(word, "=")
-			if p := Purpose(purpose); slices.Contains(Purposes, p) {
-				e.said = append(e.said, claim{p, verdict == Allowed})
-			}
-		}
-		l.all = append(l.all, e)
+		l.all = append(l.all, entry{Statement: s, said: claims(s.Says)})
 		for _, d := range r.Documents {
 			if d.Source == s.Source && !slices.Contains(l.documents, d) {
 				l.documents = append(l.documents, d)
@@ -117,7 +132,7 @@ func (r Rights) Decision(p Purpose) *Decision {
 	}
 	d := &Decision{Purpose: p, Verdict: v}
 	for _, s := range r.Statements {
-		if slices.Contains(strings.Fields(s.Says), string(p)+"="+Reserved) {
+		if slices.Contains(claims(s.Says), claim{p, false}) {
 			d.Statement = s
 			break
 		}

@@ -103,6 +103,20 @@ type claim struct {
 	allowed bool
 }
 
+// claims returns what the words of Statement.Says say about purposes. What a site sells it reserves for each.
+func claims(says string) (all []claim) {
+	for _, word := range strings.Fields(says) {
+		for _, p := range Purposes {
+			if word == saysPayment || word == string(p)+"="+Reserved {
+				all = append(all, claim{p, false})
+			} else if word == string(p)+"="+Allowed {
+				all = append(all, claim{p, true})
+			}
+		}
+	}
+	return all
+}
+
 // Document is where statements stand.
 type Document struct {
 	Source string `json:"source"`

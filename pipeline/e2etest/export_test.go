@@ -69,7 +69,7 @@ func reserve(t *testing.T, dsn string) {
 	require.NoError(t, err)
 	defer d.Close()
 	_, err = d.ExecContext(t.Context(), `INSERT INTO news_reserved (source, url, url_hash, purpose, verdict, place, line, raw, sha256, read_at, decided_at, rights)
-		VALUES ('demo-local', 'https://local.demo-press.example/a', 'h', 'ai-train', 'reserved', 'https://local.demo-press.example/robots.txt', 3, 'Content-Signal: ai-train=no', 'ab', '2026-01-28T09:00:00Z', 1769590800000000, '{}')`)
+		VALUES ('demo-local', 'https://local.demo-press.example/a', 'h', 'ai-train', 'reserved', 'https://local.demo-press.example/robots.txt', 3, 'Content-Signal: ai-train=no', 'ab', 1769590800000000, 1769590800000000, '{}')`)
 	require.NoError(t, err)
 }
 

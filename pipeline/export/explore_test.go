@@ -121,7 +121,7 @@ func TestCountRows(t *testing.T) {
 		for _, kind := range []string{"products", "articles", "pages"} {
 			c := count(kind, explore.Query{})
 			require.Empty(t, c.Picture.Rows, kind)
-			require.Len(t, c.Facets, 2)
+			require.Len(t, c.Facets, map[string]int{"products": 2, "articles": 6, "pages": 6}[kind])
 		}
 
 		day := func(n int) int64 { return db.Micros(time.Date(2026, 3, n, 12, 0, 0, 0, time.UTC)) }
@@ -166,6 +166,15 @@ func TestCountRows(t *testing.T) {
 			exec(`INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at)
 				VALUES ($1, $2, '', 'url', $1, $1, '', '', '', '', '[]', 'ko', $3, '', $4, $4, $5)`, fmt.Sprint(i), a.source, a.published, day(18), a.expires)
 		}
+		exec(`UPDATE news_articles SET rights_search = 'allowed', rights_ai_train = CASE WHEN source = 'p' THEN 'reserved' ELSE 'unsaid' END`)
+		chosen := explore.Query{"rights_search": "allowed", "rights_ai_train": "reserved"}
+		require.Equal(t, []explore.Facet{{Field: "publisher", Values: []explore.Value{{Value: "p", Count: 3}}}, {Field: "language", Values: []explore.Value{{Value: "ko", Count: 3}}},
+			{Field: "rights_search", Values: []explore.Value{{Value: "allowed", Count: 3}}}, {Field: "rights_ai_input", Values: []explore.Value{{Count: 3}}},
+			{Field: "rights_ai_train", Values: []explore.Value{{Value: "reserved", Count: 3}, {Value: "unsaid", Count: 2}}}, {Field: "rights_archive", Values: []explore.Value{{Count: 3}}}},
+			count("articles", chosen).Facets)
+		found, err := kinds["articles"].Search(t.Context(), explore.Source{DB: d}, chosen)
+		require.NoError(t, err)
+		require.Len(t, found.Items, 3)
 		p := count("articles", explore.Query{}).Picture
 		require.Len(t, p.Columns, 30)
 		require.Equal(t, []string{"2026-03-18", "2026-03-19", "2026-03-20"}, p.Columns[27:])

@@ -263,6 +263,12 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 		if no := r.Check(u); no != nil {
 			return c.end(ctx, ch, c.refusedBy(ch, u, r, no))
 		}
+		if e, err := c.sold(p); e != nil || err != nil {
+			if err == nil {
+				err = c.end(ctx, ch, *e)
+			}
+			return err
+		}
 	}
 	if ch.way, err = c.wayTo(ctx, p); err != nil {
 		return err

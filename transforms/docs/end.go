@@ -19,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane/permit"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
+	"github.com/newsfork/seed-engine/transforms/parse/charset"
 )
 
 // advance changes the part's rows and its counts in one transaction.
@@ -65,6 +66,10 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	if err := c.move(ch, Parsing); err != nil {
 		return err
 	}
+	var html []byte // as the site sent it
+	if text, _, err := charset.Bytes(r.body, r.contentType); err == nil && r.form == content.HTML {
+		r.body, r.contentType, html = text, media+"; charset=utf-8", text
+	}
 	why, err := c.render(ctx, ch, r)
 	switch {
 	case err != nil:
@@ -92,7 +97,7 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	if err := c.learn(ctx, ch, r); err != nil {
 		return err
 	}
-	e, err := c.reservedPage(ctx, ch, resp, r.form)
+	e, err := c.reservedPage(ctx, ch, resp, html)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
 )
 
 const (
@@ -26,13 +27,13 @@ const (
 const maxSessions = 20
 
 // byProvider are the fields of a search that a list is counted by.
-var byProvider = []explore.By{{Field: "provider", Column: "p.provider"}, {Field: "status", Column: "p.status"}}
+var byProvider = append([]explore.By{{Field: "provider", Column: "p.provider"}, {Field: "status", Column: "p.status"}}, permit.By("p.")...)
 
 // countPages counts the pages that sessions requested, and what changed, by provider.
 func countPages(ctx context.Context, src explore.Source, q explore.Query) (c explore.Counts, err error) {
 	c.At = src.DB.Now()
 	_, facets, err := explore.GroupsOf(ctx, src.DB, explore.Counted{From: "docs_pages p"}, q, byProvider...)
-	if c.Facets = facets; err != nil || facets == nil || q["status"] != "" {
+	if c.Facets = facets; err != nil || facets == nil || len(explore.ChosenBy(q, byProvider[1:]...)) > 0 {
 		return c, err
 	}
 	p := &explore.Picture{Title: "Pages and changes a session by provider", Row: "provider", Column: "session", Over: true,
@@ -87,7 +88,7 @@ func Finds(allowed func(ctx context.Context, src explore.Source, provider string
 	one.Required = true
 	key := explore.Field{Name: "key", Label: "Page", About: "The page's key.", Required: true}
 	return []explore.Kind{{Name: "pages", Title: "Docs pages", One: "page", SQL: true, About: "Pages of API documentation by a part of their title or their URL, each with its text and its chunks.",
-		Fields: []explore.Field{{Name: "text", Label: "Text in the title or the URL"}, provider, {Name: "status", Label: "Status"}},
+		Fields: append([]explore.Field{{Name: "text", Label: "Text in the title or the URL"}, provider, {Name: "status", Label: "Status"}}, permit.Fields()...),
 		Keys:   []explore.Field{one, key},
 		Shown:  []string{"provider", "status", "chunks", "fetched_at", "url"},
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {

@@ -15,7 +15,6 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
-	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/docs/github"
 )
 
@@ -144,7 +143,7 @@ func (c *crawl) receive(ctx context.Context, ch *chain, resp *web.Response) erro
 		if err != nil {
 			return err
 		}
-		e, err := c.reservedPage(ctx, ch, resp, content.Excluded)
+		e, err := c.reservedPage(ctx, ch, resp, nil)
 		switch {
 		case err != nil:
 			return err
@@ -158,6 +157,13 @@ func (c *crawl) receive(ctx context.Context, ch *chain, resp *web.Response) erro
 		return c.fail(ctx, ch, 0, "the answer ends early")
 	case resp.Status/100 == 2:
 		return c.index(ctx, ch, resp)
+	case resp.Status == http.StatusPaymentRequired:
+		if e, err := c.reservedPage(ctx, ch, resp, nil); e != nil || err != nil {
+			if err == nil {
+				c.hold(ch, *e)
+			}
+			return err
+		}
 	case resp.Status == http.StatusUnauthorized:
 		c.hold(ch, ending{status: Skipped, http: resp.Status, reason: "behind a login", gone: true})
 		return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
@@ -210,10 +211,9 @@ func (s *provider) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, k
 			ch.way.source, content.Clean(ch.way.reason))
 	}
 	if r := ch.rights; r != nil {
-		b, err := json.Marshal(r)
+		columns, err := permit.Columns(*r)
 		failed = cmp.Or(failed, err)
-		exec(`UPDATE docs_pages SET rights = $3, rights_search = $4, rights_ai_input = $5, rights_ai_train = $6, rights_archive = $7 WHERE provider = $1 AND key = $2`,
-			clean(string(b)), r.Verdicts.Search, r.Verdicts.AIInput, r.Verdicts.AITrain, r.Verdicts.Archive)
+		exec(`UPDATE docs_pages SET rights = $3, rights_search = $4, rights_ai_input = $5, rights_ai_train = $6, rights_archive = $7 WHERE provider = $1 AND key = $2`, columns...)
 	}
 	if kind != "" {
 		b, err := json.Marshal(sections)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,7 +12,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
-	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
@@ -23,79 +22,69 @@ import (
 
 // refusedBy is the end of a page that its robots.txt disallows or reserves.
 func (c *crawl) refusedBy(ch *chain, u *url.URL, r *polite.Rules, no error) ending {
-	proof := c.gate.Ledger(r).Proof(u.String())
+	proof := c.gate.Read(r, rights.Rights{}, u.String())
 	ch.rights = &proof
 	reserved := errors.As(no, new(*rights.Decision))
 	return ending{status: Blocked, reason: no.Error(), gone: reserved, reserved: reserved}
 }
 
-// ledger begins with what the site of an address says, if its robots.txt can be had.
-func (s *provider) ledger(ctx context.Context, at string) (*rights.Ledger, error) {
-	u, err := url.Parse(at)
-	if err != nil || u.Host == "" {
-		return s.gate.Ledger(nil), nil //nolint:nilerr // a response without an address is of no site
-	}
-	r, err := s.client.Robots(ctx, u)
-	if err != nil && ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return s.gate.Ledger(r), nil
-}
-
-// reservedPage reads what a response says about use. It returns the end of a page that is reserved, nil for another.
-func (c *crawl) reservedPage(ctx context.Context, ch *chain, resp *web.Response, form content.Form) (*ending, error) {
-	of := *resp
-	of.FinalURL = cmp.Or(of.FinalURL, ch.at.String())
-	before, err := ch.now.said()
-	if err != nil {
-		return nil, err
-	}
-	if ch.way.text != "" {
-		before = ch.way.said
-	} else if resp.Status != http.StatusNotModified {
-		before = rights.Rights{}
-	}
-	l := c.gate.Ledger(nil)
-	if ch.way.file == nil {
-		if l, err = c.ledger(ctx, of.FinalURL); err != nil {
-			return nil, err
+// said reads what is said about the use of what is at an address: by the robots.txt of a site, if that can be had, in what is
+// known already, and by answers. site "": the site is asked for nothing.
+func (s *provider) said(ctx context.Context, site string, known rights.Rights, at string, answers ...permit.Answer) (r rights.Rights, err error) {
+	var rules *polite.Rules
+	if u, err := url.Parse(site); err == nil && u.Host != "" {
+		if rules, err = s.client.Robots(ctx, u); err != nil && ctx.Err() != nil {
+			return r, ctx.Err()
 		}
 	}
-	l.Kept(before)
-	at := cmp.Or(before.Page(), of.FinalURL)
-	read := l.Answer
-	if form == content.HTML {
-		read = l.Page
+	return s.gate.Read(rules, known, at, answers...), nil
+}
+
+func (s *provider) answerOf(resp *web.Response, html []byte) permit.Answer {
+	return permit.Answer{URL: resp.FinalURL, Status: resp.Status, Header: resp.Header, Body: resp.Body, HTML: html, At: s.clock.Now()}
+}
+
+// reservedPage reads what a response and the page's HTML say about use. It returns the end of a page that is reserved, nil for another.
+func (c *crawl) reservedPage(ctx context.Context, ch *chain, resp *web.Response, html []byte) (_ *ending, err error) {
+	of, known := c.answerOf(resp, html), ch.way.said
+	of.URL = cmp.Or(of.URL, ch.at.String())
+	if resp.Status == http.StatusNotModified {
+		if known, err = permit.Stored(ch.now.rights); err != nil {
+			return nil, fmt.Errorf("reading the rights of %s: %w", ch.now.address, err)
+		}
 	}
-	read(of.FinalURL, of.Status, of.Header, of.Body, c.clock.Now())
-	proof := l.Proof(at)
+	site := of.URL
+	if ch.way.file != nil {
+		site = ""
+	}
+	proof, err := c.said(ctx, site, known, of.URL, of)
 	ch.rights = &proof
 	d := proof.Decision(c.cfg.Purpose)
-	if d == nil {
-		return nil, nil
+	if d == nil || err != nil {
+		return nil, err
 	}
 	return &ending{status: Skipped, http: resp.Status, reason: d.Error(), gone: true, reserved: true}, nil
 }
 
-// said are the rights that were stored with a page.
-func (p *page) said() (r rights.Rights, err error) {
-	if p.rights == "" {
-		return r, nil
+// sold returns the end of a page that was for sale and is not requested again yet, nil for another.
+func (c *crawl) sold(p *page) (*ending, error) {
+	known, err := permit.Stored(p.rights)
+	if err != nil {
+		return nil, fmt.Errorf("reading the rights of %s: %w", p.address, err)
 	}
-	if err = json.Unmarshal([]byte(p.rights), &r); err != nil {
-		err = fmt.Errorf("reading the rights of %s: %w", p.address, err)
+	d := known.Decision(c.cfg.Purpose)
+	if sold, again := d.Sold(c.clock.Now()); !sold || again {
+		return nil, nil
 	}
-	return r, err
+	return &ending{status: Blocked, reason: d.Error(), gone: true, reserved: true}, nil
 }
 
 // ofFile reads what a response says of a file that is no page. why says why the file is reserved, "" if it is not.
 func (s *provider) ofFile(ctx context.Context, resp *web.Response) (said rights.Rights, why string) {
-	l, err := s.ledger(ctx, resp.FinalURL)
+	said, err := s.said(ctx, resp.FinalURL, rights.Rights{}, resp.FinalURL, s.answerOf(resp, nil))
 	if err != nil {
 		return said, err.Error()
 	}
-	l.Answer(resp.FinalURL, resp.Status, resp.Header, resp.Body, s.clock.Now())
-	said = l.Proof(resp.FinalURL)
 	if d := said.Decision(s.cfg.Purpose); d != nil {
 		why = d.Error()
 	}
@@ -131,23 +120,22 @@ func (c *crawl) withdraw(ctx context.Context) error {
 }
 
 func (c *crawl) withdrawPage(ctx context.Context, p *page) error {
-	known, err := p.said()
+	known, err := permit.Stored(p.rights)
+	if err != nil {
+		return fmt.Errorf("reading the rights of %s: %w", p.address, err)
+	}
+	site := p.address
+	if c.files[p.key] != nil || c.filesOnly {
+		site = ""
+	}
+	proof, err := c.said(ctx, site, known, p.address)
 	if err != nil {
 		return err
 	}
-	l := c.gate.Ledger(nil)
-	if c.files[p.key] == nil && !c.filesOnly {
-		if l, err = c.ledger(ctx, p.address); err != nil {
-			return err
-		}
+	d := proof.Decision(c.cfg.Purpose)
+	if d == nil {
+		return nil
 	}
-	l.Kept(known)
-	for _, at := range []string{p.address, cmp.Or(known.Page(), p.address)} { // its text may come from its Markdown
-		proof := l.Proof(at)
-		if d := proof.Decision(c.cfg.Purpose); d != nil {
-			c.log.Info("page_withdrawn", "url", p.address, "reason", d.Error())
-			return c.close(ctx, &chain{page: p, now: p, rights: &proof}, ending{status: Skipped, reason: d.Error(), gone: true, reserved: true})
-		}
-	}
-	return nil
+	c.log.Info("page_withdrawn", "url", p.address, "reason", d.Error())
+	return c.close(ctx, &chain{page: p, now: p, rights: &proof}, ending{status: Skipped, reason: d.Error(), gone: true, reserved: true})
 }

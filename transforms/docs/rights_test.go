@@ -187,3 +187,35 @@ func stored(w *world, n int, marker string) bool {
 	return len(w.strings(fmt.Sprintf(`SELECT p.title FROM docs_pages p WHERE provider = 'p%d' AND title = '%s' UNION ALL
 		SELECT preview FROM docs_chunks WHERE provider = 'p%d' AND preview LIKE '%%%s,%%'`, n, marker, n, marker))) > 0
 }
+
+// With a purpose a page that answers 402 counts as reserved, by its answer. What was stored of it is withdrawn, it is not requested
+// again for two weeks, and comes back when it is free. Without a purpose it fails, and what is stored stays.
+func TestSold(t *testing.T) {
+	eachWorld(t, func(t *testing.T, w *world) {
+		w.pages("a", "b")
+		state := func(status Status, content, asked bool, archive string) {
+			t.Helper()
+			w.newSession()
+			w.run()
+			r := w.row("/docs/a")
+			require.Equal(t, []any{status, content, asked}, []any{r.Status, r.Content, slices.Contains(w.paths(), "/docs/a")}, r.Reason)
+			require.Equal(t, []string{archive}, w.strings(`SELECT rights_archive FROM docs_pages WHERE address LIKE '%/docs/a'`))
+			require.True(t, w.row("/docs/b").Content)
+			if w.cfg.Purpose != "" && archive == rights.Reserved {
+				require.Regexp(t, `^reserved for search by the answer for https://docs.example.com/docs/a: 402 Payment Required \(20.*SHA-256 [0-9a-f]{64}\)$`, r.Reason)
+				require.Positive(t, w.crawl.part.stats.Reserved)
+			}
+		}
+		state(Indexed, true, true, rights.Unsaid)
+		w.set("/docs/a", status(402))
+		state(Failed, true, true, rights.Reserved)
+		w.cfg.Purpose = rights.Search
+		state(Blocked, false, false, rights.Reserved)
+		w.time.Advance(15 * 24 * time.Hour)
+		state(Skipped, false, true, rights.Reserved)
+		w.pages("a", "b")
+		state(Blocked, false, false, rights.Reserved)
+		w.time.Advance(15 * 24 * time.Hour)
+		state(Indexed, true, true, rights.Unsaid)
+	})
+}

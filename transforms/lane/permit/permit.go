@@ -4,11 +4,19 @@
 package permit
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"sync"
+	"time"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
@@ -63,6 +71,72 @@ func (g *Gate) robots(a polite.RobotsAnswer, agent string) *rights.Ledger {
 	}
 	return l
 }
+
+// Answer is what a job received.
+type Answer struct {
+	URL    string // after redirects
+	Status int
+	Header http.Header
+	Body   []byte // as received
+	HTML   []byte // Body in UTF-8 if it is HTML, else nil
+	At     time.Time
+}
+
+// Read returns what is said about the use of what is at an address: by robots.txt (nil: nothing is known of it), by the answers
+// that known keeps, and by these answers. Something that has several pages is reserved for the gate's purpose if one of them is.
+func (g *Gate) Read(r *polite.Rules, known rights.Rights, at string, answers ...Answer) rights.Rights {
+	l := g.Ledger(r)
+	l.Kept(known)
+	places := []string{cmp.Or(known.Page(), at), at}
+	for _, a := range answers {
+		l.Answer(a.URL, a.Status, a.Header, a.Body, a.At)
+		l.HTML(a.HTML)
+		places = append(places, a.URL)
+	}
+	for _, place := range places {
+		if of := l.Proof(place); of.Decision(g.Purpose) != nil {
+			return of
+		}
+	}
+	return l.Proof(places[0])
+}
+
+// Columns are the values of the columns rights, rights_search, rights_ai_input, rights_ai_train and rights_archive.
+func Columns(r rights.Rights) ([]any, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encoding rights: %w", err)
+	}
+	v := r.Verdicts
+	return []any{untrusted.Text(string(text), 0), v.Search, v.AIInput, v.AITrain, v.Archive}, nil
+}
+
+// Stored reads the column rights, which is empty where a version without rights wrote the row.
+func Stored(text string) (r rights.Rights, err error) {
+	if text != "" {
+		err = json.Unmarshal([]byte(text), &r)
+	}
+	return r, err
+}
+
+// Fields are the fields of a search by the verdicts.
+func Fields() (all []explore.Field) {
+	for _, p := range rights.Purposes {
+		all = append(all, explore.Field{Name: columnOf(p), Label: "Rights: " + string(p),
+			Choices: []string{rights.Allowed, rights.Reserved, rights.Unsaid, rights.Contradictory}})
+	}
+	return all
+}
+
+// By are the columns that Fields choose by, those of a table or, with "", of the only one.
+func By(table string) (all []explore.By) {
+	for _, p := range rights.Purposes {
+		all = append(all, explore.By{Field: columnOf(p), Column: table + columnOf(p)})
+	}
+	return all
+}
+
+func columnOf(p rights.Purpose) string { return "rights_" + strings.ReplaceAll(string(p), "-", "_") }
 
 // Ledger returns a ledger that begins with what robots.txt says; nil: nothing is known of it.
 func (g *Gate) Ledger(r *polite.Rules) *rights.Ledger {

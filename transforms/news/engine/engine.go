@@ -399,6 +399,9 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 		return rerr
 	}
 	if err != nil {
+		if is, rerr := v.sold(ctx, r, c); is || rerr != nil {
+			return rerr
+		}
 		return v.failed(ctx, letter, err)
 	}
 	v.result.Fetched++

@@ -1,15 +1,17 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/charset"
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
@@ -27,22 +29,15 @@ type Withheld struct {
 
 // saidOf reads what robots.txt, an article's pages and their responses say about use.
 func (v *visit) saidOf(e raw.Evidence) rights.Rights {
-	l := v.gate.Ledger(v.rules)
-	pages := append([]raw.Page{{URL: e.URL, HTML: e.HTML, Header: e.Header, FetchedAt: e.FetchedAt, ContentType: e.ContentType}}, e.More...)
-	for _, p := range pages {
-		header := p.Header
-		if header == nil {
-			header = http.Header{"Content-Type": {p.ContentType}}
+	var answers []permit.Answer
+	for _, p := range append([]raw.Page{{URL: e.URL, HTML: e.HTML, Header: e.Header, FetchedAt: e.FetchedAt, ContentType: e.ContentType}}, e.More...) {
+		text, _, err := charset.Bytes(p.HTML, p.ContentType)
+		if err != nil {
+			text = nil // the parser reports it
 		}
-		l.Page(p.URL, http.StatusOK, header, p.HTML, p.FetchedAt)
+		answers = append(answers, permit.Answer{URL: p.URL, Status: http.StatusOK, Header: p.Header, Body: p.HTML, HTML: text, At: p.FetchedAt})
 	}
-	proof := l.Proof(e.URL)
-	for _, p := range e.More { // one page reserves the article
-		if of := l.Proof(p.URL); v.Purpose != "" && proof.Decision(v.Purpose) == nil && of.Decision(v.Purpose) != nil {
-			proof = of
-		}
-	}
-	return proof
+	return v.gate.Read(v.rules, rights.Rights{}, e.URL, answers...)
 }
 
 // reserved withholds an article that is reserved for the run's purpose, and reports whether it is.
@@ -80,7 +75,16 @@ func (v *visit) disallowed(ctx context.Context, err error, address, canonical st
 	if !errors.As(err, &d) {
 		return false, nil
 	}
-	return v.reserved(ctx, raw.Withheld{URL: address, Canonical: []string{canonical}, Decision: d, Rights: v.gate.Ledger(v.rules).Proof(address)})
+	return v.reserved(ctx, raw.Withheld{URL: address, Canonical: []string{canonical}, Decision: d, Rights: v.gate.Read(v.rules, rights.Rights{}, address)})
+}
+
+// sold withholds an article whose page is for sale.
+func (v *visit) sold(ctx context.Context, r *web.Response, c candidate) (bool, error) {
+	if r == nil || r.Status != http.StatusPaymentRequired {
+		return false, nil
+	}
+	said := v.gate.Read(v.rules, rights.Rights{}, r.FinalURL, permit.Answer{URL: r.FinalURL, Status: r.Status, Header: r.Header, Body: r.Body, At: v.now()})
+	return v.reserved(ctx, raw.Withheld{URL: c.url.String(), Canonical: []string{c.canonical}, SitemapAt: c.at, Requested: true, Rights: said})
 }
 
 // judgeStored withholds what is stored and reserved by what is known of it and of robots.txt now, as with another
@@ -93,12 +97,12 @@ func (v *visit) judgeStored(ctx context.Context) error {
 	for _, j := range all {
 		proof := j.Rights
 		if v.rules != nil { // reparse knows what robots.txt said
-			l := v.gate.Ledger(v.rules)
-			l.Kept(j.Rights)
-			proof = l.Proof(cmp.Or(j.Rights.Page(), j.URL))
+			proof = v.gate.Read(v.rules, j.Rights, j.URL)
 		}
-		switch d := proof.Decision(v.Purpose); {
-		case j.Withheld && d == nil:
+		d := proof.Decision(v.Purpose)
+		_, again := d.Sold(v.now())
+		switch {
+		case j.Withheld && (d == nil || again):
 			err = raw.Release(ctx, v.DB, v.p.ID(), j.Canonical)
 		case !j.Withheld && d != nil:
 			_, err = v.reserved(ctx, raw.Withheld{URL: j.URL, Canonical: []string{j.Canonical}, Requested: true, Decision: d, Rights: proof})

@@ -94,7 +94,7 @@ func TestPurpose(t *testing.T) {
 					require.False(t, fetched, about)
 				}
 				var decisions int
-				require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM news_reserved WHERE source = $1 AND sha256 <> '' AND raw <> '' AND read_at <> ''`, p.ID()).Scan(&decisions))
+				require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM news_reserved WHERE source = $1 AND sha256 <> '' AND raw <> '' AND read_at > 0`, p.ID()).Scan(&decisions))
 				require.Equal(t, reserved, decisions > 0, about)
 				if !reserved {
 					continue
@@ -108,6 +108,46 @@ func TestPurpose(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, n, 250)
+}
+
+// With a purpose an article that answers 402 counts as reserved, and is not requested again for two weeks.
+func TestSold(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		now := w.now.Format(time.RFC3339)
+		sold := true
+		w.sim.Handle("press.example.com", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path == "/sitemap.xml":
+				rw.Header().Set("Content-Type", "application/xml")
+				_, _ = io.WriteString(rw, `<urlset><url><loc>/articles/1</loc><lastmod>`+now+`</lastmod></url><url><loc>/articles/2</loc><lastmod>`+now+`</lastmod></url></urlset>`)
+			case r.URL.Path == "/articles/1" && sold:
+				rw.Header().Set("Crawler-Price", "USD 0.01")
+				rw.WriteHeader(http.StatusPaymentRequired)
+			case strings.HasPrefix(r.URL.Path, "/articles/"):
+				rw.Header().Set("Content-Type", "text/html")
+				_, _ = fmt.Fprintf(rw, `<html><head><title>Article %[1]s</title></head><body><article><h1>Article %[1]s</h1><p>%[2]s</p></article></body></html>`, r.URL.Path, strings.Repeat("The text of "+r.URL.Path+" is long. ", 30))
+			default:
+				http.NotFound(rw, r)
+			}
+		}))
+		p, err := provider.Declared([]byte("id: press\npress: Press\nbaseUrl: https://press.example.com\nsitemapHints: [\"https://press.example.com/sitemap.xml\"]\narticleUrl: ^/articles/(\\d+)\n"))
+		require.NoError(t, err)
+		run := func(asked bool, reserved, failed int64, stored int) {
+			t.Helper()
+			r := w.run(p, func(e *engine.Engine) { e.Purpose = rights.Archive })
+			require.Equal(t, []any{asked, reserved, failed, stored}, []any{slices.Contains(w.paths(), "/articles/1"), r.Reserved, r.Failed, w.count("source = 'press'")})
+		}
+		require.EqualValues(t, 1, w.run(p).Failed, "without a purpose")
+		run(true, 1, 0, 1)
+		var why string
+		require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT verdict || ' ' || line || ' ' || raw FROM news_reserved WHERE sha256 <> '' AND url LIKE '%/articles/1'`).Scan(&why))
+		require.Equal(t, "reserved 0 402 Payment Required USD 0.01", why)
+		sold = false
+		run(false, 0, 0, 1)
+		w.now = w.now.Add(15 * 24 * time.Hour)
+		run(true, 0, 0, 2)
+	})
 }
 
 // BenchmarkRights measures the ledger's share of the CPU that an article's page takes: of the ledger and the reading of the

@@ -11,13 +11,14 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/rows"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
 )
 
 // maxDays is how many days of articles are counted.
 const maxDays = 30
 
 // byPublisher are the fields of a search that a list is counted by.
-var byPublisher = []explore.By{{Field: "publisher", Column: "source"}, {Field: "language", Column: "language"}}
+var byPublisher = append([]explore.By{{Field: "publisher", Column: "source"}, {Field: "language", Column: "language"}}, permit.By("")...)
 
 // countArticles counts articles by publisher and day, UTC: the day of publication, or that of the first fetch where no other is known.
 func countArticles(ctx context.Context, src explore.Source, q explore.Query) (c explore.Counts, err error) {
@@ -49,8 +50,8 @@ func countArticles(ctx context.Context, src explore.Source, q explore.Query) (c 
 // Finds are the articles that have not expired, for those who look at one.
 func Finds() explore.Kind {
 	return explore.Kind{Name: "articles", Title: "Articles", One: "article", SQL: true, About: "Articles that have not expired, by a part of their title, their text or their URL.",
-		Fields: []explore.Field{{Name: "text", Label: "Text in the title, the text or the URL"}, {Name: "publisher", Label: "Publisher", Hint: "its id"},
-			{Name: "language", Label: "Language"}},
+		Fields: append([]explore.Field{{Name: "text", Label: "Text in the title, the text or the URL"}, {Name: "publisher", Label: "Publisher", Hint: "its id"},
+			{Name: "language", Label: "Language"}}, permit.Fields()...),
 		Keys:  []explore.Field{{Name: "id", Label: "Id", Required: true}},
 		Shown: []string{"publisher", "published_at", "collected_at", "language", "url"},
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {

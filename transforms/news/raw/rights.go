@@ -3,14 +3,13 @@ package raw
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/rows"
-	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/transforms/lane/permit"
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
@@ -24,7 +23,7 @@ type ReservedRow struct {
 	Line      int64     `parquet:"line" doc:"its line, from 1; 0: a header"`
 	Raw       string    `parquet:"raw" doc:"the line"`
 	SHA256    string    `parquet:"sha256" doc:"of the document's bytes as received"`
-	ReadAt    string    `parquet:"read_at" doc:"when the document was fetched, RFC 3339 UTC"`
+	ReadAt    time.Time `parquet:"read_at,timestamp(microsecond)" doc:"when the document was fetched"`
 	DecidedAt time.Time `parquet:"decided_at,timestamp(microsecond)" doc:"when the run decided"`
 }
 
@@ -39,12 +38,10 @@ func setRights(ctx context.Context, tx *sql.Tx, id string, r *rights.Rights) err
 	if r == nil {
 		return nil
 	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encoding rights: %w", err)
+	columns, err := permit.Columns(*r)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `UPDATE news_articles SET rights = $2, rights_search = $3, rights_ai_input = $4, rights_ai_train = $5, rights_archive = $6 WHERE id = $1`, append([]any{id}, columns...)...)
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE news_articles SET rights = $2, rights_search = $3, rights_ai_input = $4, rights_ai_train = $5, rights_archive = $6 WHERE id = $1`,
-		id, untrusted.Text(string(text), 0), r.Verdicts.Search, r.Verdicts.AIInput, r.Verdicts.AITrain, r.Verdicts.Archive)
 	return err
 }
 
@@ -60,9 +57,9 @@ type Withheld struct {
 
 // Withhold records why an article is withheld, and removes what is stored of it.
 func Withhold(ctx context.Context, d *db.DB, w Withheld, now time.Time) error {
-	text, err := json.Marshal(w.Rights)
+	columns, err := permit.Columns(w.Rights)
 	if err != nil {
-		return fmt.Errorf("encoding rights: %w", err)
+		return err
 	}
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		for _, canonical := range w.Canonical {
@@ -82,7 +79,7 @@ func Withhold(ctx context.Context, d *db.DB, w Withheld, now time.Time) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO news_reserved (source, url, url_hash, purpose, verdict, place, line, raw, sha256, read_at, rights, decided_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (source, url_hash) DO UPDATE SET purpose = excluded.purpose, verdict = excluded.verdict,
 			place = excluded.place, line = excluded.line, raw = excluded.raw, sha256 = excluded.sha256, read_at = excluded.read_at, rights = excluded.rights, decided_at = excluded.decided_at`,
-			w.Source, w.URL, Hash(w.Canonical[0]), string(e.Purpose), e.Verdict, e.Source, int64(e.Line), e.Raw, e.SHA256, e.At, untrusted.Text(string(text), 0), db.Micros(now))
+			w.Source, w.URL, Hash(w.Canonical[0]), string(e.Purpose), e.Verdict, e.Source, int64(e.Line), e.Raw, e.SHA256, db.Micros(e.Time()), columns[0], db.Micros(now))
 		return err
 	})
 	if err != nil {
@@ -106,9 +103,8 @@ func ToJudge(ctx context.Context, d *db.DB, source string) (all []Judged, err er
 		if err := r.Scan(&j.URL, &j.Canonical, &withheld, &text); err != nil {
 			return j, err
 		}
-		if j.Withheld = withheld != 0; text != "" {
-			err = json.Unmarshal([]byte(text), &j.Rights)
-		}
+		j.Withheld = withheld != 0
+		j.Rights, err = permit.Stored(text)
 		return j, err
 	}, `SELECT url, canonical_url, 0, rights FROM news_articles WHERE source = $1 UNION ALL SELECT url, url_hash, 1, rights FROM news_reserved WHERE source = $1`, source) {
 		if err != nil {

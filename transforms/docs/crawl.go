@@ -44,7 +44,9 @@ type crawl struct {
 	moved    func(key string, from, to Status)
 	tally    func(ledger.Tally) // is called after each page with its counts
 	judge    *site.Judge
-	held     []func(context.Context) error // conclusions about single pages that wait until the site is known to be open
+	// standsFor is the answer for robots.txt. Where it Ends nothing else is requested.
+	standsFor site.Answer
+	held      []func(context.Context) error // conclusions about single pages that wait until the site is known to be open
 }
 
 func newCrawl(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part) *crawl {
@@ -101,7 +103,7 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 
 // open reads what earlier runs left, and queues the seeds of a new part.
 func (c *crawl) open(ctx context.Context) error {
-	for _, load := range []func(context.Context) error{c.load, c.repo.load, c.api.load, c.withdraw, c.lists.load} {
+	for _, load := range []func(context.Context) error{c.load, c.repo.load, c.api.load, c.withdraw} {
 		if err := load(ctx); err != nil {
 			return err
 		}
@@ -114,12 +116,17 @@ func (c *crawl) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if !c.filesOnly {
-		c.reachSeeds(ctx)
+	if err := c.readRobots(ctx); err != nil {
+		return err
 	}
-	if c.part.fresh {
-		if err := c.seed(ctx); err != nil {
+	if !c.standsFor.Ends {
+		if err := c.lists.load(ctx); err != nil {
 			return err
+		}
+		if c.part.fresh {
+			if err := c.seed(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return c.beginJudging(ctx)

@@ -50,22 +50,24 @@ func (c *crawl) beginJudging(ctx context.Context) error {
 		return err
 	}
 	c.judge = site.Begin(about)
-	return c.judgeRobots(ctx)
+	if a := c.standsFor; a.Ends || a.Verdict.Kind == answer.Challenge || a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden {
+		c.judge.Add(a)
+	}
+	return nil
 }
 
-// judgeRobots adds a robots.txt that refuses to the judgement. It was requested before.
-func (c *crawl) judgeRobots(ctx context.Context) error {
+// readRobots reads what answers for robots.txt, before any list or page of the site is requested.
+func (c *crawl) readRobots(ctx context.Context) error {
+	if c.filesOnly {
+		return nil
+	}
+	c.reachSeeds(ctx)
 	u, err := url.Parse(c.policy.SeedURLs[0])
-	if err != nil || c.filesOnly {
+	if err != nil {
 		return err
 	}
-	r, err := c.robots(ctx, u)
-	if err != nil || r == nil {
-		return nil //nolint:nilerr // the first page gets the same error
-	}
-	a := site.OfRobots(answer.Response{Status: r.Status, Header: r.Header, URL: r.URL, Final: r.FinalURL, Body: r.Body})
-	if a.Ends || a.Verdict.Kind == answer.Challenge || r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden {
-		c.judge.Add(a)
+	if r, err := c.robots(ctx, u); err == nil && r != nil { // otherwise the first page gets the same error
+		c.standsFor = site.OfRobots(answer.Response{Status: r.Status, Header: r.Header, URL: r.URL, Final: r.FinalURL, Body: r.Body})
 	}
 	return nil
 }
@@ -103,7 +105,7 @@ func (c *crawl) judgeAnswer(ch *chain, resp *web.Response, failure *web.Error) {
 // refused reports whether no more requests should be sent. A site that is down is read to
 // its end: each page has retries of its own.
 func (c *crawl) refused() bool {
-	return c.judge != nil && c.judge.Stop() && c.judge.Verdict().State != site.Down
+	return c.judge != nil && c.judge.Stop() && (c.standsFor.Ends || c.judge.Verdict().State != site.Down)
 }
 
 // replaced reports whether a site shows something in place of all its pages. What is stored
@@ -137,7 +139,7 @@ func (c *crawl) conclude(ctx context.Context, ended error) (v site.Verdict, err 
 			return v, err
 		}
 	}
-	if v = c.judge.Verdict(); v.State == site.Down && c.checkSeeds(ctx) == nil { // single pages fail
+	if v = c.judge.Verdict(); v.State == site.Down && !c.standsFor.Ends && c.checkSeeds(ctx) == nil { // single pages fail
 		v = site.Verdict{State: site.Open}
 	}
 	if whole {

@@ -62,7 +62,6 @@ func TestRead(t *testing.T) {
 		"X-Robots-Tag: apiintelbot: noindex, nofollow":               {NoIndex: true, NoFollow: true},
 		"X-Robots-Tag: otherbot: noindex":                            {},
 		"X-Robots-Tag: max-snippet: 20, noindex":                     {NoIndex: true},
-		"X-Robots-Tag: noindex, otherbot: nofollow":                  {NoIndex: true},
 		"X-Robots-Tag: noarchive":                                    {},
 		`Link: <https://x.example/a>; rel="canonical"`:               {Canonical: "https://x.example/a"},
 		`Link: </s.css>; rel=preload; as=style, </a>; rel=canonical`: {Canonical: "/a"},

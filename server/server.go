@@ -417,18 +417,11 @@ func (s *Server) closeDeadRuns(ctx context.Context) {
 		}
 	}
 	for _, j := range s.jobs.Started() {
-		for _, e := range s.board.Runs() {
-			if e.Run.Job != j.Name || !e.Active() || e.Starting {
-				continue
-			}
-			id, err := s.runner.Active(ctx, j.Name)
-			if err == nil && id == "" {
-				err = s.runner.CloseAbandoned(ctx, j.Name, "", nil)
-			}
-			if err != nil {
-				s.log.Warn("run_not_closed", "job", j.Name, "error", ledger.Redact(err.Error()))
-			}
-			break
+		if !slices.ContainsFunc(s.board.Runs(), func(e *runs.Entry) bool { return e.Run.Job == j.Name && e.Silent() }) {
+			continue
+		}
+		if err := s.runner.CloseAbandoned(ctx, j.Name, "", nil); err != nil {
+			s.log.Warn("run_not_closed", "job", j.Name, "error", ledger.Redact(err.Error()))
 		}
 	}
 }

@@ -93,9 +93,9 @@ func TestFresh(t *testing.T) {
 		"Newest result not known": {[]schedule.Tick{tick}, nil},
 		"Newest result 2 h ago":   {[]schedule.Tick{tick}, []*runs.Entry{&run}},
 	} {
-		views := []schedule.View{{Plan: schedule.Plan{Schedule: schedule.Schedule{Name: "s"}}, Ticks: c.ticks}}
+		views := []schedule.View{{Now: at.Add(3 * time.Hour), Plan: schedule.Plan{Schedule: schedule.Schedule{Name: "s"}}, Ticks: c.ticks}}
 		schedule.History(views, c.all)
-		assert.Equal(t, want, shownOf(views, at.Add(3*time.Hour))[0].Fresh())
+		assert.Equal(t, want, fresh(views[0]))
 	}
 }
 

@@ -20,7 +20,7 @@ type frontPage struct {
 	Failures    []failureGroup
 	MoreFailed  int    // failed runs of groups that are not shown
 	FailedURL   string // the list of runs since yesterday
-	Schedules   []shownSchedule
+	Schedules   []schedule.View
 	Unscheduled []unscheduled
 	Latest      []*runs.Entry
 }
@@ -57,9 +57,8 @@ func (f runRows) frontPage(now time.Time) frontPage {
 	yesterday := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -1)
 	v := frontPage{Latest: all[:min(len(all), shownLater)],
 		FailedURL: runs.Filter{DayRange: runs.DayRange{From: yesterday.Format(time.DateOnly)}}.URL("")}
-	views := f.Scheduler.Views(now)
-	schedule.History(views, all)
-	v.Schedules = shownOf(views, now)
+	v.Schedules = f.Scheduler.Views(now)
+	schedule.History(v.Schedules, all)
 	byHand := map[string][]*runs.Entry{}
 	for _, e := range all {
 		if e.Active() {

@@ -113,12 +113,12 @@ func (f runRows) runView(ctx context.Context, e *runs.Entry) (runView, error) {
 	v := runView{Entry: e}
 	v.Hosts, v.HostsDone = e.Report.Count(ledger.LaneHosts), e.Report.Count(ledger.LaneHostsDone)
 	v.Share = 100 * float64(v.HostsDone) / float64(max(v.Hosts, 1))
-	v.Progress = runs.LineChart("Hosts done a second", "hosts a second", "good",
-		runs.Rates(e.Samples, func(s runs.Sample) int64 { return s.Done }))
-	v.Requests = runs.LineChart("Requests a second", "requests a second", "calm",
-		runs.Rates(e.Samples, func(s runs.Sample) int64 { return s.Requests }))
-	v.Failing = runs.LineChart("Failed requests a second", "failures a second", "bad",
-		runs.Rates(e.Samples, func(s runs.Sample) int64 { return s.Failures }))
+	chart := func(title, what, class string, of func(runs.Sample) int64) template.HTML {
+		return runs.LineChart(title+" a second", what+" a second", class, runs.Rates(e.Samples, of))
+	}
+	v.Progress = chart("Hosts done", "hosts", "good", func(s runs.Sample) int64 { return s.Done })
+	v.Requests = chart("Requests", "requests", "calm", func(s runs.Sample) int64 { return s.Requests })
+	v.Failing = chart("Failed requests", "failures", "bad", func(s runs.Sample) int64 { return s.Failures })
 	r := e.Report
 	v.Told = f.Alarm.Told(e)
 	v.Statuses = runs.Bars(r.HTTP.ByStatus, runs.StatusClass)

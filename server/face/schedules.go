@@ -34,9 +34,9 @@ type scheduleRow struct {
 	Late     float64         `json:"late_s"`
 }
 
-func scheduleRowOf(v schedule.View, now time.Time) scheduleRow {
+func scheduleRowOf(v schedule.View) scheduleRow {
 	r := scheduleRow{Name: v.Name, Job: v.Job, Cron: v.Cron, TimeZone: cmp.Or(v.TimeZone, "UTC"), Options: v.Options, Source: v.Source(),
-		Paused: v.Kept.Paused, Error: v.Wrong, Next: []time.Time{}, Recent: append([]schedule.Mark{}, v.Marks...), Late: v.LateBy(now).Seconds()}
+		Paused: v.Kept.Paused, Error: v.Wrong, Next: []time.Time{}, Recent: append([]schedule.Mark{}, v.Marks...), Late: v.LateBy(v.Now).Seconds()}
 	if r.Options == nil {
 		r.Options = map[string]any{}
 	}
@@ -75,7 +75,7 @@ func (f scheduleRows) rows() ([]action, []view) {
 				views, err := f.all(c.Context())
 				list := []scheduleRow{}
 				for _, v := range views {
-					list = append(list, scheduleRowOf(v, f.Now()))
+					list = append(list, scheduleRowOf(v))
 				}
 				return map[string]any{"schedules": list}, err
 			}},
@@ -99,7 +99,7 @@ func (f scheduleRows) rows() ([]action, []view) {
 	return actions, []view{{At: "GET /schedules", Template: "schedules", Section: "schedules", Title: "Schedules",
 		Data: func(c *call) (any, error) {
 			views, err := f.all(c.Context())
-			return schedulesPage{views, f.Now(), f.Jobs.Started()}, err
+			return schedulesPage{views, f.Jobs.Started()}, err
 		}}}
 }
 
@@ -107,7 +107,7 @@ func (f scheduleRows) rows() ([]action, []view) {
 func (f scheduleRows) now(c *call) (any, error) {
 	views, err := f.all(c.Context())
 	if i := slices.IndexFunc(views, func(v schedule.View) bool { return v.Name == c.PathValue("name") }); i >= 0 {
-		return scheduleRowOf(views[i], f.Now()), err
+		return scheduleRowOf(views[i]), err
 	}
 	return status{"removed"}, err
 }
@@ -164,13 +164,9 @@ func (f scheduleRows) run(c *call) (any, error) {
 
 // schedulesPage is the data of the page of schedules.
 type schedulesPage struct {
-	views []schedule.View
-	now   time.Time
-	Jobs  known.Jobs
+	Schedules []schedule.View
+	Jobs      known.Jobs
 }
-
-// Schedules are the schedules in their order.
-func (p schedulesPage) Schedules() []shownSchedule { return shownOf(p.views, p.now) }
 
 // New is the definition that the form for a new schedule shows.
 func (p schedulesPage) New() *schedule.Schedule { return &schedule.Schedule{} }

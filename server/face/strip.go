@@ -85,34 +85,21 @@ func marksOf(all []*runs.Entry) (out []schedule.Mark) {
 	return out
 }
 
-// shownSchedule is a schedule as the pages show it.
-type shownSchedule struct {
-	schedule.View
-	now time.Time
+// stripOf are the newest n marks of a schedule.
+func stripOf(v schedule.View, n int) []stripMark {
+	return strip(v.Marks[max(0, len(v.Marks)-n):], v.Local)
 }
 
-func shownOf(views []schedule.View, now time.Time) (out []shownSchedule) {
-	for _, v := range views {
-		out = append(out, shownSchedule{v, now})
-	}
-	return out
-}
-
-// Strip are the newest n marks of the schedule.
-func (s shownSchedule) Strip(n int) []stripMark {
-	return strip(s.Marks[max(0, len(s.Marks)-n):], s.Local)
-}
-
-// LateText says by how much the schedule's newest result is late, "" if it is not.
-func (s shownSchedule) LateText() string {
-	if d := s.LateBy(s.now); d > 0 {
+// lateText says by how much a schedule's newest result is late, "" if it is not.
+func lateText(v schedule.View) string {
+	if d := v.LateBy(v.Now); d > 0 {
 		return "late by " + ago(d)
 	}
 	return ""
 }
 
-// Fresh says how old the newest result is.
-func (s shownSchedule) Fresh() string {
+// fresh says how old the newest result of a schedule is.
+func fresh(s schedule.View) string {
 	switch {
 	case s.Result == nil && !s.Gone.IsZero():
 		return "Newest result not known"
@@ -121,18 +108,7 @@ func (s shownSchedule) Fresh() string {
 	case s.Result == nil:
 		return "No result yet"
 	}
-	return "Newest result " + ago(s.now.Sub(s.Result.Run.FinishedAt)) + " ago"
-}
-
-// In is how long until the next run.
-func (s shownSchedule) In() string { return until(s.Next.Sub(s.now)) }
-
-// TookText is how long the newest run took.
-func (s shownSchedule) TookText() string {
-	if took := s.Took(); took > 0 {
-		return known.FormatSeconds(took)
-	}
-	return "–"
+	return "Newest result " + ago(s.Now.Sub(s.Result.Run.FinishedAt)) + " ago"
 }
 
 // ago writes a past time in its largest unit.

@@ -14,6 +14,7 @@ import (
 	"github.com/newsfork/seed-engine/server/alarm"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/people"
+	"github.com/newsfork/seed-engine/server/schedule"
 	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
 )
 
@@ -61,6 +62,10 @@ var funcs = template.FuncMap{
 	"shown": shown,
 	"cell":  cellText,
 	"value": valueOf,
+	"strip": stripOf,
+	"fresh": fresh,
+	"late":  lateText,
+	"in":    func(v schedule.View) string { return until(v.Next.Sub(v.Now)) },
 	"price": lastPrice,
 	"line":  linePlot,
 	"prose": seriesText,

@@ -89,6 +89,7 @@ func New() *Scheduler {
 // View is a schedule as the dashboard shows it.
 type View struct {
 	Plan
+	Now   time.Time // at which it is shown
 	Next  time.Time
 	Times []time.Time // the next ones
 	Ticks []Tick      // the newest ones, oldest first
@@ -113,7 +114,7 @@ func (s *Scheduler) Views(now time.Time) []View {
 	defer s.mu.Unlock()
 	var out []View
 	for _, p := range s.Plans {
-		v := View{Plan: p, Ticks: slices.Clone(s.recent[p.Name])}
+		v := View{Plan: p, Now: now, Ticks: slices.Clone(s.recent[p.Name])}
 		for at := now; len(v.Times) < upcoming && !p.Kept.Paused && p.Wrong == ""; v.Times = append(v.Times, at) {
 			next, err := p.Next(at)
 			if err != nil { // no time is left

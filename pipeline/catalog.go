@@ -97,7 +97,7 @@ func (c *catalogOptions) demo(w *webtest.Web) {
 }
 
 func (c *catalogOptions) options(s *option.Set) {
-	s.Take(slices.Concat(requesting, costed, []string{"concurrency", "rate", "host-delay", "max-crawl-delay", "db", "force", "allow-unsandboxed-browser"})...)
+	s.Take(slices.Concat(requesting, costed, []string{"concurrency", "rate", "host-delay", "max-crawl-delay", "db", "force", "allow-unsandboxed-browser", "images"})...)
 	s.Default("host-delay", "1s")
 	workers := func(p *int, name string, value int, usage string) {
 		s.Number(p, name, value, usage).Range(1, 10_000).Is(option.Tuning)
@@ -108,7 +108,6 @@ func (c *catalogOptions) options(s *option.Set) {
 	s.Text(&c.Try, "try", "", "fetch this page alone, print what its site's file reads from it and what nearly matches, and save nothing").Is(option.OneRun).In(option.What)
 	s.Text(&c.Tagging.Endpoint, "tag-url", "", "an OpenAI-compatible endpoint, such as http://localhost:11434/v1, whose model tags new and changed products; its key: "+catalog.TagKey+" in the environment of the workers")
 	s.Text(&c.Tagging.Model, "tag-model", "default", "with --tag-url: the model's name; an endpoint with one model alone may not need it")
-	s.Yes(&c.Images.Fetch, "images", false, "fetch the images that products name in fields of the type image, also from other hosts, and keep their bytes in the store under "+catalog.Images.Root())
 	workers(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, for each site")
 	workers(&c.ListParsers, "list-parsers", 1, "workers that read list pages, for each site")
 	workers(&c.DetailFetchers, "detail-fetchers", 8, "workers that fetch product pages, for each site; with a pause between requests only one works at a time")
@@ -140,7 +139,7 @@ func (c *catalogOptions) resolve(o *RunOptions, changes map[string]policyfile.Ch
 	if err := c.load(o.Web == "demo", changes); err != nil {
 		return err
 	}
-	if c.Images.Fetch && !slices.ContainsFunc(c.loaded, catalog.Site.HasImages) {
+	if o.Images && !slices.ContainsFunc(c.loaded, catalog.Site.HasImages) {
 		return usage.Errorf("--images: no field of the sites has the type image; name such a field in a site's file, or leave --images out")
 	}
 	for _, s := range c.loaded {
@@ -245,7 +244,7 @@ func (c *catalogOptions) config(o RunOptions, l lane.Config) catalog.Config {
 	}
 	cfg := c.Config
 	cfg.Lane, cfg.Lanes, cfg.DB, cfg.Sites, cfg.QueueLength, cfg.Restart = l, o.Lanes, o.DB, c.loaded, queueLength, o.Force
-	cfg.Tagging.Taggers, cfg.Images.Fetchers = taggers, imageFetchers
+	cfg.Tagging.Taggers, cfg.Images.Fetch, cfg.Images.Fetchers = taggers, o.Images, imageFetchers
 	cfg.UnsandboxedBrowser, cfg.LeaseTTL = o.UnsandboxedBrowser, min(o.LeaseTTL, catalog.DefaultLeaseTTL)
 	return cfg
 }

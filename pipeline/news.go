@@ -67,7 +67,7 @@ func newsJob() Job {
 			}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
 		}, SQL: true,
 		Tables: []string{"news_runs", "news_urls", "news_articles"}, Offline: func() bool { return o.Reparse },
-		Rows: raw.Rows(news.Job), Removal: new(raw.Removal(news.Job)), Policies: publisherKind, Commands: newsCommands(),
+		Rows: raw.Rows(news.Job), Audit: raw.Images.Audit, Removal: new(raw.Removal(news.Job)), Policies: publisherKind, Commands: newsCommands(),
 		Options: o.options, Check: o.check, Accept: o.accept, Offer: o.offer, Instead: o.instead,
 		Demo:       newsDemo,
 		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",
@@ -83,7 +83,7 @@ func newsDemo(w *webtest.Web) { newssim.Install(w.Handle, time.Now()) }
 
 func (n *newsOptions) options(s *option.Set) {
 	// host-delay is not among them: the job's pauses are delaySeconds.
-	s.Take(slices.Concat(requesting, costed, []string{"concurrency", "rate", "max-crawl-delay", "db", "url", "purpose"})...)
+	s.Take(slices.Concat(requesting, costed, []string{"concurrency", "rate", "max-crawl-delay", "db", "url", "purpose", "images"})...)
 	s.Default("concurrency", "1")
 	s.Text(&n.Settings, "news-config", "", "YAML file with delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it").In(option.What)
 	s.Text(&n.Publishers, "publishers", "", "directory with one YAML file for each publisher; of those shipped with the program only the ones that --news-config enables by name are crawled then").In(option.What)
@@ -97,10 +97,10 @@ func (n *newsOptions) options(s *option.Set) {
 
 func (n *newsOptions) check(c *RunOptions) error {
 	switch {
-	case n.Purge && (n.Reparse || n.KeepHTML):
-		return usage.Errorf("--purge-expired does nothing else: leave --reparse and --keep-html out")
-	case n.Reparse && n.KeepHTML:
-		return usage.Errorf("--reparse fetches nothing that --keep-html could keep: use one of them")
+	case n.Purge && (n.Reparse || n.KeepHTML || c.Images):
+		return usage.Errorf("--purge-expired does nothing else: leave --reparse, --keep-html and --images out")
+	case n.Reparse && (n.KeepHTML || c.Images):
+		return usage.Errorf("--reparse fetches nothing that --keep-html or --images could keep: use one of them")
 	case n.Due && (n.Purge || n.Reparse):
 		return usage.Errorf("--due chooses the publishers that are asked for their newest articles; leave --purge-expired and --reparse out")
 	case n.Purge && n.Publisher != "":
@@ -270,7 +270,7 @@ func (n *newsOptions) instead() *Action {
 
 // config makes the workers' configuration from the options.
 func (n *newsOptions) config(c RunOptions, l lane.Config) news.Config {
-	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, OnlyDue: n.Due, Purpose: c.For(), NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
+	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Images: c.Images, Reparse: n.Reparse, OnlyDue: n.Due, Purpose: c.For(), NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
 	l.Web = cfg.Web(l.Web)
 	cfg.Lane = l
 	return cfg

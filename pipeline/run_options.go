@@ -45,6 +45,7 @@ type RunOptions struct {
 	Web, ConnectTo           string
 	AllowPrivate             bool
 	UnsandboxedBrowser       bool // of jobs that render pages
+	Images                   bool // of jobs that can keep the images of pages
 	LeaseTTL                 time.Duration
 	LogFormat, LogLevel      string
 	Watch                    time.Duration

@@ -375,9 +375,17 @@ func (w What) Do(ctx context.Context, src Source, by string, now time.Time, said
 }
 
 // Under yields the objects whose keys begin with a source's prefix.
-func Under(prefix string) func(context.Context, Source) iter.Seq2[store.Object, error] {
+func Under(prefixes ...string) func(context.Context, Source) iter.Seq2[store.Object, error] {
 	return func(ctx context.Context, src Source) iter.Seq2[store.Object, error] {
-		return src.Store.List(ctx, prefix+src.Name+"/")
+		return func(yield func(store.Object, error) bool) {
+			for _, prefix := range prefixes {
+				for o, err := range src.Store.List(ctx, prefix+src.Name+"/") {
+					if !yield(o, err) {
+						return
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -69,6 +69,7 @@ func newFlags(o *Options) *option.Set {
 	s.Text(&o.ConnectTo, "connect-to", "", "host:port that every request is sent to instead of the URL's own")
 	s.Yes(&o.AllowPrivate, "allow-private", false, "allow requests to loopback and private addresses")
 	s.Yes(&o.UnsandboxedBrowser, "allow-unsandboxed-browser", false, "docs and catalog: let the browser that renders pages run without its sandbox: as root, or where the system has none")
+	s.Yes(&o.Images, "images", false, "catalog and news: fetch the images that products name in fields of the type image, or that articles name, also from other hosts, and keep their bytes in the store under images/")
 	s.Text(&o.Report, "report", "", "also write the JSON report to this file, or - for standard output").Is(option.OneRun | option.Secret).In(option.Output)
 	s.Other(&o.Estimate, "estimate", "print what a run will cost (requests, bytes, hours, calls to the store and their price), and change nothing; --estimate=json: for programs").Is(option.OneRun | option.Secret)
 	s.Text(&o.Prices, "prices", "", "YAML file with the store's prices, for --estimate and the report (default: public list prices of S3, R2 and GCS)")

@@ -39,6 +39,8 @@ func fillNewer(t *testing.T, d *db.DB) {
 		`INSERT INTO catalog_product_images (site, product_key, url, field, position, first_seen, last_seen, gone_at) VALUES ('gadgets', 'g-1', 'https://cdn.example/1.png', 'picture', 1, $1, $2, $0), ('matter', 'm-1', 'https://cdn.example/1.png', 'picture', 1, $1, $1, $1)`,
 		`INSERT INTO news_versions (article_id, version, title, raw_text, published_at, content_hash, until_at) VALUES ('1', 2, 'Two', 'Second', $1, 'h2', $2), ('1', 1, 'First', 'Older text', $0, 'h1', $1), ('2', 1, 'Expired before', 'Text', $0, 'h', $2)`,
 		`INSERT INTO news_reserved (source, url, url_hash, purpose, verdict, place, line, raw, sha256, read_at, rights, decided_at) VALUES ('daily', 'https://daily.example/3', 'h', 'ai-train', 'reserved', 'https://daily.example/robots.txt', 2, 'Content-Signal: ai-train=no', 'abc', $2, '{}', $1)`,
+		`INSERT INTO news_images (source, url, hash, type, bytes, width, height, etag, last_modified, fetched_at, asked_at, asked_in, again_at, failure) VALUES ('daily', 'https://cdn.example/2.png', 'abc', 'image/png', 70, 30, 10, '', '', $2, $2, 1, $2, '')`,
+		`UPDATE news_articles SET images = '["https://cdn.example/none.png", "https://cdn.example/2.png"]' WHERE id = '1' AND $1 < $2`,
 		`UPDATE news_articles SET rights = '{"statements":[]}', rights_search = 'allowed', rights_ai_input = 'unsaid', rights_ai_train = 'reserved', rights_archive = 'contradictory' WHERE id = '1' AND $1 < $2`,
 		`UPDATE docs_pages SET rights = '{"statements":[]}', rights_search = 'allowed', rights_ai_input = 'unsaid', rights_ai_train = 'reserved', rights_archive = 'contradictory' WHERE provider = 'acme' AND $1 < $2`)
 }
@@ -150,6 +152,8 @@ func TestDatabaseRows(t *testing.T) {
 		require.Equal(t, []string{"gadgets g-1 https://cdn.example/1.png abc image/png 70 30x10 2026-01-28T10:00:00Z <nil>", "matter m-1 https://cdn.example/1.png   0 0x0 <nil> 2026-01-28T09:00:00Z"}, []string{
 			fmt.Sprint(images[0]["site"], " ", images[0]["product_key"], " ", images[0]["url"], " ", images[0]["hash"], " ", images[0]["type"], " ", images[0]["bytes"], " ", images[0]["width"], "x", images[0]["height"], " ", images[0]["fetched_at"], " ", images[0]["gone_at"]),
 			fmt.Sprint(images[1]["site"], " ", images[1]["product_key"], " ", images[1]["url"], " ", images[1]["hash"], " ", images[1]["type"], " ", images[1]["bytes"], " ", images[1]["width"], "x", images[1]["height"], " ", images[1]["fetched_at"], " ", images[1]["gone_at"])})
+		require.Equal(t, []map[string]any{{"publisher": "daily", "article_id": "1", "article_url": "https://daily.example/1", "url": "https://cdn.example/2.png", "position": 2.0, "hash": "abc",
+			"type": "image/png", "bytes": 70.0, "width": 30.0, "height": 10.0, "fetched_at": "2026-01-28T10:00:00Z", "failure": ""}}, lines(t, "article-images", src))
 		require.Equal(t, []string{"<nil>", `{"amount":10,"currency":"EUR"}`}, column(lines(t, "product-history", src), "was"))
 		require.Equal(t, []string{"One"}, column(lines(t, "articles", src), "title"), "an expired article is not exported")
 		versions := lines(t, "article-versions", src)

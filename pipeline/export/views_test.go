@@ -20,7 +20,7 @@ import (
 
 // viewOf names the view that has the rows of an export, and the folder of its tables.
 var viewOf = map[string]string{"pages": "docs_pages_view", "chunks": "docs_chunks_view", "links": "docs_links_view",
-	"products": "catalog_products_view", "product-history": "catalog_changes_view", "product-images": "catalog_images_view", "articles": "news_articles_view", "article-versions": "news_versions_view",
+	"products": "catalog_products_view", "product-history": "catalog_changes_view", "product-images": "catalog_images_view", "articles": "news_articles_view", "article-images": "news_images_view", "article-versions": "news_versions_view",
 	"articles-reserved": "news_reserved_view"}
 
 // A database that an older program made and filled keeps its rows, and the views show

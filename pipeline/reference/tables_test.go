@@ -99,5 +99,5 @@ func TestTables(t *testing.T) {
 
 // viewOf names the views that have the rows of an export.
 var viewOf = map[string]string{"pages": "docs_pages_view", "chunks": "docs_chunks_view", "links": "docs_links_view",
-	"products": "catalog_products_view", "product-history": "catalog_changes_view", "product-images": "catalog_images_view", "articles": "news_articles_view", "article-versions": "news_versions_view",
+	"products": "catalog_products_view", "product-history": "catalog_changes_view", "product-images": "catalog_images_view", "articles": "news_articles_view", "article-images": "news_images_view", "article-versions": "news_versions_view",
 	"articles-reserved": "news_reserved_view"}

@@ -59,6 +59,7 @@ type Config struct {
 	Publishers  []string // YAML texts of the declarative publishers
 
 	KeepHTML bool
+	Images   bool
 	Reparse  bool
 	OnlyDue  bool           // see engine.Engine
 	Purpose  rights.Purpose // see engine.Engine
@@ -158,7 +159,7 @@ func turn(lanes map[string]int, p provider.Provider, of int) int {
 	return n
 }
 
-// Purge removes expired articles and evidence, and returns the number of articles.
+// Purge removes expired articles, evidence, and images that no article names, and returns the number of articles.
 func Purge(ctx context.Context, d *db.DB, s store.Store, c provider.Config, now time.Time) (int64, error) {
 	expired, err := raw.Expiring(ctx, d, now)
 	if err != nil {
@@ -168,7 +169,8 @@ func Purge(ctx context.Context, d *db.DB, s store.Store, c provider.Config, now 
 	if _, err := raw.Sweep(ctx, s, expired, now.Add(-c.Retention())); err != nil {
 		return 0, err
 	}
-	return raw.Purge(ctx, d, now)
+	n, err := raw.Purge(ctx, d, now)
+	return n, errors.Join(err, raw.SweepImages(ctx, d, s))
 }
 
 // Visit crawls each lane's providers, as many at the same time as the configuration says.
@@ -212,7 +214,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
-		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, OnlyDue: fn.Config.OnlyDue, Purpose: fn.Config.Purpose, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, Polite: fn.Config.Lane.Polite,
+		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Images: fn.Config.Images, Reparse: fn.Config.Reparse, OnlyDue: fn.Config.OnlyDue, Purpose: fn.Config.Purpose, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, Polite: fn.Config.Lane.Polite,
 		Worker: fn.Worker, Pacer: &fn.Worker.Pacer}
 }
 

@@ -56,6 +56,7 @@ type Engine struct {
 	Log        *slog.Logger
 	Purpose    rights.Purpose // what is reserved for it is not fetched, or not stored; "": everything is recorded only
 	KeepHTML   bool           // keep each article's page in the store
+	Images     bool           // fetch the images that articles name
 	Reparse    bool           // read the stored pages again, and fetch nothing
 	NoDelay    bool           // no pauses: for simulated sites only
 	OnlyDue    bool           // publishers that are not due, by how often they publish, are not asked
@@ -116,21 +117,22 @@ type Result struct {
 	Reason   string `json:"reason,omitempty"`
 	// Found counts the article addresses of the sitemaps, Failed the articles
 	// that could not be fetched or read.
-	Found     int64      `json:"articles_found"`
-	Fetched   int64      `json:"articles_fetched"`
-	Inserted  int64      `json:"articles_inserted"`
-	Changed   int64      `json:"articles_changed"`
-	Same      int64      `json:"articles_same"`
-	Empty     int64      `json:"articles_empty"`
-	Paywalled int64      `json:"articles_paywalled"` // the page shows only a part of the text to readers without a subscription
-	Failed    int64      `json:"articles_failed"`
-	Forbidden int64      `json:"articles_forbidden"`          // by robots.txt
-	Reserved  int64      `json:"articles_reserved,omitempty"` // for the run's purpose: not fetched, or not stored
-	Missed    int64      `json:"articles_missed"`             // published since the last run, and left out because of maxArticlesPerProvider
-	Copies    int64      `json:"articles_copies"`             // articles found to have nearly the text of another publisher's earlier one
-	Left      int64      `json:"left_by_limit,omitempty"`
-	DueAt     time.Time  `json:"due_at,omitzero"` // when a run with OnlyDue asks it again
-	Health    raw.Health `json:"health"`
+	Found     int64            `json:"articles_found"`
+	Fetched   int64            `json:"articles_fetched"`
+	Inserted  int64            `json:"articles_inserted"`
+	Changed   int64            `json:"articles_changed"`
+	Same      int64            `json:"articles_same"`
+	Empty     int64            `json:"articles_empty"`
+	Paywalled int64            `json:"articles_paywalled"` // the page shows only a part of the text to readers without a subscription
+	Failed    int64            `json:"articles_failed"`
+	Forbidden int64            `json:"articles_forbidden"`          // by robots.txt
+	Reserved  int64            `json:"articles_reserved,omitempty"` // for the run's purpose: not fetched, or not stored
+	Missed    int64            `json:"articles_missed"`             // published since the last run, and left out because of maxArticlesPerProvider
+	Copies    int64            `json:"articles_copies"`             // articles found to have nearly the text of another publisher's earlier one
+	Left      int64            `json:"left_by_limit,omitempty"`
+	DueAt     time.Time        `json:"due_at,omitzero"` // when a run with OnlyDue asks it again
+	Health    raw.Health       `json:"health"`
+	Images    map[string]int64 `json:"images,omitempty"` // what became of the articles' images, under the report's names
 	// Limits say what was left out because a run reads no more.
 	Limits []string `json:"limits,omitempty"`
 	Alerts []string `json:"alerts,omitempty"`
@@ -147,6 +149,7 @@ func (r Result) Tally() ledger.Tally {
 		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden, "articles_copies": r.Copies, "articles_missed": r.Missed, "articles_reserved": r.Reserved,
 		ledger.LeftByLimit: r.Left}}
 	maps.Copy(t.Counts, r.Said)
+	maps.Copy(t.Counts, r.Images)
 	return t
 }
 
@@ -179,7 +182,12 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 			if e.Reparse {
 				return v.reparse(within)
 			}
-			return v.conclude(within, v.crawl(within))
+			v.client = v.newClient()
+			defer v.client.Close()
+			if err := v.conclude(within, v.crawl(within)); err != nil {
+				return err
+			}
+			return v.images(within)
 		}()
 	}
 	var stop *errStop
@@ -287,8 +295,6 @@ func (v *visit) crawl(ctx context.Context) error {
 	if err := v.due(ctx); err != nil {
 		return err
 	}
-	v.client = v.newClient()
-	defer v.client.Close()
 	if err := v.beginJudging(ctx); err != nil {
 		return err
 	}

@@ -41,8 +41,8 @@ func hankyungPage(s *Site, n int) string {
 
 // economyPage has all metadata in JSON-LD and Open Graph.
 func economyPage(s *Site, n int) string {
-	ld := fmt.Sprintf(`<script type="application/ld+json">{"@context":"https://schema.org","@graph":[{"@type":"WebPage","name":"x"},{"@type":"NewsArticle","headline":"%s","datePublished":"%s","dateModified":"%s","author":[{"@type":"Person","name":"홍길동"}]}]}</script>`,
-		s.title(n), s.published(n).Format(time.RFC3339), s.modified(n).Format(time.RFC3339))
+	ld := fmt.Sprintf(`<script type="application/ld+json">{"@context":"https://schema.org","@graph":[{"@type":"WebPage","name":"x"},{"@type":"NewsArticle","headline":"%s","datePublished":"%s","dateModified":"%s","image":"/img/%d.gif","author":[{"@type":"Person","name":"홍길동"}]}]}</script>`,
+		s.title(n), s.published(n).Format(time.RFC3339), s.modified(n).Format(time.RFC3339), n)
 	if s.broken {
 		ld = ""
 	}

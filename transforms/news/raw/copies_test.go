@@ -135,14 +135,14 @@ func TestOriginalIsShown(t *testing.T) {
 			return item
 		}
 		parts := show(id).Parts
-		require.Len(t, parts, 3)
-		require.Len(t, parts[2].Items, 1)
-		assert.Equal(t, []string{"A copy of", "https://b/wire"}, []string{parts[2].Title, parts[2].Items[0].URL})
-		assert.Len(t, show(parts[2].Items[0].Key["id"]).Parts, 2, "the original is no copy")
+		require.Len(t, parts, 4)
+		require.Len(t, parts[3].Items, 1)
+		assert.Equal(t, []string{"A copy of", "https://b/wire"}, []string{parts[3].Title, parts[3].Items[0].URL})
+		assert.Len(t, show(parts[3].Items[0].Key["id"]).Parts, 3, "the original is no copy")
 		_, err := d.ExecContext(t.Context(), `DELETE FROM news_articles WHERE source = 'b'`)
 		require.NoError(t, err)
 		parts = show(id).Parts
-		assert.Empty(t, parts[2].Items)
-		assert.Contains(t, parts[2].Note, "It has expired: ")
+		assert.Empty(t, parts[3].Items)
+		assert.Contains(t, parts[3].Note, "It has expired: ")
 	})
 }

@@ -75,7 +75,12 @@ func Finds() explore.Kind {
 			if err != nil {
 				return item, err
 			}
-			item.Parts = []explore.Part{{Name: "text", Title: "Text", Text: a.Text, Bytes: int64(len(a.Text))}, versions}
+			pictures, err := rows.Part("images", "Images", []string{"position", "url", "type", "width", "height", "bytes", "failure"},
+				imageRows(ctx, src.DB, rows.Filter{Look: db.Look{Equal: []db.Match{{Column: "article_id", Value: a.ID}}}}, src.DB.Now()), "None: it names none, or the runs have no --images.")
+			if err != nil {
+				return item, err
+			}
+			item.Parts = []explore.Part{{Name: "text", Title: "Text", Text: a.Text, Bytes: int64(len(a.Text))}, versions, pictures}
 			if a.CopyOf == "" {
 				return item, nil
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/rows"
 )
 
@@ -56,11 +57,27 @@ type VersionRow struct {
 	ContentHash string     `parquet:"content_hash" doc:"of what a reader saw"`
 }
 
+// ImageRow is an image that an article names.
+type ImageRow struct {
+	Publisher  string     `parquet:"publisher,dict" doc:"id of the publisher"`
+	ArticleID  string     `parquet:"article_id" doc:"the article's id"`
+	ArticleURL string     `parquet:"article_url" doc:"the article's address"`
+	URL        string     `parquet:"url" doc:"the image's address"`
+	Position   int64      `parquet:"position" doc:"among the article's images, from 1"`
+	Hash       string     `parquet:"hash" doc:"SHA-256 of its bytes, which are the store's object images/news/{publisher}/ab/abcd….jpg; empty: they were never received"`
+	Type       string     `parquet:"type,dict" doc:"by its bytes: image/jpeg, image/png, image/gif, image/webp or image/avif"`
+	Bytes      int64      `parquet:"bytes" doc:"its size"`
+	Width      int64      `parquet:"width" doc:"pixels"`
+	Height     int64      `parquet:"height" doc:"pixels"`
+	FetchedAt  *time.Time `parquet:"fetched_at,optional,timestamp(microsecond)" doc:"when its bytes were received; null: never"`
+	Failure    string     `parquet:"failure" doc:"why the last request for it brought nothing; empty: it did"`
+}
+
 // Rows are the kinds of rows that a job finds.
 func Rows(job string) []rows.What {
 	finds := Finds()
 	articles := rows.What{Job: job, Version: 1, Filters: []string{"publisher", "since"}, Migrate: Migrate, Names: publishersThere}
-	versions, reserved := articles, articles
+	versions, reserved, pictures := articles, articles, articles
 	articles.Name, articles.About, articles.Since = "articles", "The articles of publishers that have not expired.", "when the article was fetched first, or changed"
 	articles.Table, articles.Find = "PUBLISHER PUBLISHED=published_at ID TITLE… URL", &finds
 	articles.Changed = func(ctx context.Context, src rows.Source) iter.Seq2[rows.Change, error] {
@@ -72,7 +89,10 @@ func Rows(job string) []rows.What {
 	versions.Table = "PUBLISHER VERSION UNTIL=until_at TITLE… URL"
 	reserved.Name, reserved.Since, reserved.Table = "articles-reserved", "when the run decided", "PUBLISHER PURPOSE LINE RAW… URL"
 	reserved.About = "The articles that a run with --purpose did not fetch or did not store, and the line that reserves each."
-	return []rows.What{rows.InDB(articles, fresh(Articles)), rows.InDB(versions, fresh(Versions)), rows.InDB(reserved, ReservedRows)}
+	pictures.Name, pictures.Since, pictures.Table = "article-images", "when the bytes were received", "PUBLISHER ARTICLE=article_id TYPE BYTES URL FAILURE…"
+	pictures.About = "The images of those articles, whose bytes --images keeps in the store."
+	pictures.Failed = func(r explore.Record) bool { return r.Column("failure").Value != "" }
+	return []rows.What{rows.InDB(articles, fresh(Articles)), rows.InDB(versions, fresh(Versions)), rows.InDB(reserved, ReservedRows), rows.InDB(pictures, fresh(imageRows))}
 }
 
 // fresh reads what has not expired by the database's clock.
@@ -97,6 +117,12 @@ func Versions(ctx context.Context, d *db.DB, f rows.Filter, now time.Time) iter.
 	return rows.Select[VersionRow](ctx, d, f, "source", "until_at >= $3",
 		`SELECT v.article_id, a.source, a.url, v.version, v.title, v.raw_text, v.published_at, v.until_at, v.content_hash FROM news_versions v JOIN news_articles a ON a.id = v.article_id
 		WHERE expires_at > $4 AND %s ORDER BY source, article_id, v.version`, db.Micros(now))
+}
+
+// imageRows yields the images of the articles that have not expired at a time, by publisher, article and position.
+func imageRows(ctx context.Context, d *db.DB, f rows.Filter, now time.Time) iter.Seq2[ImageRow, error] {
+	return rows.Select[ImageRow](ctx, d, f, "source", "fetched_at >= $3", `SELECT source, article_id, article_url, url, position, hash, type, bytes, width, height, fetched_at, failure
+		FROM news_named_images WHERE expires_at > $4 AND %s ORDER BY source, article_id, position`, db.Micros(now))
 }
 
 // publishersThere returns the ids of the publishers that the database knows.

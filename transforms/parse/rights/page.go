@@ -64,7 +64,7 @@ func (l *Ledger) directives(line int, raw, list string) {
 		case "noai":
 			s.claim(AITrain, false)
 		case "noimageai":
-			s.say(saysImages)
+			s.say(NoImages)
 		case "noarchive", "nocache":
 			s.claim(Archive, false)
 		case "nosnippet", "max-snippet:0": // Google's page: it also keeps a page from being direct input of answers by AI

@@ -59,7 +59,7 @@ const (
 	saysLicense  = "license"
 	saysPolicy   = "tdm-policy"
 	saysPayment  = "payment"           // 402
-	saysImages   = "image-ai=reserved" // noimageai
+	NoImages     = "image-ai=reserved" // noimageai: no model may have the page's images
 	saysSnippet  = "snippet=reserved"  // nosnippet, max-snippet:0
 	saysPart     = "part-snippet=reserved"
 	saysUnknown  = "unknown" // something that this list lacks

@@ -39,8 +39,7 @@ type survey struct {
 
 // The bits of a node's position.
 const (
-	inHead  = 1 << iota
-	inFrame // in an element that surrounds the content: nav, aside, footer
+	inFrame = 1 << iota // in an element that surrounds the content: nav, aside, footer
 	inHeader
 )
 

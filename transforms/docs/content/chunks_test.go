@@ -112,3 +112,46 @@ func TestSignaturesOfChunks(t *testing.T) {
 		})
 	}
 }
+
+// unnamed is how many chunks of three long descriptions lack the name of what they describe: it may only fall. Those of 2
+// are short ends that were joined with the next member, those of more have a declaration that is no step of the path.
+var unnamed = map[string]int{"javadoc": 2, "TypeDoc": 2, "Doxygen": 2, "GTK-Doc": 2, "javadoc 8": 9, "Doxygen without titles": 9, "Perl": 9, "Dart": 9, "pydoctor": 9, "Scaladoc": 9, "roff": 9}
+
+// Each chunk of a reference says whose description it has: the name of what is described is in its path or its text. In
+// a member's shape NAME stands for the name, and ABOUT for its description.
+func TestChunksNameWhatTheyDescribe(t *testing.T) {
+	about := "<p>" + strings.Repeat("It opens what it is given, reads as much as it may, and closes it. ", 60) + "</p>"
+	for generator, member := range map[string]string{
+		"rustdoc":                `<details class="toggle method-toggle" open><summary><section id="method.NAME" class="method"><a class="src rightside" href="../src/x.rs.html#10">Source</a><h4 class="code-header">pub fn <a href="#method.NAME" class="fn">NAME</a>(&amp;self) -&gt; <a href="u.html">u32</a></h4></section></summary><div class="docblock">ABOUT</div></details>`,
+		"javadoc":                `<li><section class="detail" id="NAME(int)"><h3>NAME</h3><div class="horizontal-scroll"><div class="member-signature"><span class="modifiers">public</span>&nbsp;<span class="return-type">void</span>&nbsp;<span class="element-name">NAME</span><wbr><span class="parameters">(int&nbsp;size)</span></div><div class="block">ABOUT</div><dl class="notes"><dt>Parameters:</dt><dd><code>size</code> - how much</dd></dl></div></section></li>`,
+		"javadoc 8":              `<a name="NAME-int-"><!-- --></a><ul class="blockList"><li class="blockList"><h4>NAME</h4><pre>public void NAME(int size)</pre><div class="block">ABOUT</div></li></ul>`,
+		"TypeDoc":                `<section class="tsd-panel tsd-member"><a id="NAME" class="tsd-anchor"></a><h3 class="tsd-anchor-link"><span>NAME</span><a href="#NAME" aria-label="Permalink" class="tsd-anchor-icon"><svg></svg></a></h3><ul class="tsd-signatures"><li class="tsd-signature tsd-anchor-link" id="NAME-1"><span class="tsd-kind-call-signature">NAME</span><span class="tsd-signature-symbol">(</span><span class="tsd-kind-parameter">size</span><span class="tsd-signature-symbol">)</span></li><li class="tsd-description"><div class="tsd-comment tsd-typography">ABOUT</div></li></ul></section>`,
+		"Doxygen":                `<a id="gaNAME" name="gaNAME"></a><h2 class="memtitle"><span class="permalink"><a href="#gaNAME">&#9670;&#160;</a></span>NAME()</h2><div class="memitem"><div class="memproto"><table class="memname"><tr><td class="memname">int NAME</td><td>(</td><td class="paramtype">int</td><td class="paramname"><em>size</em></td><td>)</td></tr></table></div><div class="memdoc">ABOUT</div></div>`,
+		"Doxygen without titles": `<a class="anchor" id="gaNAME"></a><div class="memitem"><div class="memproto"><table class="memname"><tr><td class="memname">int NAME </td><td>(</td><td class="paramtype">int&#160;</td><td class="paramname"><em>size</em></td><td>)</td><td></td></tr></table></div><div class="memdoc">ABOUT</div></div>`,
+		"ExDoc":                  `<section class="detail" id="NAME/1"><div class="detail-header"><a href="#NAME/1" class="detail-link" aria-label="Link to this function"><i></i></a><h1 class="signature" translate="no">NAME(size)</h1></div><section class="docstring">ABOUT</section></section>`,
+		"YARD":                   `<div class="method_details"><h3 class="signature" id="NAME-instance_method">#<strong>NAME</strong>(size) ⇒ <tt>Integer</tt></h3><div class="docstring"><div class="discussion">ABOUT</div></div></div>`,
+		"Perl":                   `<dl><dt id="NAME">NAME FILEHANDLE</dt><dd>ABOUT</dd></dl>`,
+		"Dart":                   `<section class="callables"><dl class="callables"><dt id="NAME" class="callable"><span class="name"><a href="NAME.html">NAME</a></span><span class="signature">(<wbr>int size)</span></dt><dd>ABOUT</dd></dl></section>`,
+		"pydoctor":               `<div class="basefunction"><a name="m.NAME"></a><a name="NAME"></a><div class="functionHeader"><code><span class="py-keyword">def</span> <span class="py-defname">NAME</span>(size):</code> <a class="headerLink" href="#NAME">¶</a></div><div class="functionBody"><div>ABOUT</div></div></div>`,
+		"Scaladoc":               `<ol><li id="NAME" class="indented0"><a id="NAME(Int)"></a><span class="symbol"><span class="kind">def</span> <span class="name">NAME</span><span class="params">(size: Int)</span></span><div class="fullcomment"><div class="comment cmt">ABOUT</div></div></li></ol>`,
+		"Sphinx C":               `<dl class="c function"><dt class="sig sig-object c" id="c.NAME"><span class="kt"><span class="pre">int</span></span> <span class="sig-name descname"><span class="n"><span class="pre">NAME</span></span></span><span class="sig-paren">(</span>int size<span class="sig-paren">)</span><a class="headerlink" href="#c.NAME">¶</a><br></dt><dd>ABOUT</dd></dl>`,
+		"GTK-Doc":                `<div class="refsect2"><a name="NAME"></a><h3>NAME ()</h3><pre class="programlisting"><span class="returnvalue">int</span> NAME (<em class="parameter"><code><span class="type">int</span> size</code></em>);</pre>ABOUT</div>`,
+		"roff":                   `<dl class="Bl-tag"><dt id="NAME"><a class="permalink" href="#NAME"><code class="Fn">NAME</code></a>(<var>size</var>)</dt><dd>ABOUT</dd></dl>`,
+	} {
+		page := "<!doctype html><html><body><main><h1>Files</h1><p>" + strings.Repeat("What this module is for. ", 20) + "</p>"
+		for _, name := range []string{"acquire_one", "bring_two", "carry_three"} {
+			page += strings.NewReplacer("NAME", name, "ABOUT", strings.ReplaceAll(about, "opens", "opens "+strings.ToUpper(name[:1]))).Replace(member)
+		}
+		got, err := content.Extract([]byte(page+"</main></body></html>"), "text/html", content.Options{})
+		require.NoError(t, err)
+		chunks, without := chunk.Split("p", got.Markdown, got.Anchors, chunk.Default), 0
+		for _, c := range chunks {
+			for _, name := range []string{"acquire_one", "bring_two", "carry_three"} {
+				if strings.Contains(c.Text, "opens "+strings.ToUpper(name[:1])) && !strings.Contains(strings.ReplaceAll(strings.Join(c.Path, " ")+c.Text, `\`, ""), name) {
+					without++
+				}
+			}
+		}
+		require.Equal(t, unnamed[generator], without, "%s, of %d chunks", generator, len(chunks))
+	}
+}

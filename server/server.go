@@ -129,7 +129,8 @@ func New(set Settings) (*Server, error) {
 	s.runner = &runs.Runner{Store: set.Store, Program: set.Program, Environ: set.Environ, Stderr: set.Stderr, Log: set.Log, Jobs: s.jobs,
 		OnStart: s.board.Started}
 	s.scheduler = schedule.New()
-	s.scheduler.Store, s.scheduler.Log, s.scheduler.Start, s.scheduler.Check = set.Store, set.Log, s.start, s.checkLater
+	s.scheduler.Store, s.scheduler.Log, s.scheduler.Start, s.scheduler.Check = set.Store, set.Log, s.start,
+		func(ctx context.Context, job string, flags []string) error { return s.check(ctx, job, flags, false) } // its runs may find input that is not there yet
 	s.scheduler.File, s.scheduler.Jobs, s.scheduler.Audit = set.Config.Schedules, s.jobs.Started(), s.guard.Audit
 	s.scheduler.Count = func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }
 	s.alarm = &alarm.Alarm{Store: set.Store, Log: set.Log, Jobs: s.jobs.Started(), Limits: set.Config.limits, Scheduler: s.scheduler,
@@ -165,11 +166,6 @@ func (s *Server) start(ctx context.Context, run ledger.Run, flags []string, by s
 
 // checkTimeout bounds the check of a run that a person starts.
 const checkTimeout = 5 * time.Second
-
-// checkLater refuses a request for runs that could not start. They may find input that is not there yet.
-func (s *Server) checkLater(ctx context.Context, job string, flags []string) error {
-	return s.check(ctx, job, flags, false)
-}
 
 // check refuses a request for a run that could not start. If that is not found out in time, the run says it.
 func (s *Server) check(ctx context.Context, job string, flags []string, now bool) error {

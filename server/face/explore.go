@@ -427,11 +427,7 @@ const maxCell = 200
 
 // cellText is a value in a table.
 func cellText(c explore.Cell) string {
-	text := []rune(strings.Join(strings.Fields(valueOf(c).Text), " "))
-	if len(text) > maxCell {
-		return string(text[:maxCell]) + "…"
-	}
-	return string(text)
+	return known.Cut(strings.Join(strings.Fields(valueOf(c).Text), " "), maxCell)
 }
 
 // value is a value of a record as a page shows it.

@@ -80,13 +80,8 @@ var funcs = template.FuncMap{
 	},
 }
 
-// cut is a text, of a long one only its beginning.
-func cut(text string) string {
-	if r := []rune(text); len(r) > 90 {
-		return string(r[:90]) + "…"
-	}
-	return text
-}
+// cut shortens a text for a line of a table.
+func cut(text string) string { return known.Cut(text, 90) }
 
 func (p *pages) parse() {
 	p.templates, p.version = map[string]*template.Template{}, -1

@@ -146,13 +146,7 @@ func (j Job) ExampleBody() string {
 func (j Job) Request() string { return strings.ToUpper(j.Name[:1]) + j.Name[1:] + "Request" }
 
 // FieldNames are the names of the fields of a request that starts a run, as text.
-func (j Job) FieldNames() string {
-	var names []string
-	for _, f := range j.Fields() {
-		names = append(names, f.Field())
-	}
-	return cmp.Or(strings.Join(names, ", "), "none")
-}
+func (j Job) FieldNames() string { return cmp.Or(strings.Join(FieldNames(j.Fields()), ", "), "none") }
 
 func (j Job) example() string {
 	for _, f := range j.Fields() {

@@ -45,9 +45,12 @@ func WantsPage(r *http.Request) bool {
 }
 
 // Clip shortens a sender's text for an error message.
-func Clip(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:40]) + "…"
+func Clip(s string) string { return Cut(s, 40) }
+
+// Cut is a text, of one with more than n characters only its beginning.
+func Cut(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
 	}
 	return s
 }

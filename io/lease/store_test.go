@@ -54,9 +54,8 @@ func TestLeaseIsHeldUntilItExpires(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		b, err := Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl)
 		must(t, err)
-		if b.Epoch() != 2 || !b.Valid() || a.Valid() {
-			t.Errorf("epoch %d, b valid %v, a valid %v; want 2, true, false", b.Epoch(), b.Valid(), a.Valid())
-		}
+		assert.True(t, b.Epoch() == 2 && b.Valid() && !a.Valid(),
+			"epoch %d, b valid %v, a valid %v; want 2, true, false", b.Epoch(), b.Valid(), a.Valid())
 		wantKeys(t, s, "lease/run/seed/000002")
 		assert.ErrorIs(t, a.Renew(ctx), ErrLost, "renewing a lost lease")
 		must(t, a.Release(ctx)) // must not change b's
@@ -85,9 +84,8 @@ func TestClockOfTheHolderIsAhead(t *testing.T) {
 				begun := time.Now()
 				l, err := Acquire(ctx, InStore(s), "seed", CurrentHolder(), ttl, options...)
 				must(t, err)
-				if took := time.Since(begun); took <= ttl || took > ttl+2*maxPoll {
-					t.Errorf("acquired after %v, want a little more than %v", took, ttl)
-				}
+				took := time.Since(begun)
+				assert.True(t, took > ttl && took <= ttl+2*maxPoll, "acquired after %v, want a little more than %v", took, ttl)
 				assert.ErrorIs(t, dead.Renew(ctx), ErrLost, "the process was only suspended")
 				must(t, l.Release(ctx))
 			})
@@ -101,9 +99,8 @@ func TestClockOfTheHolderIsAhead(t *testing.T) {
 		begun := time.Now()
 		_, err = Acquire(ctx, InStore(s), "seed", CurrentHolder(), ttl)
 		var inUse *InUseError
-		if took := time.Since(begun); !errors.As(err, &inUse) || took > ttl/3+2*maxPoll {
-			t.Errorf("after %v: %v, want an InUseError within %v", took, err, ttl/3)
-		}
+		took := time.Since(begun)
+		assert.True(t, errors.As(err, &inUse) && took <= ttl/3+2*maxPoll, "after %v: %v, want an InUseError within %v", took, err, ttl/3)
 		must(t, release())
 	})
 }
@@ -161,9 +158,8 @@ func (s overwriting) PutIfAbsent(ctx context.Context, key string, body io.Reader
 
 func TestStoreThatIgnoresConditionsIsRefused(t *testing.T) {
 	s := storetest.NewMemory()
-	if _, err := Acquire(t.Context(), InStore(overwriting{s}), "l", other, ttl); !errors.Is(err, store.ErrNotExclusive) {
-		t.Errorf("acquire: %v, want ErrNotExclusive", err)
-	}
+	_, err := Acquire(t.Context(), InStore(overwriting{s}), "l", other, ttl)
+	assert.ErrorIs(t, err, store.ErrNotExclusive, "acquire")
 	wantKeys(t, s)
 }
 
@@ -367,9 +363,8 @@ func TestKeep(t *testing.T) {
 		assert.True(t, !sure(within) && !l.Valid() && !l.Lost(), "sure %v, valid %v, lost %v; want false", sure(within), l.Valid(), l.Lost())
 		time.AfterFunc(ttl, func() { s.Fail(nil) })
 		must(t, Check(within))
-		if waited := time.Since(began); waited < 2*ttl || waited > 2*ttl+2*time.Second {
-			t.Errorf("the work continued after %v, want soon after %v", waited, 2*ttl)
-		}
+		waited := time.Since(began)
+		assert.True(t, waited >= 2*ttl && waited <= 2*ttl+2*time.Second, "the work continued after %v, want soon after %v", waited, 2*ttl)
 		synctest.Wait()
 		wantKinds(t, &h, Unsure, Renewed)
 		assert.True(t, errors.Is(h.events[0].Err, down) && h.events[1].For >= ttl, "events %+v", h.events)

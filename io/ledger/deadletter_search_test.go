@@ -86,13 +86,11 @@ func TestSearchDeadLetters(t *testing.T) {
 	}
 	page, err := SearchDeadLetters(ctx, s, DeadLetterQuery{Limit: 10})
 	must(t, err)
-	if len(page.Unreadable) != 1 || !strings.Contains(page.Unreadable[0].Error(), "zz.json") || page.Next != "" {
-		t.Errorf("unreadable %v, next %q", page.Unreadable, page.Next)
-	}
+	assert.True(t, len(page.Unreadable) == 1 && strings.Contains(page.Unreadable[0].Error(), "zz.json") && page.Next == "",
+		"unreadable %v, next %q", page.Unreadable, page.Next)
 	for _, bad := range []string{"x", "1", "1.", ".seed/a", "1x.seed/a"} {
-		if _, err := SearchDeadLetters(ctx, s, DeadLetterQuery{After: bad, Limit: 1}); !errors.Is(err, ErrPlace) {
-			t.Errorf("%q: %v", bad, err)
-		}
+		_, err := SearchDeadLetters(ctx, s, DeadLetterQuery{After: bad, Limit: 1})
+		assert.ErrorIs(t, err, ErrPlace, "%q", bad)
 	}
 }
 
@@ -106,12 +104,10 @@ func TestDismiss(t *testing.T) {
 	must(t, err)
 	kept, err := Get(ctx, s, "seed", d.ID())
 	must(t, err)
-	if kept.Open() || kept.Attempts != 1 || *kept.Dismissed != *got.Dismissed || !kept.Dismissed.At.Equal(at) {
-		t.Errorf("kept %+v, dismissed %+v", kept, kept.Dismissed)
-	}
-	if strings.Contains(kept.Dismissed.By+kept.Dismissed.Note, "\x1b") || strings.Contains(kept.Dismissed.Note, "secret") {
-		t.Errorf("not cleaned: %+v", kept.Dismissed)
-	}
+	assert.True(t, !kept.Open() && kept.Attempts == 1 && *kept.Dismissed == *got.Dismissed && kept.Dismissed.At.Equal(at),
+		"kept %+v, dismissed %+v", kept, kept.Dismissed)
+	assert.True(t, !strings.Contains(kept.Dismissed.By+kept.Dismissed.Note, "\x1b") && !strings.Contains(kept.Dismissed.Note, "secret"),
+		"not cleaned: %+v", kept.Dismissed)
 	kept, err = Dismiss(ctx, s, "seed", d.ID(), nil)
 	must(t, err)
 	assert.True(t, kept.Open(), "it is not open again")
@@ -190,9 +186,8 @@ func TestSearchPages(t *testing.T) {
 		for pages := 0; ; pages++ {
 			page, err := SearchDeadLetters(ctx, s, c.q)
 			must(t, err)
-			if len(page.DeadLetters) > c.q.Limit || page.Searched > maxSearched || pages > all {
-				t.Fatalf("%+v: page %d has %d and searched %d", c.q, pages, len(page.DeadLetters), page.Searched)
-			}
+			require.True(t, len(page.DeadLetters) <= c.q.Limit && page.Searched <= maxSearched && pages <= all,
+				"%+v: page %d has %d and searched %d", c.q, pages, len(page.DeadLetters), page.Searched)
 			for _, d := range page.DeadLetters {
 				require.False(t, seen[d.Input.DomainID], "%+v: %s twice", c.q, d.Input.DomainID)
 				seen[d.Input.DomainID] = true
@@ -238,9 +233,8 @@ func TestSearchMemory(t *testing.T) {
 		s := &manyDeadLetters{storetest.NewMemory(), all, 0}
 		page, err := SearchDeadLetters(t.Context(), s, DeadLetterQuery{Limit: 50, Text: "nothing has this"})
 		must(t, err)
-		if page.Searched != maxSearched || page.Next == "" || len(page.DeadLetters) > 0 {
-			t.Fatalf("searched %d, next %q", page.Searched, page.Next)
-		}
+		require.True(t, page.Searched == maxSearched && page.Next != "" && len(page.DeadLetters) <= 0,
+			"searched %d, next %q", page.Searched, page.Next)
 		return s.used
 	}
 	few, many := used(5_000), used(100_000)

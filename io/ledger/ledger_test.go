@@ -159,9 +159,8 @@ func TestHistogramQuantiles(t *testing.T) {
 	}
 	assert.LessOrEqual(t, math.Abs(h.mean()-5.005), 1e-9, "mean %v, want 5.005", h.mean())
 	for q, want := range map[float64]float64{0.01: 0.1, 0.5: 5, 0.95: 9.5, 1: 10} {
-		if got := h.quantile(q); math.Abs(got/want-1) > 0.05 {
-			t.Errorf("p%v is %v, want %v within 5 %%", 100*q, got, want)
-		}
+		got := h.quantile(q)
+		assert.LessOrEqual(t, math.Abs(got/want-1), 0.05, "p%v is %v, want %v within 5 %%", 100*q, got, want)
 	}
 	var edge Histogram
 	for _, d := range []time.Duration{-time.Second, 0, time.Millisecond, 100 * time.Hour} {
@@ -211,13 +210,11 @@ func TestEmptyReportHasAllKeys(t *testing.T) {
 	r := aRun("r1")
 	r.State = Running
 	rep := BuildReport(aJob(), r, Tally{}, day.Add(90*time.Second))
-	if rep.Duration != 90 || rep.FinishedAt != nil {
-		t.Errorf("a going run: duration %v, finished %v; want 90, null", rep.Duration, rep.FinishedAt)
-	}
+	assert.True(t, rep.Duration == 90 && rep.FinishedAt == nil,
+		"a going run: duration %v, finished %v; want 90, null", rep.Duration, rep.FinishedAt)
 	for _, k := range aJob().Counts {
-		if n, ok := rep.Counts[k]; !ok || n != 0 {
-			t.Errorf("count %s: %d, %v; want 0, there", k, n, ok)
-		}
+		n, ok := rep.Counts[k]
+		assert.True(t, ok && n == 0, "count %s: %d, %v; want 0, there", k, n, ok)
 	}
 	if got, want := slices.Sorted(maps.Keys(rep.HTTP.Failures)), slices.Sorted(slices.Values(failures)); !slices.Equal(got, want) {
 		t.Errorf("failures %v, want %v", got, want)
@@ -228,9 +225,8 @@ func TestEmptyReportHasAllKeys(t *testing.T) {
 	must(t, json.Unmarshal(b, &fields))
 	for _, k := range []string{"run_id", "job", "runner", "state", "started_at", "duration_s", "options", "counts", "http", "store",
 		"timings", "dead_letters", "alerts", "lanes"} {
-		if v, ok := fields[k]; !ok || string(v) == "null" {
-			t.Errorf("%s is %s, want a value", k, v)
-		}
+		v, ok := fields[k]
+		assert.True(t, ok && string(v) != "null", "%s is %s, want a value", k, v)
 	}
 	assert.True(t, bytes.Contains(fields["http"], []byte(`"by_status":{}`)), "http is %s, want an empty by_status in it", fields["http"])
 }
@@ -294,9 +290,8 @@ func TestDeadLetterID(t *testing.T) {
 	assert.NotEqual(t, id("x", Input{File: "f", Index: &j}), id("x", Input{File: "f", Index: &i}), "two records share an id")
 	assert.NotEqual(t, id("x", Input{Key: "https://a"}), id("x", Input{URL: "https://a"}), "a URL and a key share an id")
 	u := Input{URL: "https://a/?X-Amz-Signature=1"}
-	if r := (Input{URL: Redact(u.URL)}); id("x", u) != id("x", r) {
-		t.Error("the id changes when the URL is redacted")
-	}
+	r := (Input{URL: Redact(u.URL)})
+	assert.Equal(t, id("x", r), id("x", u), "the id changes when the URL is redacted")
 	// The id must not change: stores have objects with such names.
 	if got, want := id("bad_file", file), "2007bcd1cbb6e8e482108030"; got != want {
 		t.Errorf("id %s, want %s", got, want)
@@ -359,9 +354,8 @@ func TestListDeadLetters(t *testing.T) {
 			got = append(got, d.RunID)
 		}
 		slices.Sort(got)
-		if !slices.Equal(got, c.want) || errs != c.errs {
-			t.Errorf("job %q, run %q: %v and %d errors, want %v and %d", c.job, c.run, got, errs, c.want, c.errs)
-		}
+		assert.True(t, slices.Equal(got, c.want) && errs == c.errs,
+			"job %q, run %q: %v and %d errors, want %v and %d", c.job, c.run, got, errs, c.want, c.errs)
 	}
 }
 
@@ -398,9 +392,8 @@ func TestForceID(t *testing.T) {
 		t.Fatal("a forced run began without an id")
 	}
 	for _, start := range []bool{true, false} {
-		if id, err := ForceID(ctx, s, "seed", "abc", start); err != nil || id != first {
-			t.Errorf("resuming (start %v): %q (%v), want %q", start, id, err, first)
-		}
+		id, err := ForceID(ctx, s, "seed", "abc", start)
+		assert.True(t, err == nil && id == first, "resuming (start %v): %q (%v), want %q", start, id, err, first)
 	}
 	other, err := ForceID(ctx, s, "seed", "def", true)
 	if must(t, err); other == first {
@@ -477,9 +470,8 @@ func FuzzDecode(f *testing.F) {
 		again(t, b, decode[forcedRun])
 		again(t, b, decode[total])
 		again(t, b, decode[Report])
-		if d, err := decode[DeadLetter](b); err == nil && d.ID() == "" {
-			t.Error("a dead letter has no id")
-		}
+		d, err := decode[DeadLetter](b)
+		assert.True(t, err != nil || d.ID() != "", "a dead letter has no id")
 		if p, err := decode[Progress](b); err == nil {
 			var buf bytes.Buffer
 			rep := BuildReport(aJob(), aRun("r1"), p.Tally, day, p)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
@@ -37,14 +38,12 @@ func TestLog(t *testing.T) {
 	must(t, l.Flush(ctx))
 	got, err := ReadLog(ctx, s, "r1")
 	must(t, err)
-	if len(got) > 2*maxLogPart || len(got) < maxLogPart {
-		t.Errorf("%d bytes are kept of %d, want between one part and two", len(got), lines*len(line(0)))
-	}
+	assert.True(t, len(got) <= 2*maxLogPart && len(got) >= maxLogPart,
+		"%d bytes are kept of %d, want between one part and two", len(got), lines*len(line(0)))
 	kept := strings.SplitAfter(strings.TrimSuffix(string(got), "\n"), "\n")
 	for i := range kept {
-		if want := strings.TrimSpace(line(lines - len(kept) + i)); strings.TrimSpace(kept[i]) != want {
-			t.Fatalf("line %d of %d is %.30s, want %.30s: the newest, in order, whole", i, len(kept), kept[i], want)
-		}
+		require.Equal(t, strings.TrimSpace(line(lines-len(kept)+i)), strings.TrimSpace(kept[i]),
+			"line %d of %d is %.30s, want", i, len(kept), kept[i])
 	}
 	assert.True(t, l.NearlyFull(), "three megabytes are no crowd")
 	other, err := NewLog(s, "r1", "host-7")
@@ -67,12 +66,10 @@ func TestWhy(t *testing.T) {
 	const want = `opening postgres://REDACTED@h/d: \u001b[31mrefused`
 	again, err := Load(ctx, s, "r1")
 	must(t, err)
-	if run.Error != want || again.Error != want || BuildReport(aJob(), again, Tally{}, day).Error != want {
-		t.Errorf("kept %q, loaded %q, want %q", run.Error, again.Error, want)
-	}
-	if got := ErrorText(errors.New(strings.Repeat("한", 5000))); len(got) > maxError+8 {
-		t.Errorf("%d bytes are kept of an error", len(got))
-	}
+	assert.True(t, run.Error == want && again.Error == want && BuildReport(aJob(), again, Tally{}, day).Error == want,
+		"kept %q, loaded %q, want %q", run.Error, again.Error, want)
+	got := ErrorText(errors.New(strings.Repeat("한", 5000)))
+	assert.LessOrEqual(t, len(got), maxError+8)
 	must(t, Start(ctx, s, aRun("r2")))
 	must(t, CloseAbandoned(ctx, s, "seed", day.Add(time.Hour)))
 	if r, err := Load(ctx, s, "r2"); err != nil || r.State != Interrupted || r.Error == "" {

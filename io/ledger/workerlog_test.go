@@ -40,9 +40,8 @@ func TestWorkerLog(t *testing.T) {
 	if !strings.Contains(first, `"msg":"refused","error":"token=REDACTED \\u001b[31m한`) || !strings.HasSuffix(first, ` …","n":3}`) || len(first) > 600 {
 		t.Errorf("%d bytes: %s", len(first), first)
 	}
-	if !strings.Contains(second, `"level":"WARN"`) || !strings.Contains(second, `"cut":`) || len(second) > maxWorkerLine {
-		t.Errorf("%d bytes: %s", len(second), second)
-	}
+	assert.True(t, strings.Contains(second, `"level":"WARN"`) && strings.Contains(second, `"cut":`) && len(second) <= maxWorkerLine,
+		"%d bytes: %s", len(second), second)
 	for n := range 3 * maxWorkerLines {
 		log.Error("again", "n", n)
 	}
@@ -80,9 +79,8 @@ func FuzzWorkerLines(f *testing.F) {
 		require.LessOrEqual(t, len(lines), maxWorkerLines+1)
 		for _, l := range lines {
 			var fields map[string]any
-			if err := json.Unmarshal(l, &fields); err != nil || len(l) > maxWorkerLine {
-				t.Fatalf("%d bytes: %q: %v", len(l), l, err)
-			}
+			err := json.Unmarshal(l, &fields)
+			require.True(t, err == nil && len(l) <= maxWorkerLine, "%d bytes: %q: %v", len(l), l, err)
 		}
 	})
 }

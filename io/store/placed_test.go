@@ -43,14 +43,12 @@ func TestPlaced(t *testing.T) {
 	}
 	o, err := s.Head(t.Context(), "datasets/a")
 	body, readErr := store.ReadAll(t.Context(), s, "datasets/a", 100)
-	if err != nil || readErr != nil || o.Key != "datasets/a" || string(body) != "datasets/a" {
-		t.Errorf("%+v, %q, %v, %v", o, body, err, readErr)
-	}
+	assert.True(t, err == nil && readErr == nil && o.Key == "datasets/a" && string(body) == "datasets/a",
+		"%+v, %q, %v, %v", o, body, err, readErr)
 	require.NoError(t, s.Delete(t.Context(), "datasets/a"))
 	for key, want := range map[string]bool{"datasets/a": false, "datasets/b/1": true, "datasets/hidden": false, "runs/x": true} {
-		if got, err := store.Exists(t.Context(), s, key); err != nil || got != want {
-			t.Errorf("Exists(%q) = %v, %v", key, got, err)
-		}
+		got, err := store.Exists(t.Context(), s, key)
+		assert.True(t, err == nil && got == want, "Exists(%q) = %v, %v", key, got, err)
 	}
 	assert.True(t, store.Local(s) && store.Exclusive(t.Context(), s) == nil, "it is no longer a directory")
 	if same, err := store.NewRoots("datasets/", "processing"); err != nil || store.Placed(own, same) != own {

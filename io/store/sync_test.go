@@ -27,9 +27,8 @@ func TestSync(t *testing.T) {
 	for name, s := range map[string]Store{"a directory": opened, "counted": Counted(opened, new(Calls)), "guarded": Guarded(opened, allow),
 		"placed": Placed(opened, Roots{Raw: "raw/"}), "all": Guarded(Counted(Placed(opened, Roots{Raw: "raw/"}), new(Calls)), allow)} {
 		synced = nil
-		if err := Sync(t.Context(), s); err != nil || len(synced) != 1 || synced[0] != root {
-			t.Errorf("%s: synced %q, error %v; want %q once", name, synced, err, root)
-		}
+		err := Sync(t.Context(), s)
+		assert.True(t, err == nil && len(synced) == 1 && synced[0] == root, "%s: synced %q, error %v; want %q once", name, synced, err, root)
 	}
 	failure = errors.New("I/O error")
 	if err := Sync(t.Context(), opened); !errors.Is(err, failure) || !strings.Contains(err.Error(), root) {

@@ -76,18 +76,16 @@ func TestSeedGraph(t *testing.T) {
 		}
 	}
 	want, ok := results["direct, 1 lanes"]
-	if !ok || len(want.objects) < 50 || want.counts["domains_collected"] < 10 || want.counts["files_completed"] == 0 {
-		t.Fatalf("the sample produced %d objects, %v", len(want.objects), want.counts)
-	}
+	require.True(t, ok && len(want.objects) >= 50 && want.counts["domains_collected"] >= 10 && want.counts["files_completed"] != 0,
+		"the sample produced %d objects, %v", len(want.objects), want.counts)
 	for label, got := range results {
 		assert.Equal(t, want.counts, got.counts, "%s: counts", label)
 		for _, key := range slices.Sorted(maps.Keys(want.objects)) {
 			assert.Equal(t, want.objects[key], got.objects[key], "%s: %s", label, key)
 		}
 		for key := range got.objects {
-			if _, ok := want.objects[key]; !ok {
-				t.Errorf("%s: %s is one too many", label, key)
-			}
+			_, ok := want.objects[key]
+			assert.True(t, ok, "%s: %s is one too many", label, key)
 		}
 	}
 }

@@ -19,9 +19,8 @@ func TestStreamOptions(t *testing.T) {
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(text, &got))
 	for name, want := range map[string]any{"streaming": true, "parallelism": 4., "max_bundle_time_mills": 100., "number_of_execution_retries": 3., "execution_retry_delay": 10000.} {
-		if v := got["beam:option:"+name+":v1"]; v != want {
-			t.Errorf("%s is %v, want %v, in %s", name, v, want, text)
-		}
+		v := got["beam:option:"+name+":v1"]
+		assert.True(t, v == want, "%s is %v, want %v, in %s", name, v, want, text)
 	}
 }
 
@@ -32,9 +31,8 @@ func TestOfWorker(t *testing.T) {
 		{"job x failed:\nthe TaskManager is gone", "job x failed:\nthe TaskManager is gone"},
 		{"caused by:\nDoFn[1] is odd", "caused by:\nDoFn[1] is odd"},
 	} {
-		if got := ofWorker(errors.New(c.err)); got.Error() != c.want {
-			t.Errorf("%q becomes %q, want %q", c.err, got, c.want)
-		}
+		got := ofWorker(errors.New(c.err))
+		assert.Equal(t, c.want, got.Error(), "%q becomes %q, want", c.err, got)
 	}
 	assert.NoError(t, ofWorker(nil), "no error becomes")
 }

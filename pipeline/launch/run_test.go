@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -43,9 +44,8 @@ func TestFailedRunSaysWhy(t *testing.T) {
 			require.NoError(t, ledger.WriteTotal(t.Context(), s, c.id, total))
 		}
 		r, _, err := x.conclude(t.Context(), record, c.out)
-		if err == nil || r.Error != c.want || !r.State.Over() || r.State == ledger.Done {
-			t.Errorf("%s: %v, %s because of %q, want %q", c.id, err, r.State, r.Error, c.want)
-		}
+		assert.True(t, err != nil && r.Error == c.want && r.State.Over() && r.State != ledger.Done,
+			"%s: %v, %s because of %q, want %q", c.id, err, r.State, r.Error, c.want)
 		var table bytes.Buffer
 		if err := r.WriteTable(&table, nil); err != nil || !strings.Contains(table.String(), c.want) {
 			t.Errorf("the table of %s (%v):\n%s", c.id, err, table.String())
@@ -68,9 +68,8 @@ func TestConcludeWithoutTheStore(t *testing.T) {
 	live.Count("domains_collected", 7)
 	x := &run{store: s, job: "seed"}
 	r, _, err := x.conclude(t.Context(), record, outcome{live: live})
-	if err == nil || r == nil || r.State != ledger.Failed || r.Counts["domains_collected"] != 7 || r.RunID != record.RunID {
-		t.Errorf("report %+v, error %v; want the report of a failed run with its counts, and the store's error", r, err)
-	}
+	assert.True(t, err != nil && r != nil && r.State == ledger.Failed && r.Counts["domains_collected"] == 7 && r.RunID == record.RunID,
+		"report %+v, error %v; want the report of a failed run with its counts, and the store's error", r, err)
 	if _, _, err := x.conclude(t.Context(), record, outcome{live: live, interrupted: true}); !errors.Is(err, ErrInterrupted) {
 		t.Errorf("an interrupted run: %v, want ErrInterrupted", err)
 	}

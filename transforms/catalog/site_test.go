@@ -364,16 +364,14 @@ fields:
 			}
 			for _, link := range p.products {
 				d := ProductDetail{URL: link, Fields: map[string]any{}}
-				if err := d.addRow(r, p.rows[link]); err != nil || d.Key == "" || untrusted.Key(link) != nil {
-					t.Errorf("%s: %+v: %v", link, d, err)
-				}
+				err := d.addRow(r, p.rows[link])
+				assert.True(t, err == nil && d.Key != "" && untrusted.Key(link) == nil, "%s: %+v: %v", link, d, err)
 			}
 		}
 		d, err := r.readDetail("https://shop.example/", text, "")
 		if err == nil {
-			if _, err := r.asProduct(d, entry{}); err != nil || d.Key == "" || strings.ContainsRune(d.Key, 0) {
-				t.Errorf("%+v: %v", d, err)
-			}
+			_, err := r.asProduct(d, entry{})
+			assert.True(t, err == nil && d.Key != "" && !strings.ContainsRune(d.Key, 0), "%+v: %v", d, err)
 		}
 	})
 }

@@ -41,9 +41,8 @@ func TestBatchRoundTrip(t *testing.T) {
 		{"datasets/country=sg/category=news/date=2026-01-28/raw_0001.json", many},
 	} {
 		got, records := arrived(t, NewBatch(tt.file, tt.records))
-		if got.File != tt.file || got.Broken || !slices.Equal(records, tt.records) {
-			t.Errorf("%s, %+v came back as %+v, %+v", tt.file, tt.records, got, records)
-		}
+		assert.True(t, got.File == tt.file && !got.Broken && slices.Equal(records, tt.records),
+			"%s, %+v came back as %+v, %+v", tt.file, tt.records, got, records)
 	}
 }
 
@@ -56,9 +55,8 @@ func TestBatchFieldsSurvive(t *testing.T) {
 			f.SetBool(true)
 		}
 	}
-	if got, _ := arrived(t, b); !reflect.DeepEqual(got, b) {
-		t.Errorf("%+v came back as %+v", b, got)
-	}
+	got, _ := arrived(t, b)
+	assert.Equal(t, b, got)
 }
 
 // A million records wait in memory until their lane begins, in prism several times.
@@ -74,9 +72,8 @@ func TestBatchIsSmall(t *testing.T) {
 	}
 	b := NewBatch("f", records)
 	for what, bytes := range map[string]int{"in memory": cap(b.records), "on the wire": len(encodeBatch(b))} {
-		if bytes > 11*len(records) {
-			t.Errorf("%s a batch takes %.1f bytes a record, want at most 11", what, float64(bytes)/float64(len(records)))
-		}
+		assert.LessOrEqual(t, bytes, 11*len(records),
+			"%s a batch takes %.1f bytes a record, want at most 11", what, float64(bytes)/float64(len(records)))
 	}
 }
 
@@ -95,9 +92,8 @@ func TestDecodeBatchCutShort(t *testing.T) {
 	}
 	text := encodeRecords([]URLRecord{{"a.com", "com:sg", 3, "="}, {"b.com", "com:sg", 300, "found"}})
 	for n := range text {
-		if got, err := readRecords(string(text[:n])); err == nil {
-			t.Errorf("%d of %d bytes decode as %+v", n, len(text), got)
-		}
+		got, err := readRecords(string(text[:n]))
+		assert.Error(t, err, "%d of %d bytes decode as %+v", n, len(text), got)
 	}
 }
 

@@ -68,9 +68,8 @@ func TestDrainRunsNAtOnce(t *testing.T) {
 			now.Add(-1)
 			return i
 		}, noFailure(t), func(i int) { merged += i }) // without a lock: the race detector would see another goroutine
-		if most.Load() != 4 || merged != 190 || time.Since(begin) != 5*time.Second {
-			t.Errorf("%d at once, sum %d, %v; want 4, 190, 5s", most.Load(), merged, time.Since(begin))
-		}
+		assert.True(t, most.Load() == 4 && merged == 190 && time.Since(begin) == 5*time.Second,
+			"%d at once, sum %d, %v; want 4, 190, 5s", most.Load(), merged, time.Since(begin))
 	})
 }
 
@@ -135,12 +134,10 @@ func TestDrainStops(t *testing.T) {
 					}
 					return 0
 				}, noFailure(t), func(int) { merged++ })
-				if begun.Load() != 3 || merged != 3 {
-					t.Errorf("%d begun, %d merged; want 3 of each: nothing new begins, and all visits that began are merged", begun.Load(), merged)
-				}
-				if (cut.Load() == 3) != tt.cut || time.Since(begin) != tt.end {
-					t.Errorf("%d cut, ended after %v, want cut %v, after %v", cut.Load(), time.Since(begin), tt.cut, tt.end)
-				}
+				assert.True(t, begun.Load() == 3 && merged == 3,
+					"%d begun, %d merged; want 3 of each: nothing new begins, and all visits that began are merged", begun.Load(), merged)
+				assert.True(t, (cut.Load() == 3) == tt.cut && time.Since(begin) == tt.end,
+					"%d cut, ended after %v, want cut %v, after %v", cut.Load(), time.Since(begin), tt.cut, tt.end)
 				assert.True(t, w.Stopped() && errors.Is(w.Cause(), cause) && !w.Proceed(t.Context()), "stopped %v by %v", w.Stopped(), w.Cause())
 			})
 		})
@@ -165,15 +162,13 @@ func TestPause(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { w.paused.Store(false) })
 		merged := 0
 		Drain(t.Context(), alone(t, w), 1, upTo(3), func(ctx context.Context, _ int) int {
-			if at := time.Since(begin); at > time.Second && at < time.Minute {
-				t.Errorf("a visit began %v after the start, during the pause", at)
-			}
+			at := time.Since(begin)
+			assert.True(t, at <= time.Second || at >= time.Minute, "a visit began %v after the start, during the pause", at)
 			_ = pause(ctx, 2*time.Second)
 			return 0
 		}, noFailure(t), func(int) { merged++ })
-		if took := time.Since(begin); merged != 3 || took < time.Minute+2*time.Second || took > time.Minute+5*time.Second {
-			t.Errorf("%d merged after %v", merged, took)
-		}
+		took := time.Since(begin)
+		assert.True(t, merged == 3 && took >= time.Minute+2*time.Second && took <= time.Minute+5*time.Second, "%d merged after %v", merged, took)
 	})
 }
 

@@ -131,9 +131,8 @@ func TestAcquireLaneIsGivenUpOnAStop(t *testing.T) {
 		time.AfterFunc(5*time.Second, func() { w.Stop(nil) })
 		begin := time.Now()
 		within, _, _, err := w.acquireLane(t.Context(), 0, 1)
-		if within != nil || err != nil || time.Since(begin) != 5*time.Second {
-			t.Errorf("acquired %v, %v after %v; want false at the stop after 5s", within != nil, err, time.Since(begin))
-		}
+		assert.True(t, within == nil && err == nil && time.Since(begin) == 5*time.Second,
+			"acquired %v, %v after %v; want false at the stop after 5s", within != nil, err, time.Since(begin))
 	})
 }
 
@@ -156,9 +155,8 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 					cut++
 				}
 			})
-		if begun != 1 || cut != 1 || time.Since(begin) > 10*time.Second {
-			t.Errorf("%d visits begun, %d cut, after %v; want 1, 1, within a heartbeat", begun, cut, time.Since(begin))
-		}
+		assert.True(t, begun == 1 && cut == 1 && time.Since(begin) <= 10*time.Second,
+			"%d visits begun, %d cut, after %v; want 1, 1, within a heartbeat", begun, cut, time.Since(begin))
 		release()
 		assert.EqualValues(t, 1, w.untaken.Counts[ledger.LanesLost], "%s", ledger.LanesLost)
 	})
@@ -239,15 +237,13 @@ func TestStoppedByAShortage(t *testing.T) {
 		w := leasing(t, unreachable{memory(t)}, "first")
 		began := time.Now()
 		err := store.Write(t.Context(), w.Store, "a", nil, store.PutOptions{})
-		if took := time.Since(began); !fault.Stops(err) || took < fault.MaxWait {
-			t.Fatalf("%v after %v, want a shortage after a minute", err, took)
-		}
+		took := time.Since(began)
+		require.True(t, fault.Stops(err) && took >= fault.MaxWait, "%v after %v, want a shortage after a minute", err, took)
 		assert.True(t, !w.NotStored(context.Canceled) && w.NotStored(err), "a result is recorded after the stop")
 		began = time.Now()
 		_, err = store.ReadAll(t.Context(), w.Store, "a", 1)
-		if took := time.Since(began); !errors.Is(err, syscall.ECONNREFUSED) || took > 10*time.Second {
-			t.Errorf("another call waited for %v after the stop: %v", took, err)
-		}
+		took = time.Since(began)
+		assert.True(t, errors.Is(err, syscall.ECONNREFUSED) && took <= 10*time.Second, "another call waited for %v after the stop: %v", took, err)
 		assert.True(t, w.NotStored(context.Canceled), "what the stop has cut off is recorded as a failure")
 	})
 }
@@ -295,19 +291,16 @@ func TestNothingIsSentOrWrittenWithoutTheRunsLease(t *testing.T) {
 			for what, do := range does {
 				asleep.Add(int64(2 * time.Minute))
 				if taken && !l.Lost() {
-					if _, err := lease.Acquire(ctx, lease.InDB(clock), "run", lease.Holder{Host: "b"}, 24*time.Hour); err != nil {
-						t.Fatal(err)
-					}
+					_, err := lease.Acquire(ctx, lease.InDB(clock), "run", lease.Holder{Host: "b"}, 24*time.Hour)
+					require.NoError(t, err)
 				}
 				epoch := l.Epoch()
 				err := do()
-				if taken != errors.Is(err, lease.ErrLost) || !taken && (err != nil || l.Epoch() == epoch) {
-					t.Errorf("%s: %v, in epoch %d after %d", what, err, l.Epoch(), epoch)
-				}
+				assert.True(t, taken == errors.Is(err, lease.ErrLost) && (taken || (err == nil && l.Epoch() != epoch)),
+					"%s: %v, in epoch %d after %d", what, err, l.Epoch(), epoch)
 			}
-			if n := sent.Load() - before; taken && n != 0 || !taken && n != 1 {
-				t.Errorf("%d requests were sent", n)
-			}
+			n := sent.Load() - before
+			assert.True(t, (!taken || n == 0) && (taken || n == 1), "%d requests were sent", n)
 			assert.True(t, !taken || (w.Stopped() && w.ctx.Err() != nil), "the worker was not stopped at once")
 		})
 	}

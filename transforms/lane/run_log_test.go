@@ -59,16 +59,14 @@ func TestRunLog(t *testing.T) {
 				RunID string `json:"run_id"`
 				Job   string `json:"job"`
 			}
-			if err := json.Unmarshal([]byte(l), &v); err != nil || v.RunID != "r1" || v.Job != "seed" {
-				t.Fatalf("%q: %v", l, err)
-			}
+			err := json.Unmarshal([]byte(l), &v)
+			require.True(t, err == nil && v.RunID == "r1" && v.Job == "seed", "%q: %v", l, err)
 		}
 		warned, err := ledger.ReadWorkers(ctx, s, "r1")
 		require.True(t, err == nil && len(warned) == 1 && len(warned[0].Lines) == 2, "warnings: %v, %v", warned, err)
 		for i, want := range []string{`"level":"ERROR","event":"trouble","run_id":"r1","job":"seed"}`, `"level":"WARN","event":"last words","run_id":"r1","job":"seed","domain":"a.example","g":{"error":"token=REDACTED"}}`} {
-			if got := string(warned[0].Lines[i]); !strings.HasSuffix(got, want) {
-				t.Errorf("warning %d is %s, want …%s", i, got, want)
-			}
+			got := string(warned[0].Lines[i])
+			assert.True(t, strings.HasSuffix(got, want), "warning %d is %s, want …%s", i, got, want)
 		}
 		log.Error("nobody keeps this")
 		assert.NotContains(t, read(), "nobody", "a log that has ended still gets lines")
@@ -78,8 +76,7 @@ func TestRunLog(t *testing.T) {
 // Two containers can give their processes the same host name and the same process id.
 func TestProcessName(t *testing.T) {
 	name := processName()
-	if !regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9_-]+-%d-[A-Z2-7]{8}$`, os.Getpid())).MatchString(name) {
-		t.Errorf("the process is called %s, want its host, its id and a random part", name)
-	}
+	assert.True(t, regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9_-]+-%d-[A-Z2-7]{8}$`, os.Getpid())).MatchString(name),
+		"the process is called %s, want its host, its id and a random part", name)
 	assert.Equal(t, name, processName(), "the process is called")
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -388,9 +389,8 @@ func TestLimitsShare(t *testing.T) {
 		for _, p := range of {
 			for n := range 24 {
 				all.Go(func() {
-					if _, err := p.Web.Get(t.Context(), web.Request{URL: fmt.Sprintf("http://kind-urlset-%d.com/", n)}); err != nil {
-						t.Error(err)
-					}
+					_, err := p.Web.Get(t.Context(), web.Request{URL: fmt.Sprintf("http://kind-urlset-%d.com/", n)})
+					assert.NoError(t, err)
 				})
 			}
 		}

@@ -57,7 +57,6 @@ func TestSource(t *testing.T) {
 		j.web.Handle(host, site)
 	}
 	j.cfg.Lane.Web.Concurrency = 1
-	raw := day + "raw_0001.json"
 	j.put(raw, `{"records":[
 		{"raw_url":"https://first.com/","liveness_status":"dead","confidence":2,"content_hints":["a",1]},
 		{"raw_url":"https://www.who.int/","domain_id":"ngo:intl:who.int","confidence":0.5,"content_hints":["news", "h\u00e9"],"discovery_method":"crtsh"},
@@ -86,9 +85,8 @@ func TestSource(t *testing.T) {
 func TestSharedCases(t *testing.T) {
 	for name, check := range map[string]func(t *testing.T, m metadata.Domain){
 		"relative-sitemap": func(t *testing.T, m metadata.Domain) {
-			if m.Sitemap.URLCount == nil || *m.Sitemap.URLCount != 1 || m.Sitemap.URL != "https://rel.com/maps/all.xml" {
-				t.Errorf("sitemap %+v, want one URL in the relative one", m.Sitemap)
-			}
+			assert.True(t, m.Sitemap.URLCount != nil && *m.Sitemap.URLCount == 1 && m.Sitemap.URL == "https://rel.com/maps/all.xml",
+				"sitemap %+v, want one URL in the relative one", m.Sitemap)
 		},
 		"id-intl": func(t *testing.T, m metadata.Domain) {
 			assert.Equal(t, "ngo:intl:who.int", m.Source.DomainID, "source %+v, want the given id", m.Source)
@@ -105,9 +103,8 @@ func TestSharedCases(t *testing.T) {
 			if s := m.Sitemap; !s.Exists || s.StatusCode != 200 || s.Parsed || s.Kind != "challenge" || s.ContentType != "text/html" || s.LastStatus != 200 {
 				t.Errorf("sitemap %+v, want a challenge in HTML", s)
 			}
-			if r := m.Robots; !r.Exists || r.Kind != "challenge" || r.ContentType != "text/html" {
-				t.Errorf("robots %+v, want a challenge in HTML", r)
-			}
+			r := m.Robots
+			assert.True(t, r.Exists && r.Kind == "challenge" && r.ContentType == "text/html", "robots %+v, want a challenge in HTML", r)
 		},
 		"blocked-sitemap": func(t *testing.T, m metadata.Domain) {
 			if s := m.Sitemap; s.Exists || s.StatusCode != 404 || s.LastStatus != 403 || s.Error != "http_403" || s.Kind != "challenge" {
@@ -127,7 +124,6 @@ func TestSharedCases(t *testing.T) {
 			}
 			j := newJob(t, refusing)
 			j.script(c.Hosts)
-			raw := day + "raw_0001.json"
 			j.put(raw, string(text))
 			j.run()
 			for domain := range c.Hosts {

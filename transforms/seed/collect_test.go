@@ -69,8 +69,7 @@ func TestCrawlDelayBehindARedirect(t *testing.T) {
 				http.Redirect(w, r, "https://"+at+r.URL.Path, http.StatusMovedPermanently)
 			}))
 			handle(at, pages(map[string]string{"/robots.txt": "User-agent: *\nCrawl-delay: 4\nSitemap: https://" + at + "/a.xml\nSitemap: https://" + at + "/b.xml\n"}))
-			j.put(day+"raw_0001.json", rawFile("https://moved.com"))
-			j.run()
+			j.crawl("https://moved.com")
 			assert.Equal(t, 2+2*3, n) // the named ones, and the usual ones by way of the apex
 		})
 	}
@@ -150,7 +149,6 @@ func TestCollect(t *testing.T) {
 	}
 	j := newJob(t, webtest.Options{Seed: 1})
 	j.cfg.Collect.StrictHosts = true
-	raw := day + "raw_0001.json"
 	total := j.visit(raw, tests)
 
 	n := int64(len(tests))
@@ -158,12 +156,10 @@ func TestCollect(t *testing.T) {
 		t.Errorf("counts %v, %d timings, want %d domains", c, total.Timings.Count, n)
 	}
 	assert.True(t, j.exists(raw+".success"), "the file is not complete")
-	if b := j.read(out(raw, host(webtest.KindSitemapGz), "sitemap.xml")); !bytes.HasPrefix(b, []byte("<?xml")) {
-		t.Errorf("a .gz sitemap is kept unpacked, not %q…", b[:8])
-	}
-	if b := j.read(out(raw, host(webtest.KindUTF16), "sitemap.xml")); !bytes.HasPrefix(b, []byte{0xff, 0xfe}) {
-		t.Errorf("the charset is left as it came, not %q…", b[:8])
-	}
+	b := j.read(out(raw, host(webtest.KindSitemapGz), "sitemap.xml"))
+	assert.True(t, bytes.HasPrefix(b, []byte("<?xml")), "a .gz sitemap is kept unpacked, not %q…", b[:8])
+	b = j.read(out(raw, host(webtest.KindUTF16), "sitemap.xml"))
+	assert.True(t, bytes.HasPrefix(b, []byte{0xff, 0xfe}), "the charset is left as it came, not %q…", b[:8])
 	for name, wants := range map[string]int{"robots_file_too_large": 1, "sitemap_file_too_large": 1, "domain_collector_start": len(tests), "robots_fetched": len(tests),
 		"sitemap_fetched": len(tests), "domain_collector_complete": len(tests), "domains_extracted": 1, "file_processing_complete": 1, "orchestrator_start": 1,
 		"files_found": 1, "queue_messages_sent": 1, "file_processor_start": 1} {
@@ -183,18 +179,15 @@ func (j *job) visit(raw string, tests []want) ledger.Tally {
 	for _, tt := range tests {
 		urls = append(urls, "https://"+host(tt.kind)+"/about")
 	}
-	j.put(raw, rawFile(urls...))
-	total := j.run()
+	total := j.crawl(urls...)
 	for i, tt := range tests {
 		t.Run(string(tt.kind), func(t *testing.T) {
 			name := host(tt.kind)
 			m := j.metadata(raw, name)
-			if m.DomainID != "com:sg:"+name || m.RegistrableDomain != name || m.Country != "SG" || m.Category != "news" {
-				t.Errorf("identity %+v", m)
-			}
-			if m.Source == nil || m.Source.RawFilePath != raw || m.Source.RecordIndex == nil || *m.Source.RecordIndex != i {
-				t.Errorf("source %+v, want %s, %d", m.Source, raw, i)
-			}
+			assert.True(t, m.DomainID == "com:sg:"+name && m.RegistrableDomain == name && m.Country == "SG" && m.Category == "news",
+				"identity %+v", m)
+			assert.True(t, m.Source != nil && m.Source.RawFilePath == raw && m.Source.RecordIndex != nil && *m.Source.RecordIndex == i,
+				"source %+v, want %s, %d", m.Source, raw, i)
 			assert.True(t, j.done(raw, name), "no .success")
 
 			r := m.Robots
@@ -260,8 +253,7 @@ func TestCollectSlow(t *testing.T) {
 func TestForeignSitemap(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	raw, name := day+"raw_0001.json", host(webtest.KindForeignSitemap)
-	j.put(raw, rawFile("https://"+name))
-	j.run()
+	j.crawl("https://" + name)
 	m := j.metadata(raw, name)
 	if len(m.Robots.SitemapURLs) != 1 || m.Sitemap.URL != m.Robots.SitemapURLs[0] || strings.Contains(m.Sitemap.URL, "https://"+name) || m.Sitemap.Kind != "urlset" {
 		t.Errorf("%+v", m)
@@ -270,9 +262,7 @@ func TestForeignSitemap(t *testing.T) {
 
 func TestMetadataObject(t *testing.T) {
 	j := newJob(t, webtest.Options{})
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://kind-urlset-1.com"))
-	j.run()
+	j.crawl("https://kind-urlset-1.com")
 	key := out(raw, "kind-urlset-1.com", "domain_metadata.json")
 	for name, wants := range map[string]string{"domain_metadata.json": "application/json", "robots.txt": "text/plain", "sitemap.xml": "application/xml"} {
 		o, err := j.store.Head(t.Context(), out(raw, "kind-urlset-1.com", name))
@@ -340,9 +330,7 @@ func TestFollowIndex(t *testing.T) {
 		if tt.most > 0 {
 			j.cfg.Collect.MaxChildSitemaps = tt.most
 		}
-		raw := day + "raw_0001.json"
-		j.put(raw, rawFile("https://site.com"))
-		j.run()
+		j.crawl("https://site.com")
 		assert.Equal(t, tt.asked, j.asked("site.com"), "at most %d: asked for", tt.most)
 		s := j.metadata(raw, "site.com").Sitemap
 		number := func(p *int64) int64 {
@@ -366,15 +354,12 @@ func TestSpellings(t *testing.T) {
 		"/sitemap_index.xml": index(":443/a.xml", "/a.xml#b", "/a.xml", "/sitemap_index.xml#c"),
 		"/a.xml":             urlset(3),
 	}))
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://site.com"))
-	j.run()
+	j.crawl("https://site.com")
 	if got, want := j.asked("site.com"), []string{"/robots.txt", "/sitemap.xml", "/gone.xml", "/sitemap_index.xml", "/a.xml"}; !slices.Equal(got, want) {
 		t.Errorf("asked for %q, want %q", got, want)
 	}
-	if s := j.metadata(raw, "site.com").Sitemap; s.ChildCount == nil || *s.ChildCount != 1 || *s.TotalURLCount != 3 {
-		t.Errorf("sitemap %+v, want one child with 3 URLs", s)
-	}
+	s := j.metadata(raw, "site.com").Sitemap
+	assert.True(t, s.ChildCount != nil && *s.ChildCount == 1 && *s.TotalURLCount == 3, "sitemap %+v, want one child with 3 URLs", s)
 }
 
 const rss = `<rss version="2.0"><channel><title>t</title><item><title>a</title><link>https://site.com/1</link></item></channel></rss>`
@@ -394,10 +379,8 @@ func TestHomepageAndFeeds(t *testing.T) {
 	j.web.Handle("site.com", pages(site))
 	j.web.Handle("closed.com", pages(map[string]string{"/robots.txt": "User-agent: *\nDisallow: /\n", "/": home}))
 	j.cfg.Collect.Homepage, j.cfg.Collect.Feeds = true, true
-	raw := day + "raw_0001.json"
 	slow, dead := host(webtest.KindCrawlDelayLong), host(webtest.KindNoSuchHost)
-	j.put(raw, rawFile("https://site.com", "https://closed.com", "https://"+slow, "https://"+dead))
-	j.run()
+	j.crawl("https://site.com", "https://closed.com", "https://"+slow, "https://"+dead)
 	for host, want := range map[string]string{slow: "crawl_delay", dead: "dns"} { // abandoned, and recorded as such
 		if m := j.metadata(raw, host); m.Homepage == nil || m.Homepage.Exists || m.Homepage.Error != want || m.Feeds != nil {
 			t.Errorf("%s: homepage %+v, feeds %v, want error %q", host, m.Homepage, m.Feeds, want)
@@ -413,9 +396,8 @@ func TestHomepageAndFeeds(t *testing.T) {
 	}
 	assert.Equal(t, []string{"https://site.com/named-feed.xml", "https://site.com/news.rss"}, feeds, "feeds")
 	assert.NotContains(t, j.asked("site.com"), "/private/feed", "robots.txt forbids /private/")
-	if m.Homepage == nil || !m.Homepage.Exists || m.Homepage.StatusCode != 200 || m.Homepage.ContentLength != int64(len(home)) {
-		t.Errorf("homepage %+v", m.Homepage)
-	}
+	assert.True(t, m.Homepage != nil && m.Homepage.Exists && m.Homepage.StatusCode == 200 && m.Homepage.ContentLength == int64(len(home)),
+		"homepage %+v", m.Homepage)
 	assert.Equal(t, home, string(j.read(out(raw, "site.com", "homepage.html"))), "homepage.html")
 	assert.Equal(t, []string{"/robots.txt"}, j.asked("closed.com"), "closed.com was asked for")
 	if m := j.metadata(raw, "closed.com"); m.Homepage == nil || m.Homepage.Exists || m.Homepage.Error != "robots" || m.Feeds != nil {
@@ -439,15 +421,11 @@ func TestHomepageOnAnotherHost(t *testing.T) {
 	j.web.Handle("open.com", pages(map[string]string{"/b": rss}))
 	j.web.Handle("closed.com", pages(map[string]string{"/robots.txt": "User-agent: *\nDisallow: /\n", "/home": "<html></html>", "/feed": rss}))
 	j.cfg.Collect.Homepage, j.cfg.Collect.Feeds = true, true
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://site.com", "https://moved.com"))
-	j.run()
-	if h := j.metadata(raw, "moved.com").Homepage; h == nil || h.Error != "robots" || h.Exists {
-		t.Errorf("homepage on a host that forbids it: %+v", h)
-	}
-	if f := j.metadata(raw, "site.com").Feeds; len(f) != 1 || f[0].URL != "https://open.com/b" {
-		t.Errorf("feeds %+v, want the one on open.com", f)
-	}
+	j.crawl("https://site.com", "https://moved.com")
+	h := j.metadata(raw, "moved.com").Homepage
+	assert.True(t, h != nil && h.Error == "robots" && !h.Exists, "homepage on a host that forbids it: %+v", h)
+	f := j.metadata(raw, "site.com").Feeds
+	assert.True(t, len(f) == 1 && f[0].URL == "https://open.com/b", "feeds %+v, want the one on open.com", f)
 	assert.Equal(t, []string{"/robots.txt", "/b"}, j.asked("open.com"), "open.com was asked for")
 	assert.Equal(t, []string{"/robots.txt", "/robots.txt"}, j.asked("closed.com"), "closed.com was asked for")
 }
@@ -473,9 +451,7 @@ func TestHomepageOutsideTheSchema(t *testing.T) {
 		}
 	}))
 	j.cfg.Collect.Homepage = true
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://site.com", "https://moved.com"))
-	j.run()
+	j.crawl("https://site.com", "https://moved.com")
 	require.Empty(t, j.deadLetters(), "dead letters")
 	if h := j.metadata(raw, "site.com").Homepage; h == nil || h.StatusCode != 0 || h.Error != "http_999" || h.Exists {
 		t.Errorf("homepage of status 999: %+v", h)
@@ -497,12 +473,9 @@ func TestBrokenCompression(t *testing.T) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(packed.Bytes()[:packed.Len()/2])
 	}))
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://site.com"))
-	j.run()
-	if m := j.metadata(raw, "site.com"); !m.Robots.Truncated || !m.Sitemap.Truncated {
-		t.Errorf("robots %+v, sitemap %+v, want both truncated", m.Robots, m.Sitemap)
-	}
+	j.crawl("https://site.com")
+	m := j.metadata(raw, "site.com")
+	assert.True(t, m.Robots.Truncated && m.Sitemap.Truncated, "robots %+v, sitemap %+v, want both truncated", m.Robots, m.Sitemap)
 	assert.Equal(t, 0, len(j.events("robots_file_too_large"))+len(j.events("sitemap_file_too_large")))
 }
 
@@ -512,14 +485,11 @@ func TestRobotsOutsideTheSchema(t *testing.T) {
 	for host, status := range map[string]int{"s600.com": 600, "s999.com": 999} {
 		j.web.Handle(host, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }))
 	}
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://s600.com", "https://s999.com"))
-	j.run()
+	j.crawl("https://s600.com", "https://s999.com")
 	require.Empty(t, j.deadLetters(), "dead letters")
 	for host, name := range map[string]string{"s600.com": "http_600", "s999.com": "http_999"} {
-		if r := j.metadata(raw, host).Robots; r.StatusCode != 0 || r.Error != name || r.Exists {
-			t.Errorf("robots of %s: %+v, want error %s", host, r, name)
-		}
+		r := j.metadata(raw, host).Robots
+		assert.True(t, r.StatusCode == 0 && r.Error == name && !r.Exists, "robots of %s: %+v, want error %s", host, r, name)
 		assert.True(t, j.done(raw, host), "%s is not done", host)
 	}
 }
@@ -554,15 +524,12 @@ func TestLongRetryAfter(t *testing.T) {
 					http.NotFound(w, r)
 				}
 			}))
-			raw := day + "raw_0001.json"
-			j.put(raw, rawFile("https://site.com"))
-			j.run()
+			j.crawl("https://site.com")
 			assert.Equal(t, tt.asked, j.asked("site.com"), "asked for")
 			m := j.metadata(raw, "site.com")
 			assert.True(t, m.Robots.StatusCode == tt.robots && m.Sitemap.StatusCode == 404, "robots %+v, sitemap %+v", m.Robots, m.Sitemap)
-			if tt.busyAt != "/" && (m.Sitemap.Error != "retry_after" || m.Homepage.Error != "retry_after") {
-				t.Errorf("sitemap error %q, homepage error %q, want retry_after", m.Sitemap.Error, m.Homepage.Error)
-			}
+			assert.True(t, tt.busyAt == "/" || (m.Sitemap.Error == "retry_after" && m.Homepage.Error == "retry_after"),
+				"sitemap error %q, homepage error %q, want retry_after", m.Sitemap.Error, m.Homepage.Error)
 		})
 	}
 	t.Run("a foreign host", func(t *testing.T) {
@@ -572,13 +539,10 @@ func TestLongRetryAfter(t *testing.T) {
 			"/robots.txt":  "Sitemap: https://cdn.com/a.xml\nSitemap: https://cdn.com/b.xml\nSitemap: https://www.cdn.com/c.xml\n",
 			"/sitemap.xml": urlset(3),
 		}))
-		raw := day + "raw_0001.json"
-		j.put(raw, rawFile("https://site.com"))
-		j.run()
+		j.crawl("https://site.com")
 		assert.Equal(t, []string{"/a.xml"}, j.asked("cdn.com"), "asked cdn.com for")
-		if s := j.metadata(raw, "site.com").Sitemap; s.URLCount == nil || *s.URLCount != 3 {
-			t.Errorf("sitemap %+v, want the host's own with 3 URLs", s)
-		}
+		s := j.metadata(raw, "site.com").Sitemap
+		assert.True(t, s.URLCount != nil && *s.URLCount == 3, "sitemap %+v, want the host's own with 3 URLs", s)
 	})
 	t.Run("a foreign host of two domains", func(t *testing.T) {
 		j := newJob(t, webtest.Options{})
@@ -588,14 +552,11 @@ func TestLongRetryAfter(t *testing.T) {
 			j.web.Handle(name, pages(map[string]string{"/robots.txt": "Sitemap: https://cdn.com/" + name + "\n", "/sitemap.xml": urlset(3)}))
 			urls = append(urls, "https://"+name)
 		}
-		raw := day + "raw_0001.json"
-		j.put(raw, rawFile(urls...))
-		j.run()
+		j.crawl(urls...)
 		assert.Len(t, j.asked("cdn.com"), 1, "cdn.com got the requests")
 		for _, name := range []string{"one.com", "two.com"} {
-			if s := j.metadata(raw, name).Sitemap; s.URLCount == nil || *s.URLCount != 3 {
-				t.Errorf("%s: sitemap %+v, want the host's own with 3 URLs", name, s)
-			}
+			s := j.metadata(raw, name).Sitemap
+			assert.True(t, s.URLCount != nil && *s.URLCount == 3, "%s: sitemap %+v, want the host's own with 3 URLs", name, s)
 		}
 	})
 }
@@ -610,17 +571,14 @@ func TestFeedKinds(t *testing.T) {
 		"/feed.xml": `{"version":"https://jsonfeed.org/version/1.1","items":[{"url":"https://site.com/1"}]}`,
 	}))
 	j.cfg.Collect.Feeds = true
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://site.com"))
-	j.run()
+	j.crawl("https://site.com")
 	require.Empty(t, j.deadLetters(), "dead letters")
 	var got []string
 	for _, f := range j.metadata(raw, "site.com").Feeds {
 		got = append(got, fmt.Sprintf("%s %s %d", f.URL, f.Kind, *f.ItemCount))
 	}
-	if want := []string{"https://site.com/feed rss 2", "https://site.com/rss.xml rss 1", "https://site.com/atom.xml atom 1"}; !slices.Equal(got, want) {
-		t.Errorf("feeds %q, want %q", got, want)
-	}
+	assert.Equal(t, []string{"https://site.com/feed rss 2", "https://site.com/rss.xml rss 1", "https://site.com/atom.xml atom 1"}, got,
+		"feeds")
 }
 
 // robots.txt answers only once the sitemap was asked for.
@@ -641,12 +599,9 @@ func TestParallelFetch(t *testing.T) {
 		}
 	}))
 	j.cfg.Collect.ParallelFetch = true
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://site.com"))
-	j.run()
-	if m := j.metadata(raw, "site.com"); m.Robots.StatusCode != 404 || m.Sitemap.URLCount == nil || *m.Sitemap.URLCount != 2 {
-		t.Errorf("%+v", m)
-	}
+	j.crawl("https://site.com")
+	m := j.metadata(raw, "site.com")
+	assert.True(t, m.Robots.StatusCode == 404 && m.Sitemap.URLCount != nil && *m.Sitemap.URLCount == 2, "%+v", m)
 }
 
 // A visit of a host that does not answer for robots.txt is over. The request for the sitemap
@@ -673,12 +628,9 @@ func TestParallelFetchEndsWithItsVisit(t *testing.T) {
 	}))
 	j.cfg.Collect.ParallelFetch = true
 	j.cfg.Lane.Polite.HostDelay = 50 * time.Millisecond
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://site.com", "https://other.com"))
-	j.run()
-	if m := j.metadata(raw, "site.com"); m.Robots.Error != "reset" || m.Sitemap.StatusCode != 404 || m.Sitemap.Error != "reset" {
-		t.Errorf("%+v", m)
-	}
+	j.crawl("https://site.com", "https://other.com")
+	m := j.metadata(raw, "site.com")
+	assert.True(t, m.Robots.Error == "reset" && m.Sitemap.StatusCode == 404 && m.Sitemap.Error == "reset", "%+v", m)
 	assert.EqualValues(t, 1, sitemaps.Load(), "the sitemap was asked for")
 }
 
@@ -692,17 +644,15 @@ func TestOneHandshakeForEachHost(t *testing.T) {
 	for n := range 64 {
 		urls = append(urls, fmt.Sprintf("https://site-of-%d.com/", n+1))
 	}
-	j.put(day+"raw_0001.json", rawFile(urls...))
-	j.run()
+	j.crawl(urls...)
 	hosts := map[string]bool{}
 	requests := j.web.Requests()
 	for _, r := range requests {
 		hosts[r.Host] = true
 	}
 	require.GreaterOrEqual(t, len(hosts), len(urls))
-	if n, _ := j.web.Handshakes(); float64(n) > 1.1*float64(len(hosts)) {
-		t.Errorf("%d TLS handshakes for %d requests to %d hosts", n, len(requests), len(hosts))
-	}
+	n, _ := j.web.Handshakes()
+	assert.LessOrEqual(t, float64(n), 1.1*float64(len(hosts)), "%d TLS handshakes for %d requests to %d hosts", n, len(requests), len(hosts))
 }
 
 func TestRobotsCache(t *testing.T) {
@@ -735,11 +685,10 @@ func TestRobotsCache(t *testing.T) {
 		j.run()
 		assert.Equal(t, wantAsked, asked.Load(), "%s: robots.txt was asked for", why)
 		m := j.metadata(raw, "site.com")
-		if m.Robots.StatusCode != int(status.Load()) && wantBody == "" || m.Robots.Exists != (wantBody != "") {
-			t.Errorf("%s: %+v", why, m.Robots)
-		}
-		if wantBody != "" && string(j.read(out(raw, "site.com", "robots.txt"))) != wantBody {
-			t.Errorf("%s: robots.txt is %q, want %q", why, j.read(out(raw, "site.com", "robots.txt")), wantBody)
+		assert.True(t, (m.Robots.StatusCode == int(status.Load()) || wantBody != "") && m.Robots.Exists == (wantBody != ""),
+			"%s: %+v", why, m.Robots)
+		if wantBody != "" {
+			assert.Equal(t, wantBody, string(j.read(out(raw, "site.com", "robots.txt"))), why)
 		}
 	}
 	status.Store(403)
@@ -773,31 +722,23 @@ func TestBrokenSitemap(t *testing.T) {
 	j.web.Handle("broken.com", pages(map[string]string{"/sitemap.xml": strings.TrimSuffix(urlset(3), "</urlset>"), "/sitemap_index.xml": urlset(5)}))
 	j.web.Handle("only.com", pages(map[string]string{"/sitemap.xml": `<urlset><url><loc>https://only.com/a</loc></url><url><lo`}))
 	j.web.Handle("long.com", pages(map[string]string{"/sitemap.xml": urlset(300_000)}))
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://broken.com", "https://only.com", "https://long.com"))
-	j.run()
-	if m := j.metadata(raw, "broken.com").Sitemap; m.URL != "https://broken.com/sitemap_index.xml" || m.URLCount == nil || *m.URLCount != 5 {
-		t.Errorf("%+v, want the whole one", m)
-	}
+	j.crawl("https://broken.com", "https://only.com", "https://long.com")
+	m := j.metadata(raw, "broken.com").Sitemap
+	assert.True(t, m.URL == "https://broken.com/sitemap_index.xml" && m.URLCount != nil && *m.URLCount == 5, "%+v, want the whole one", m)
 	if m := j.metadata(raw, "only.com").Sitemap; m.StatusCode != 200 || !m.Exists || m.URLCount != nil || m.Parsed || m.Kind != "sitemap" {
 		t.Errorf("%+v, want evidence without a count", m)
 	}
-	if m := j.metadata(raw, "long.com").Sitemap; !m.Truncated || m.URLCount == nil || *m.URLCount < 200_000 {
-		t.Errorf("%+v, want what ten megabytes hold", m)
-	}
+	m = j.metadata(raw, "long.com").Sitemap
+	assert.True(t, m.Truncated && m.URLCount != nil && *m.URLCount >= 200_000, "%+v, want what ten megabytes hold", m)
 }
 
 // Evidence is removed where an earlier try can have left it, and nowhere else.
 func TestNothingIsRemovedFromAnEmptyPartition(t *testing.T) {
 	j := newJob(t, webtest.Options{})
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://kind-no-such-host-1.com", "https://kind-no-such-host-2.com", "https://kind-urlset-1.com"))
-	if total := j.run(); total.Store["delete"] != 0 {
-		t.Errorf("store calls %v, want no delete", total.Store)
-	}
+	total := j.crawl("https://kind-no-such-host-1.com", "https://kind-no-such-host-2.com", "https://kind-urlset-1.com")
+	assert.EqualValues(t, 0, total.Store["delete"], "store calls %v, want no delete", total.Store)
 	j.put(raw, rawFile("https://kind-no-such-host-3.com"))
 	must(t, j.store.Delete(t.Context(), raw+".success"))
-	if total := j.run(); total.Store["delete"] != 2 {
-		t.Errorf("store calls %v, want two deletes in a partition that has something", total.Store)
-	}
+	total = j.run()
+	assert.EqualValues(t, 2, total.Store["delete"], "store calls %v, want two deletes in a partition that has something", total.Store)
 }

@@ -52,17 +52,14 @@ func TestStoreFailed(t *testing.T) {
 // A raw file whose own mark the store does not take stays open, with a dead letter.
 func TestFileMarkFails(t *testing.T) {
 	j := newJob(t, webtest.Options{})
-	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://kind-urlset-1.com"))
 	mend := j.spoil(raw + ".success")
 	total := j.run()
 	l := j.deadLetters()
-	if len(l) != 1 || l[0].Kind != "store_failed" || l[0].Stage != "complete" || !l[0].Retryable || l[0].Input.File != raw {
-		t.Fatalf("dead letters %+v", l)
-	}
-	if c := total.Counts; c["files_open"] != 1 || c["files_completed"] != 0 || c["dead_letters"] != 1 {
-		t.Errorf("counts %v", c)
-	}
+	require.True(t, len(l) == 1 && l[0].Kind == "store_failed" && l[0].Stage == "complete" && l[0].Retryable && l[0].Input.File == raw,
+		"dead letters %+v", l)
+	c := total.Counts
+	assert.True(t, c["files_open"] == 1 && c["files_completed"] == 0 && c["dead_letters"] == 1, "counts %v", c)
 	mend()
 	if total = j.run(); total.Counts["files_completed"] != 1 || len(j.deadLetters()) != 0 {
 		t.Errorf("counts %v, dead letters %+v after the store was mended", total.Counts, j.deadLetters())
@@ -80,30 +77,25 @@ func TestStoreRefusesEverything(t *testing.T) {
 	}
 	j.put("dead-letters/seed", "a file where the folder should be")
 	j.run()
-	if j.cause == nil || !strings.Contains(j.cause.Error(), "run the same command again") {
-		t.Errorf("cause %v, want one that says what to do", j.cause)
-	}
-	if n := len(j.web.Requests()); n == 0 || n > 20 {
-		t.Errorf("%d requests were sent, want those of the first few domains", n)
-	}
+	assert.True(t, j.cause != nil && strings.Contains(j.cause.Error(), "run the same command again"),
+		"cause %v, want one that says what to do", j.cause)
+	n := len(j.web.Requests())
+	assert.True(t, n != 0 && n <= 20, "%d requests were sent, want those of the first few domains", n)
 	assert.False(t, j.exists(raw+".success"), "the file is complete")
 }
 
 func TestEvidenceIsBestEffort(t *testing.T) {
 	j := newJob(t, webtest.Options{})
-	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://kind-urlset-1.com"))
 	j.spoil(out(raw, "kind-urlset-1.com", "robots.txt"))
 	j.run()
-	if !j.done(raw, "kind-urlset-1.com") || len(j.deadLetters()) != 0 || len(j.events("evidence_file_save_failed")) != 1 {
-		t.Errorf("dead letters %+v, log %v", j.deadLetters(), j.log)
-	}
+	assert.True(t, j.done(raw, "kind-urlset-1.com") && len(j.deadLetters()) == 0 && len(j.events("evidence_file_save_failed")) == 1,
+		"dead letters %+v, log %v", j.deadLetters(), j.log)
 }
 
 // Evidence of an earlier try that was killed is removed if this try has none.
 func TestOldEvidenceIsRemoved(t *testing.T) {
 	j := newJob(t, webtest.Options{})
-	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://kind-reset-1.com"))
 	for _, name := range []string{"robots.txt", "sitemap.xml"} {
 		j.put(out(raw, "kind-reset-1.com", name), "old")
@@ -119,37 +111,30 @@ func TestInvalidMetadata(t *testing.T) {
 	mend := seed.Spoil(t, "site.com")
 	j := newJob(t, webtest.Options{})
 	j.web.Handle("site.com", pages(nil))
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://site.com"))
-	j.run()
+	j.crawl("https://site.com")
 	letters := j.deadLetters()
 	if len(letters) != 1 || letters[0].Kind != "invalid_metadata" || letters[0].Retryable || !strings.Contains(letters[0].Error, "/robots/status_code") {
 		t.Fatalf("dead letters %+v", letters)
 	}
-	if j.done(raw, "site.com") || j.exists(out(raw, "site.com", "domain_metadata.json")) || !j.exists(raw+".success") {
-		t.Error("invalid metadata is not written, and does not keep its file open")
-	}
+	assert.True(t, !j.done(raw, "site.com") && !j.exists(out(raw, "site.com", "domain_metadata.json")) && j.exists(raw+".success"),
+		"invalid metadata is not written, and does not keep its file open")
 	mend()
 	must(t, j.store.Delete(t.Context(), raw+".success"))
 	j.run()
-	if l := j.deadLetters(); len(l) != 0 || !j.done(raw, "site.com") {
-		t.Errorf("a success leaves %+v", l)
-	}
+	l := j.deadLetters()
+	assert.True(t, len(l) == 0 && j.done(raw, "site.com"), "a success leaves %+v", l)
 }
 
 // A raw file that is replaced while its domains are visited is read again.
 func TestReplacedFileStaysOpen(t *testing.T) {
 	j := newJob(t, webtest.Options{})
-	raw := day + "raw_0001.json"
 	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		j.put(raw, rawFile("https://site.com", "https://kind-urlset-1.com"))
 		http.NotFound(w, r)
 	}))
-	j.put(raw, rawFile("https://site.com"))
-	j.run()
-	if j.exists(raw+".success") || len(j.events("file_replaced")) != 1 {
-		t.Error("the version that was read is gone: the file must stay open")
-	}
+	j.crawl("https://site.com")
+	assert.True(t, !j.exists(raw+".success") && len(j.events("file_replaced")) == 1,
+		"the version that was read is gone: the file must stay open")
 	j.run()
 	assert.True(t, j.exists(raw+".success") && j.done(raw, "kind-urlset-1.com"), "the new version is not done")
 }
@@ -180,7 +165,6 @@ func TestStopLeavesFilesOpen(t *testing.T) {
 func TestStopMarksNoUnreachableHost(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	j.cfg.Lane.Grace = 10 * time.Second
-	raw := day + "raw_0001.json"
 	j.web.Become("dead.com", webtest.KindRefused)
 	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		assert.Eventually(t, func() bool { return j.exists(out(raw, "dead.com", hive.Metadata)) }, 10*time.Second, time.Millisecond)
@@ -189,8 +173,7 @@ func TestStopMarksNoUnreachableHost(t *testing.T) {
 		}
 		http.NotFound(w, r)
 	}))
-	j.put(raw, rawFile("https://site.com", "https://dead.com"))
-	j.run()
+	j.crawl("https://site.com", "https://dead.com")
 	require.True(t, j.done(raw, "site.com"))
 	require.False(t, j.done(raw, "dead.com"))
 	require.Empty(t, j.deadLetters())
@@ -203,8 +186,7 @@ func TestStopMarksNoUnreachableHost(t *testing.T) {
 func TestForcedRunDoesAllOnce(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	raw, name := day+"raw_0001.json", "kind-urlset-1.com"
-	j.put(raw, rawFile("https://"+name))
-	j.run()
+	j.crawl("https://" + name)
 	for _, tt := range []struct {
 		force string
 		asked int
@@ -291,9 +273,8 @@ func TestOutageOfAll(t *testing.T) {
 	must(t, d.ln.Close())
 	j.cfg.Lane.Web.ConnectTo = d.at
 	raw, names := j.hosts(20)
-	if total := j.run(); total.Counts["outage"] == 0 || total.Counts["files_open"] != 1 {
-		t.Errorf("the launcher gets no word of the outage: %v", total.Counts)
-	}
+	total := j.run()
+	assert.True(t, total.Counts["outage"] != 0 && total.Counts["files_open"] == 1, "the launcher gets no word of the outage: %v", total.Counts)
 	if n := j.marks(); n != 0 || j.exists(raw+".success") || len(j.deadLetters()) != 0 {
 		t.Errorf("%d domains marked, file done %v, letters %v", n, j.exists(raw+".success"), j.deadLetters())
 	}
@@ -314,9 +295,8 @@ func TestDelayedMarkResolvesItsDeadLetter(t *testing.T) {
 		j.put(raw, rawFile("https://"+dead))
 		mend := j.spoil(out(raw, dead, "domain_metadata.json"))
 		j.run()
-		if l := j.deadLetters(); len(l) != 1 || l[0].Kind != "store_failed" || j.exists(raw+".success") {
-			t.Fatalf("%s: dead letters %+v", who, l)
-		}
+		l := j.deadLetters()
+		require.True(t, len(l) == 1 && l[0].Kind == "store_failed" && !j.exists(raw+".success"), "%s: dead letters %+v", who, l)
 		mend()
 		var urls []string
 		for i := range others {
@@ -339,9 +319,8 @@ func TestOutageStopsTheRun(t *testing.T) {
 	raw, _ := j.hosts(1000)
 	total := j.run()
 	assert.True(t, j.cause != nil && strings.Contains(j.cause.Error(), "network"), "cause %v", j.cause)
-	if n := j.marks(); n != 0 || j.exists(raw+".success") {
-		t.Errorf("%d domains marked", n)
-	}
+	n := j.marks()
+	assert.True(t, n == 0 && !j.exists(raw+".success"), "%d domains marked", n)
 	if n := total.HTTP.Failures["connect"] / 4; n < 200 || n > 300 { // each with www. and http
 		t.Errorf("%d domains were tried, want little more than the window of 200", n)
 	}
@@ -356,9 +335,8 @@ func TestFewFailuresAreMarked(t *testing.T) {
 	raw, names := j.hosts(10)
 	total := j.run()
 	assert.EqualValues(t, 0, total.Counts["outage"], "an outage is reported: %v", total.Counts)
-	if n := j.marks(); n != len(names) || !j.exists(raw+".success") {
-		t.Errorf("%d domains marked, want %d", n, len(names))
-	}
+	n := j.marks()
+	assert.True(t, n == len(names) && j.exists(raw+".success"), "%d domains marked, want %d", n, len(names))
 	assert.EqualValues(t, 6*4, total.HTTP.Failures["connect"]) // with www. and http
 	m := j.metadata(raw, names[9])
 	if m.Robots.StatusCode != 0 || m.Robots.Error != "connect" || m.Robots.Exists || m.Robots.ContentLength != 0 || m.Sitemap.StatusCode != 404 || m.Sitemap.Error != "connect" || m.Sitemap.URL != "https://"+names[9]+"/sitemap.xml" {
@@ -374,9 +352,8 @@ func TestOutageGuardOff(t *testing.T) {
 	j.cfg.Lane.Web.ConnectTo, j.cfg.OutageThreshold = d.at, 0
 	raw, names := j.hosts(5)
 	j.run()
-	if n := j.marks(); n != len(names) || !j.exists(raw+".success") {
-		t.Errorf("%d domains marked, want %d", n, len(names))
-	}
+	n := j.marks()
+	assert.True(t, n == len(names) && j.exists(raw+".success"), "%d domains marked, want %d", n, len(names))
 }
 
 // More than one lane, files and partitions: all is done, and each host once.
@@ -387,20 +364,16 @@ func TestLanes(t *testing.T) {
 	kr := "datasets/country=kr/category=news/date=2026-01-28/raw_0001.json" // names them all again
 	j.put(kr, string(j.read(raw)))
 	total := j.run()
-	if j.marks() != 120 || !j.exists(raw+".success") || !j.exists(kr+".success") || total.Counts["domains_collected"] != 120 {
-		t.Errorf("%d marked, %v", j.marks(), total.Counts)
-	}
+	assert.True(t, j.marks() == 120 && j.exists(raw+".success") && j.exists(kr+".success") && total.Counts["domains_collected"] == 120,
+		"%d marked, %v", j.marks(), total.Counts)
 	for _, n := range names {
-		if got := j.asked(n); slices.Index(got, "/robots.txt") != 0 || len(got) != 4 {
-			t.Errorf("%s was asked for %q", n, got)
-		}
+		got := j.asked(n)
+		assert.True(t, slices.Index(got, "/robots.txt") == 0 && len(got) == 4, "%s was asked for %q", n, got)
 	}
-	if total.HTTP.Requests != 240 || total.HTTP.ByStatus["200"] != 60 || total.HTTP.ByStatus["404"] != 180 {
-		t.Errorf("the total is exact: %+v", total.HTTP)
-	}
-	if _, err := j.store.Head(t.Context(), raw); err != nil || total.Store["put"] == 0 {
-		t.Errorf("store calls %v, %v", total.Store, err)
-	}
+	assert.True(t, total.HTTP.Requests == 240 && total.HTTP.ByStatus["200"] == 60 && total.HTTP.ByStatus["404"] == 180,
+		"the total is exact: %+v", total.HTTP)
+	_, err := j.store.Head(t.Context(), raw)
+	assert.True(t, err == nil && total.Store["put"] != 0, "store calls %v, %v", total.Store, err)
 }
 
 // keeping is a store that does not let go of dead letters.
@@ -417,7 +390,6 @@ func (s keeping) Delete(ctx context.Context, key string) error {
 // failure cannot be removed, the domain stays open, and the next run removes it.
 func TestDeadLetterThatCannotBeRemoved(t *testing.T) {
 	j := newJob(t, webtest.Options{})
-	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://kind-urlset-1.com"))
 	mend := j.spoil(out(raw, "kind-urlset-1.com", "domain_metadata.json"))
 	j.run()

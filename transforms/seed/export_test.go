@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
@@ -28,9 +30,8 @@ func Spoil(t *testing.T, domain string) (mend func()) {
 func ShortTimeouts(t *testing.T, d time.Duration) {
 	t.Helper()
 	robots, sitemap := robotsTimeout, sitemapTimeout
-	if robots != 10*time.Second || sitemap != 15*time.Second {
-		t.Errorf("robots.txt has %v and a sitemap %v, want 10s and 15s", robots, sitemap)
-	}
+	assert.True(t, robots == 10*time.Second && sitemap == 15*time.Second,
+		"robots.txt has %v and a sitemap %v, want 10s and 15s", robots, sitemap)
 	robotsTimeout, sitemapTimeout = d, d
 	t.Cleanup(func() { robotsTimeout, sitemapTimeout = robots, sitemap })
 }

@@ -48,7 +48,8 @@ func TestExtractOverManyLanes(t *testing.T) {
 // What waits for a full batch is limited in bytes over all lanes, however many there
 // are; each record is emitted once, to its lane.
 func TestBatchesAreLimitedOverAllLanes(t *testing.T) {
-	const lanes, hosts = 50_000, 400_000
+	const lanes, hosts = 5_000, 10_000
+	long := strings.Repeat("x", 4<<10) // so that few records reach the limit, twice
 	var b batches
 	emitted := map[string]bool{}
 	out := b.to("f", lanes, func(n int, batch lane.Batch) {
@@ -65,7 +66,7 @@ func TestBatchesAreLimitedOverAllLanes(t *testing.T) {
 	})
 	largest := 0
 	for i := range hosts {
-		out.add(lane.URLRecord{Host: fmt.Sprintf("host-%d.example", i), Label: "com:sg", Index: i})
+		out.add(lane.URLRecord{Host: fmt.Sprintf("host-%d.example", i), Label: "com:sg", Index: i, Source: long})
 		largest = max(largest, out.size)
 	}
 	require.LessOrEqual(t, largest, maxBuffered)

@@ -62,13 +62,11 @@ func TestExtractFileErrors(t *testing.T) {
 	} {
 		must(t, s.Put(t.Context(), day+name, strings.NewReader(tt.body), store.PutOptions{}))
 		_, err := seed.ExtractFile(t.Context(), s, day+name, slog.New(slog.DiscardHandler), func(lane.URLRecord) error { return nil })
-		if !errors.Is(err, tt.want) || store.Retryable(err) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%q: %v, want %v, which is final and names the file", tt.body, err, tt.want)
-		}
+		assert.True(t, errors.Is(err, tt.want) && !store.Retryable(err) && strings.Contains(err.Error(), name),
+			"%q: %v, want %v, which is final and names the file", tt.body, err, tt.want)
 	}
-	if _, err := seed.ExtractFile(t.Context(), s, day+"raw_0009.json", slog.New(slog.DiscardHandler), nil); !errors.Is(err, store.ErrNotExist) || store.Retryable(err) {
-		t.Errorf("a missing file: %v", err)
-	}
+	_, err := seed.ExtractFile(t.Context(), s, day+"raw_0009.json", slog.New(slog.DiscardHandler), nil)
+	assert.True(t, errors.Is(err, store.ErrNotExist) && !store.Retryable(err), "a missing file: %v", err)
 }
 
 // A file far larger than a buffer is never held: a repeated domain costs nothing.
@@ -93,16 +91,13 @@ func TestExtractFileLong(t *testing.T) {
 
 func TestBadRecords(t *testing.T) {
 	j := newJob(t, webtest.Options{})
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://kind-urlset-1.com", "https://10.0.0.1/", "https://localhost/"))
-	total := j.run()
+	total := j.crawl("https://kind-urlset-1.com", "https://10.0.0.1/", "https://localhost/")
 	letters := j.deadLetters()
 	if len(letters) != 1 || letters[0].Kind != "bad_records" || letters[0].Input.File != raw || !slices.Equal(letters[0].Input.Indices, []int{1, 2}) || letters[0].Retryable || letters[0].Stage != "extract" {
 		t.Fatalf("dead letters %+v", letters)
 	}
-	if want := `record 1: host "10.0.0.1": an IP address has no domain; record 2: host "localhost": a single label is not a domain`; !strings.HasSuffix(letters[0].Error, want) {
-		t.Errorf("%q lacks %q", letters[0].Error, want)
-	}
+	want := `record 1: host "10.0.0.1": an IP address has no domain; record 2: host "localhost": a single label is not a domain`
+	assert.True(t, strings.HasSuffix(letters[0].Error, want), "%q lacks %q", letters[0].Error, want)
 	bad := j.events("domain_extraction_failed")
 	assert.True(t, len(bad) == 2 && bad[0]["file_path"] == raw && bad[0]["record_index"] == 1.0, "events %v", bad)
 	if c := total.Counts; c["records"] != 3 || c["records_bad"] != 2 || c["domains_collected"] != 1 || c["dead_letters"] != 1 || total.DeadLetters["bad_records"] != 1 {
@@ -138,27 +133,22 @@ func TestBadFile(t *testing.T) {
 	if len(letters) != 1 || letters[0].Kind != "bad_file" || letters[0].Input.File != bad || letters[0].Retryable || letters[0].Attempts != 1 {
 		t.Fatalf("dead letters %+v", letters)
 	}
-	if j.exists(bad+".success") || j.exists(none+".success") || !j.exists(good+".success") {
-		t.Error("the broken file must stay open, the other must be done")
-	}
+	assert.True(t, !j.exists(bad+".success") && !j.exists(none+".success") && j.exists(good+".success"),
+		"the broken file must stay open, the other must be done")
 	assert.Empty(t, j.asked("kind-urlset-2.com"), "records before the break are crawled")
-	if m := j.metadata(good, "kind-urlset-1.com"); m.Source.RawFilePath != good || *m.Source.RecordIndex != 1 {
-		t.Errorf("source %+v: the broken file must not count", m.Source)
-	}
-	if c := total.Counts; c["files_bad"] != 2 || c["files_read"] != 1 || c["domains_unique"] != 2 || c["files_listed"] != 3 {
-		t.Errorf("counts %v", c)
-	}
+	m := j.metadata(good, "kind-urlset-1.com")
+	assert.True(t, m.Source.RawFilePath == good && *m.Source.RecordIndex == 1, "source %+v: the broken file must not count", m.Source)
+	c := total.Counts
+	assert.True(t, c["files_bad"] == 2 && c["files_read"] == 1 && c["domains_unique"] == 2 && c["files_listed"] == 3, "counts %v", c)
 	must(t, j.store.Delete(t.Context(), none))
 	must(t, j.store.Delete(t.Context(), "dead-letters/seed/"+ledger.DeadLetter{Job: seed.Job, Kind: "bad_file", Input: ledger.Input{File: none}}.ID()+".json"))
 	j.run()
-	if l := j.deadLetters(); len(l) != 1 || l[0].Attempts != 2 {
-		t.Errorf("a second failure updates the dead letter: %+v", l)
-	}
+	l := j.deadLetters()
+	assert.True(t, len(l) == 1 && l[0].Attempts == 2, "a second failure updates the dead letter: %+v", l)
 	j.put(bad, whole)
 	j.run()
-	if l := j.deadLetters(); len(l) != 0 || !j.exists(bad+".success") || !j.done(bad, "kind-urlset-2.com") {
-		t.Errorf("a mended file: dead letters %+v", l)
-	}
+	l = j.deadLetters()
+	assert.True(t, len(l) == 0 && j.exists(bad+".success") && j.done(bad, "kind-urlset-2.com"), "a mended file: dead letters %+v", l)
 }
 
 func TestMetaDisagrees(t *testing.T) {
@@ -167,15 +157,12 @@ func TestMetaDisagrees(t *testing.T) {
 	j.put(raw, `{"meta":{"country":"KR","category":"policy","record_count":5},"records":[{"raw_url":"https://kind-urlset-1.com","domain_id":"bad","collected_at":7}]}`)
 	j.put(last, `{"records":[{"raw_url":"https://kind-urlset-1.com"}],"meta":{"country":"sg","category":"news","record_count":1}}`)
 	j.run()
-	if m := j.metadata(raw, "kind-urlset-1.com"); m.Country != "SG" || m.Category != "news" {
-		t.Errorf("the path wins: %+v", m)
-	}
-	if got := j.events("meta_disagrees"); len(got) != 2 || got[0]["file_path"] != raw {
-		t.Errorf("meta_disagrees %v", got)
-	}
-	if got := j.events("record_count_mismatch"); len(got) != 1 || got[0]["meta"] != 5.0 || got[0]["records"] != 1.0 {
-		t.Errorf("record_count_mismatch %v", got)
-	}
+	m := j.metadata(raw, "kind-urlset-1.com")
+	assert.True(t, m.Country == "SG" && m.Category == "news", "the path wins: %+v", m)
+	got := j.events("meta_disagrees")
+	assert.True(t, len(got) == 2 && got[0]["file_path"] == raw, "meta_disagrees %v", got)
+	got = j.events("record_count_mismatch")
+	assert.True(t, len(got) == 1 && got[0]["meta"] == 5.0 && got[0]["records"] == 1.0, "record_count_mismatch %v", got)
 	assert.Len(t, j.events("domain_identity_derived"), 1, "domain_identity_derived")
 	assert.True(t, j.exists(raw+".success") && j.exists(last+".success"), "neither is fatal")
 }
@@ -199,9 +186,8 @@ func TestDedupeAcrossFiles(t *testing.T) {
 		assert.True(t, j.exists(f+".success"), "%s is open", f)
 	}
 	// By domain_id: org, edu and com of sg, com of kr; and the other host.
-	if c := total.Counts; c["domains_unique"] != 5 || c["domains_collected"] != 5 || c["records"] != 5 {
-		t.Errorf("counts %v", c)
-	}
+	c := total.Counts
+	assert.True(t, c["domains_unique"] == 5 && c["domains_collected"] == 5 && c["records"] == 5, "counts %v", c)
 
 	// A partition that came later brings the domain once more, for itself alone.
 	j.web.ResetLog()
@@ -214,9 +200,8 @@ func TestDedupeAcrossFiles(t *testing.T) {
 		t.Errorf("asked for %q; collected_at %s, was %s", got, j.metadata(one, name).CollectedAt, before)
 	}
 	assert.Empty(t, j.asked("kind-urlset-2.com"), "a domain that every partition has is fetched again")
-	if c := total.Counts; c["domains_already_done"] == 0 || c["files_skipped"] != 2 || len(j.events("domain_already_processed")) == 0 {
-		t.Errorf("counts %v", c)
-	}
+	c = total.Counts
+	assert.True(t, c["domains_already_done"] != 0 && c["files_skipped"] == 2 && len(j.events("domain_already_processed")) != 0, "counts %v", c)
 }
 
 // URL records that are kept do not keep the records of the file in memory.

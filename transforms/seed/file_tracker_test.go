@@ -39,9 +39,8 @@ func TestFileTracker(t *testing.T) {
 		for _, f := range l.Due(open, start.Add(poll.at), 10) {
 			got = append(got, f.Key)
 		}
-		if !slices.Equal(got, poll.want) || l.Pause() != poll.pause {
-			t.Errorf("poll %d: due %v, next poll in %v; want %v, %v", i, got, l.Pause(), poll.want, poll.pause)
-		}
+		assert.True(t, slices.Equal(got, poll.want) && l.Pause() == poll.pause,
+			"poll %d: due %v, next poll in %v; want %v, %v", i, got, l.Pause(), poll.want, poll.pause)
 	}
 }
 
@@ -69,9 +68,8 @@ func TestFileTrackerCapsABatch(t *testing.T) {
 	l := FileTracker{Interval: time.Minute}
 	open := []File{{Key: "a"}, {Key: "b"}, {Key: "c"}}
 	assert.Len(t, l.Due(open, now, 2), 2)
-	if got := l.Due(open, now.Add(time.Second), 2); len(got) != 1 || got[0].Key != "c" {
-		t.Errorf("then %v, want c", got)
-	}
+	got := l.Due(open, now.Add(time.Second), 2)
+	assert.True(t, len(got) == 1 && got[0].Key == "c", "then %v, want c", got)
 }
 
 // A file whose work is under way is not given again, however long it takes;

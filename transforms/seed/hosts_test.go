@@ -74,16 +74,12 @@ func TestHosts(t *testing.T) {
 				j.web.Handle("docs.site.com", site("docs.site.com"))
 			}
 			j.cfg.Collect.StrictHosts = tt.strict
-			raw := day + "raw_0001.json"
-			j.put(raw, rawFile(cmp.Or(tt.record, "https://site.com/page")))
-			total := j.run()
+			total := j.crawl(cmp.Or(tt.record, "https://site.com/page"))
 			m := j.metadata(raw, "site.com")
-			if m.HostUsed != tt.host || m.Robots.Exists != (tt.host != "") || m.Robots.Error != tt.failure {
-				t.Errorf("host_used %q, robots %+v, want %q, error %q", m.HostUsed, m.Robots, tt.host, tt.failure)
-			}
-			if m.Sitemap.URL != tt.origin+"/sitemap.xml" || m.Sitemap.Parsed != (tt.host != "") {
-				t.Errorf("sitemap %+v, want that of %s", m.Sitemap, tt.origin)
-			}
+			assert.True(t, m.HostUsed == tt.host && m.Robots.Exists == (tt.host != "") && m.Robots.Error == tt.failure,
+				"host_used %q, robots %+v, want %q, error %q", m.HostUsed, m.Robots, tt.host, tt.failure)
+			assert.True(t, m.Sitemap.URL == tt.origin+"/sitemap.xml" && m.Sitemap.Parsed == (tt.host != ""),
+				"sitemap %+v, want that of %s", m.Sitemap, tt.origin)
 			asked := map[string][]string{}
 			for _, host := range []string{"site.com", "www.site.com", "docs.site.com"} {
 				if paths := j.asked(host); len(paths) > 0 && (tt.www || host != "www.site.com") && tt.failure != "dns" {
@@ -119,9 +115,7 @@ func TestNamedSitemaps(t *testing.T) {
 		j := newJob(t, refusing)
 		j.web.Handle("site.com", site)
 		j.cfg.Collect.MaxChildSitemaps, j.cfg.Collect.FollowIndex = tt.most, tt.follow
-		raw := day + "raw_0001.json"
-		j.put(raw, rawFile("https://site.com"))
-		j.run()
+		j.crawl("https://site.com")
 		s := j.metadata(raw, "site.com").Sitemap
 		var kinds []string
 		for _, one := range s.Sitemaps {
@@ -134,8 +128,7 @@ func TestNamedSitemaps(t *testing.T) {
 		if !slices.Equal(kinds, tt.kinds) || s.TotalURLCount == nil || *s.TotalURLCount != tt.total || s.Partial != tt.partial || s.URL != "https://site.com/a.xml" {
 			t.Errorf("at most %d: %q, %+v, want %q, in all %d", tt.most, kinds, s, tt.kinds, tt.total)
 		}
-		if asked := j.asked("site.com"); !slices.Equal(asked, tt.asked) {
-			t.Errorf("at most %d: asked %q, want %q", tt.most, asked, tt.asked)
-		}
+		asked := j.asked("site.com")
+		assert.Equal(t, tt.asked, asked, "at most %d: asked", tt.most)
 	}
 }

@@ -78,6 +78,9 @@ func must(t *testing.T, err error) {
 
 const day = "datasets/country=sg/category=news/date=2026-01-28/"
 
+// raw is the raw file of crawl.
+const raw = day + "raw_0001.json"
+
 // rawFile is a raw file whose records have only their URL.
 func rawFile(urls ...string) string {
 	var b strings.Builder
@@ -103,6 +106,13 @@ func (j *job) spoil(key string) (mend func()) {
 	at := filepath.Join(j.dir, filepath.FromSlash(key))
 	must(j.t, os.MkdirAll(filepath.Join(at, "in the way"), 0o755))
 	return func() { must(j.t, os.RemoveAll(at)) }
+}
+
+// crawl runs the job over a raw file with these URLs.
+func (j *job) crawl(urls ...string) ledger.Tally {
+	j.t.Helper()
+	j.put(raw, rawFile(urls...))
+	return j.run()
 }
 
 // run runs the job's own graph once, as one command does, and gives its total.

@@ -18,7 +18,6 @@ func TestLimit(t *testing.T) {
 		t.Run(string(layout), func(t *testing.T) {
 			j := newJob(t, webtest.Options{})
 			j.cfg.Layout = layout
-			raw := day + "raw_0001.json"
 			j.put(raw, rawFile("https://kind-urlset-1.com", "https://kind-urlset-2.com", "https://kind-urlset-3.com", "https://kind-urlset-4.com", "https://kind-urlset-5.com"))
 			run := func(limit int) []int64 {
 				j.cfg.Lane.Limit = limit

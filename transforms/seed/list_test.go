@@ -92,9 +92,8 @@ func TestListRaw(t *testing.T) {
 				// What else lies under a prefix is another matter than the raw files.
 				l.Ignored, tt.ignored = 0, 0
 			}
-			if l.Listed != tt.listed || l.Skipped != tt.skipped || l.Ignored != tt.ignored {
-				t.Errorf("listed %d, skipped %d, ignored %d; want %d, %d, %d", l.Listed, l.Skipped, l.Ignored, tt.listed, tt.skipped, tt.ignored)
-			}
+			assert.True(t, l.Listed == tt.listed && l.Skipped == tt.skipped && l.Ignored == tt.ignored,
+				"listed %d, skipped %d, ignored %d; want %d, %d, %d", l.Listed, l.Skipped, l.Ignored, tt.listed, tt.skipped, tt.ignored)
 		})
 	}
 }
@@ -122,9 +121,8 @@ func TestListRawForced(t *testing.T) {
 		for _, f := range l.Files {
 			got = append(got, f.Key)
 		}
-		if !slices.Equal(got, tt.open) || l.Skipped != int64(3-len(tt.open)) {
-			t.Errorf("force %q: open %q, skipped %d, want open %q", tt.force, got, l.Skipped, tt.open)
-		}
+		assert.True(t, slices.Equal(got, tt.open) && l.Skipped == int64(3-len(tt.open)),
+			"force %q: open %q, skipped %d, want open %q", tt.force, got, l.Skipped, tt.open)
 	}
 }
 
@@ -145,9 +143,8 @@ func TestListRawPages(t *testing.T) {
 	}
 	l, err := seed.ListRaw(t.Context(), memory(t, keys...), seed.Config{Country: "sg"})
 	must(t, err)
-	if len(l.Files) != 2500 || l.Files[2499].Key != day+"raw_2499.json" {
-		t.Errorf("%d files, last %v", len(l.Files), l.Files[len(l.Files)-1])
-	}
+	assert.True(t, len(l.Files) == 2500 && l.Files[2499].Key == day+"raw_2499.json",
+		"%d files, last %v", len(l.Files), l.Files[len(l.Files)-1])
 }
 
 // A listing shows which files are marked: nothing else is asked of the store.

@@ -26,9 +26,8 @@ func (j *job) dead(key string, n int) (names []string) {
 
 func (j *job) isDone(total int64, raw string, names []string) {
 	j.t.Helper()
-	if total != 0 || j.cause != nil || !j.exists(raw+".success") {
-		j.t.Errorf("outage %d, cause %v, file done %v: want the sites' own failures recorded", total, j.cause, j.exists(raw+".success"))
-	}
+	assert.True(j.t, total == 0 && j.cause == nil && j.exists(raw+".success"),
+		"outage %d, cause %v, file done %v: want the sites' own failures recorded", total, j.cause, j.exists(raw+".success"))
 	for _, n := range names {
 		assert.True(j.t, j.done(raw, n), "%s is not done", n)
 	}
@@ -38,7 +37,6 @@ func (j *job) isDone(total int64, raw string, names []string) {
 func TestFewDeadDomainsAreNoOutage(t *testing.T) {
 	for _, n := range []int{1, 19} {
 		j := newJob(t, webtest.Options{})
-		raw := day + "raw_0001.json"
 		names := j.dead(raw, n)
 		j.isDone(j.run().Counts["outage"], raw, names)
 	}
@@ -116,12 +114,10 @@ func TestOutageAfterAFinishedPart(t *testing.T) {
 	j.put(other, rawFile(urls...))
 	total := j.run()
 	assert.NotEqualValues(t, 0, total.Counts["outage"], "the launcher gets no word of the outage: %v", total.Counts)
-	if c := total.Counts; c["domains_collected"] != 0 || c["metadata_written"] != 0 {
-		t.Errorf("what is not marked is counted: %v", c)
-	}
-	if n := j.marks(); n != len(names) || j.exists(other+".success") {
-		t.Errorf("%d marks, want the %d of the first run", n, len(names))
-	}
+	c := total.Counts
+	assert.True(t, c["domains_collected"] == 0 && c["metadata_written"] == 0, "what is not marked is counted: %v", c)
+	n := j.marks()
+	assert.True(t, n == len(names) && !j.exists(other+".success"), "%d marks, want the %d of the first run", n, len(names))
 }
 
 // No certificate can be verified (an inspecting proxy whose authority is not
@@ -136,14 +132,12 @@ func TestCertificatesOutage(t *testing.T) {
 		raw, _ := j.hosts(n)
 		total := j.run()
 		assert.True(t, n >= 200 || total.Counts["outage_tls"] != 0, "%d domains: the launcher gets no word of the outage: %v", n, total.Counts)
-		if n > 200 && (j.cause == nil || !strings.Contains(j.cause.Error(), "SSL_CERT_FILE")) {
-			t.Errorf("%d domains: cause %v, want one that says what to do about certificates", n, j.cause)
-		}
+		assert.True(t, n <= 200 || (j.cause != nil && strings.Contains(j.cause.Error(), "SSL_CERT_FILE")),
+			"%d domains: cause %v, want one that says what to do about certificates", n, j.cause)
 		assert.EqualValues(t, 0, total.Counts["domains_collected"], "%d domains: what is not marked is counted: %v", n, total.Counts)
 		assert.True(t, j.marks() == 0 && !j.exists(raw+".success"), "%d domains: %d are marked", n, j.marks())
-		if tried := total.HTTP.Failures["tls"] / 2; n > 200 && tried > 300 { // each with www.
-			t.Errorf("%d domains were tried, want little more than the window", tried)
-		}
+		tried := total.HTTP.Failures["tls"] / 2
+		assert.True(t, n <= 200 || tried <= 300, "%d domains were tried, want little more than the window", tried) // each with www.
 	}
 }
 
@@ -152,18 +146,15 @@ func TestCertificatesOutage(t *testing.T) {
 func TestNobodyAnswered(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	j.cfg.Collect.StrictHosts = true
-	raw := day + "raw_0001.json"
 	names := map[string]int{"kind-no-such-host-1.com": 0, "kind-tls-wrong-name-1.com": 0, "kind-reset-1.com": 0, "kind-no-sitemap-1.com": 404}
 	var urls []string
 	for n := range names {
 		urls = append(urls, "https://"+n)
 	}
-	j.put(raw, rawFile(urls...))
-	j.run()
+	j.crawl(urls...)
 	for n, status := range names {
-		if r := j.metadata(raw, n).Robots; (r.Error != "") != (r.ErrorText != "") {
-			t.Errorf("%s: robots.txt: %q says %q", n, r.Error, r.ErrorText)
-		}
+		r := j.metadata(raw, n).Robots
+		assert.Equal(t, (r.ErrorText != ""), (r.Error != ""), "%s: robots.txt: %q says %q", n, r.Error, r.ErrorText)
 		if m := j.metadata(raw, n).Sitemap; m.StatusCode != 404 || m.LastStatus != status || (m.Error != "") != (status == 0) || m.URL != "https://"+n+"/sitemap.xml" {
 			t.Errorf("%s: %+v, want last_status %d", n, m, status)
 		}
@@ -173,9 +164,7 @@ func TestNobodyAnswered(t *testing.T) {
 // The schema knows every word that an error field can have.
 func TestErrorWords(t *testing.T) {
 	j := newJob(t, webtest.Options{})
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://kind-urlset-1.com"))
-	j.run()
+	j.crawl("https://kind-urlset-1.com")
 	m := j.metadata(raw, "kind-urlset-1.com")
 	for _, k := range append(web.Kinds(), metadata.CrawlDelay, metadata.RetryAfter, metadata.Disallowed, web.Kind(metadata.StatusOutside(999))) {
 		m.Robots.Error, m.Sitemap.Error = string(k), string(k)

@@ -37,9 +37,7 @@ func TestRights(t *testing.T) {
 		}))
 	}
 	j.cfg.Collect.Homepage = true
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://says.com", "https://wall.com", "https://page.com", "https://kind-no-such-host-1.com"))
-	total := j.run()
+	total := j.crawl("https://says.com", "https://wall.com", "https://page.com", "https://kind-no-such-host-1.com")
 	r := j.metadata(raw, "says.com").Rights
 	require.NotNil(t, r)
 	require.Equal(t, rights.Verdicts{Search: rights.Allowed, AIInput: rights.Reserved, AITrain: rights.Contradictory, Archive: rights.Unsaid}, r.Verdicts)

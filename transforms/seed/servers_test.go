@@ -71,9 +71,7 @@ func TestByServer(t *testing.T) {
 		urls = append(urls, "https://"+host+"/")
 	}
 	dead := []string{"kind-no-such-host-1.com", "kind-no-such-host-2.com"}
-	raw := day + "raw_0001.json"
-	j.put(raw, rawFile(append(urls, "https://"+dead[0], "https://"+dead[1], "https://kind-refused-1.com")...))
-	total := j.run()
+	total := j.crawl(append(urls, "https://"+dead[0], "https://"+dead[1], "https://kind-refused-1.com")...)
 	require.EqualValues(t, len(urls)+3, total.Counts["domains_collected"])
 	require.EqualValues(t, 2, total.Counts["hosts_unreachable_dns"])
 	require.EqualValues(t, 1, total.Counts["hosts_unreachable_connect"])

@@ -63,7 +63,6 @@ func TestGoodRowStays(t *testing.T) {
 				}
 				j.web.Handle("site.com", h)
 			}
-			raw := day + "raw_0001.json"
 			j.web.Handle("other.com", good)
 			j.put(raw, rawFile("https://site.com/", "https://other.com/"))
 			play(good)
@@ -145,7 +144,6 @@ func TestGoodRowStays(t *testing.T) {
 func TestKeptRowOfADamagedSegment(t *testing.T) {
 	j := newJob(t, refusing)
 	j.cfg.Layout = seed.Packed
-	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://site.com/"))
 	j.web.Handle("site.com", pages(map[string]string{"/robots.txt": "User-agent: *\n"}))
 	j.run()
@@ -169,7 +167,6 @@ func TestKeptRowOfADamagedSegment(t *testing.T) {
 // A forced run replaces a row that cannot be read, or that is not there, whatever the site answers.
 func TestUnreadableRowIsReplaced(t *testing.T) {
 	j := newJob(t, refusing)
-	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://old.com/", "https://none.com/", "https://since.com/"))
 	for _, name := range []string{"old.com", "none.com", "since.com"} {
 		j.web.Handle(name, wall(403, "", "no"))
@@ -190,7 +187,6 @@ func TestUnreadableRowIsReplaced(t *testing.T) {
 func TestWallIsBelieved(t *testing.T) {
 	j := newJob(t, refusing)
 	j.clock = politetest.At(time.Now())
-	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://site.com/"))
 	j.web.Handle("site.com", pages(map[string]string{"/robots.txt": "User-agent: *\n"}))
 	j.run()

@@ -3,7 +3,6 @@ package seed
 import (
 	"context"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -64,24 +63,21 @@ func TestListerStaysInItsCall(t *testing.T) {
 		var calls []time.Duration
 		for range 7 {
 			again, took := call()
-			if !again.ShouldResume() || len(found) != 0 {
-				t.Fatalf("an empty bucket ends the lister (%t) or gives %v", !again.ShouldResume(), found)
-			}
+			require.True(t, again.ShouldResume() && len(found) == 0,
+				"an empty bucket ends the lister (%t) or gives %v", !again.ShouldResume(), found)
 			calls = append(calls, took)
 			time.Sleep(again.ResumeDelay())
 		}
-		if want := []time.Duration{0, 2 * time.Second, 6 * time.Second, 14 * time.Second, 30 * time.Second, maxCall, maxCall}; !slices.Equal(calls, want) {
-			t.Errorf("calls without a file lasted %v, want %v", calls, want)
-		}
+		assert.Equal(t, []time.Duration{0, 2 * time.Second, 6 * time.Second, 14 * time.Second, 30 * time.Second, maxCall, maxCall}, calls,
+			"calls without a file lasted")
 		time.AfterFunc(25*time.Second, func() { put("raw_0001.json") })
 		began := time.Now()
 		again, _ := call()
 		if !again.ShouldResume() || again.ResumeDelay() < time.Second || len(found) != 1 || time.Since(began) > 25*time.Second+2*every {
 			t.Fatalf("a file that appeared after 25 s was found %v after %v, resuming in %v", found, began, again.ResumeDelay())
 		}
-		if over := watermark.CurrentWatermark(); !over.Truncate(time.Second).After(found[0]) {
-			t.Errorf("the watermark %v in whole seconds is not past the poll of %v", over, found[0])
-		}
+		over := watermark.CurrentWatermark()
+		assert.True(t, over.Truncate(time.Second).After(found[0]), "the watermark %v in whole seconds is not past the poll of %v", over, found[0])
 
 		time.AfterFunc(time.Second, func() { fn.Worker.Stop(nil) })
 		if again, took := call(); again.ShouldResume() || took != time.Second || !tracker.IsDone() {
@@ -162,9 +158,8 @@ func TestListerResumedInFreshProcesses(t *testing.T) {
 			rest = residual.(offsetrange.Restriction)
 			time.Sleep(max(again.ResumeDelay(), time.Millisecond))
 		}
-		if len(emitted["raw_0001.json"]) != 1 || len(emitted["raw_0002.json"]) != 1 || emitted["raw_0002.json"][0] > 5 {
-			t.Errorf("files are emitted in minutes %v, want each once, the second one by minute 5", emitted)
-		}
+		assert.True(t, len(emitted["raw_0001.json"]) == 1 && len(emitted["raw_0002.json"]) == 1 && emitted["raw_0002.json"][0] <= 5,
+			"files are emitted in minutes %v, want each once, the second one by minute 5", emitted)
 	})
 }
 

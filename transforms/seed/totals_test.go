@@ -37,9 +37,8 @@ func TestRawMetadata(t *testing.T) {
 			events := j.events("raw_metadata_disagrees")
 			for _, e := range events {
 				want, ok := tt.fields[e["field"].(string)]
-				if !ok || e["meta"] != want[0] || e["found"] != want[1] || e["file_path"] != day+"raw_metadata.json" {
-					t.Errorf("event %v, want %v", e, tt.fields)
-				}
+				assert.True(t, ok && e["meta"] == want[0] && e["found"] == want[1] && e["file_path"] == day+"raw_metadata.json",
+					"event %v, want %v", e, tt.fields)
 			}
 			if n := total.Counts["raw_metadata_disagrees"]; len(events) != len(tt.fields) || n != int64(len(tt.fields)) {
 				t.Errorf("%d events, count %d, want %d", len(events), n, len(tt.fields))

@@ -133,16 +133,14 @@ func (j *job) play(name, other string, s state) {
 
 func (s state) check(t *testing.T, when string, m metadata.Domain) {
 	t.Helper()
-	if m.HostUsed != s.host || m.Robots.Kind != s.robots || m.Robots.Exists != (s.robots != "" && m.Robots.StatusCode == 200) {
-		t.Errorf("%s: host_used %q, robots %+v, want %q, %q", when, m.HostUsed, m.Robots, s.host, s.robots)
-	}
+	assert.True(t, m.HostUsed == s.host && m.Robots.Kind == s.robots && m.Robots.Exists == (s.robots != "" && m.Robots.StatusCode == 200),
+		"%s: host_used %q, robots %+v, want %q, %q", when, m.HostUsed, m.Robots, s.host, s.robots)
 	got := m.Sitemap
 	if m.Site == nil {
 		m.Site = &metadata.Site{}
 	}
-	if m.Site.State != s.site || strings.Join(m.Site.Lost, " ") != s.lost {
-		t.Errorf("%s: site %+v, want %s, %s", when, m.Site, s.site, s.lost)
-	}
+	assert.True(t, m.Site.State == s.site && strings.Join(m.Site.Lost, " ") == s.lost,
+		"%s: site %+v, want %s, %s", when, m.Site, s.site, s.lost)
 	if got.StatusCode != s.status || got.LastStatus != s.last || got.Kind != s.sitemap ||
 		got.Parsed != s.parsed || got.Exists != s.exists || (got.URLCount != nil) != s.parsed {
 		t.Errorf("%s: sitemap %+v, want %+v", when, got, s)
@@ -187,9 +185,8 @@ func (c *calendar) visit(day int, raw string) {
 		s, when := c.now(name, day), fmt.Sprintf("day %d, %s", day, name)
 		m := c.metadata(raw, name)
 		s.check(t, when, m)
-		if c.exists(out(raw, name, "robots.txt")) != m.Robots.Exists || c.exists(out(raw, name, "sitemap.xml")) != m.Sitemap.Exists {
-			t.Errorf("%s: the evidence is not that of this visit", when)
-		}
+		assert.True(t, c.exists(out(raw, name, "robots.txt")) == m.Robots.Exists && c.exists(out(raw, name, "sitemap.xml")) == m.Sitemap.Exists,
+			"%s: the evidence is not that of this visit", when)
 		assert.Equal(t, s.requests, asked[name], when)
 		c.requests += asked[name]
 		for _, kind := range []string{m.Robots.Kind, m.Sitemap.Kind} { // those that check expects
@@ -238,9 +235,8 @@ func (c *calendar) again(day int, raw string, force bool) {
 		if want, err := metadata.Marshal(before); err != nil || string(want) != string(c.read(out(raw, "blocks.com", hive.Metadata))) || !c.exists(out(raw, "blocks.com", "sitemap.xml")) {
 			t.Errorf("day %d: the row became %s, want %s, %v", day, c.read(out(raw, "blocks.com", hive.Metadata)), want, err)
 		}
-		if events := c.events("site_not_open"); len(events) != 1 || events[0]["site"] != "blocks.com" {
-			t.Errorf("day %d: %v", day, events)
-		}
+		events := c.events("site_not_open")
+		assert.True(t, len(events) == 1 && events[0]["site"] == "blocks.com", "day %d: %v", day, events)
 	} else {
 		c.now("blocks.com", day).check(t, fmt.Sprint("day ", day), m)
 	}

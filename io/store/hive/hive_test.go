@@ -129,9 +129,8 @@ func FuzzParseRaw(f *testing.F) {
 			if r.Legacy {
 				root = legacyDatasets
 			}
-			if prefix := Prefix(root, p.Country, p.Category, p.Date); !strings.HasPrefix(key, prefix) {
-				t.Fatalf("%q is not under its own prefix %q", key, prefix)
-			}
+			prefix := Prefix(root, p.Country, p.Category, p.Date)
+			require.True(t, strings.HasPrefix(key, prefix), "%q is not under its own prefix %q", key, prefix)
 		}
 	})
 }

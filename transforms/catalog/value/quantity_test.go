@@ -47,9 +47,8 @@ func TestTime(t *testing.T) {
 	require.NoError(t, err)
 	f := func(text string, zone *time.Location, want string) {
 		t.Helper()
-		if got, err := Time(text, us, zone); got != want {
-			t.Errorf("%q: %s, %v; want %s", text, got, err, want)
-		}
+		got, err := Time(text, us, zone)
+		assert.Equal(t, want, got, "%q: %v", text, err)
 	}
 	f("2026-11-03T05:04:03Z", nil, "2026-11-03T05:04:03Z")
 	f("2026-11-03T05:04:03Z", seoul, "2026-11-03T14:04:03+09:00")
@@ -100,9 +99,8 @@ func FuzzQuantity(f *testing.F) {
 			return
 		}
 		a, b := plain.Value*units[plain.Unit].factor, m.Value*units[m.Unit].factor
-		if diff := math.Abs(a - b); diff > 1e-9*math.Abs(a)+1e-300 && !math.IsInf(a, 0) {
-			t.Errorf("%q: %v is not %v", text, plain, m)
-		}
+		diff := math.Abs(a - b)
+		assert.True(t, diff <= 1e-9*math.Abs(a)+1e-300 || math.IsInf(a, 0), "%q: %v is not %v", text, plain, m)
 	})
 }
 

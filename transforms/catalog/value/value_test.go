@@ -98,9 +98,8 @@ func TestDateOfATime(t *testing.T) {
 	seoul, err := time.LoadLocation("Asia/Seoul")
 	require.NoError(t, err)
 	for _, text := range []string{"2026-11-03T20:05:00-05:00", "2026-11-03 20:05 -0500", "2026-11-03 20:05-05:00", "Tue, 03 Nov 2026 20:05:00 EST", "Tue, 03 Nov 2026 20:05:00 GMT"} {
-		if got, err := Date(text, Locale{}, seoul); got != "2026-11-04" || err != nil {
-			t.Errorf("%q: %s, %v; want 2026-11-04", text, got, err)
-		}
+		got, err := Date(text, Locale{}, seoul)
+		assert.True(t, got == "2026-11-04" && err == nil, "%q: %s, %v; want 2026-11-04", text, got, err)
 	}
 }
 
@@ -171,9 +170,8 @@ func FuzzValue(f *testing.F) {
 			t.Errorf("%q: %v", s, a)
 		}
 		if d, err := Date(s, l, nil); err == nil {
-			if _, err := time.Parse(time.DateOnly, d); err != nil {
-				t.Errorf("%q: %v", s, d)
-			}
+			_, err := time.Parse(time.DateOnly, d)
+			assert.NoError(t, err, "%q: %v", s, d)
 		}
 		_, _ = Integer(s, l)
 	})

@@ -2,7 +2,6 @@ package domain
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -21,13 +20,11 @@ func TestFromURL(t *testing.T) {
 			t.Errorf("FromURL(%q): %v", raw, err)
 			return
 		}
-		if d.Hostname != hostname || d.ID != id || d.InputURL != raw || d.Country != "SG" {
-			t.Errorf("FromURL(%q) = %+v, want hostname %q and id %q", raw, d, hostname, id)
-		}
+		assert.True(t, d.Hostname == hostname && d.ID == id && d.InputURL == raw && d.Country == "SG",
+			"FromURL(%q) = %+v, want hostname %q and id %q", raw, d, hostname, id)
 		assert.Equal(t, d.Authority+":sg:"+d.Registrable, d.ID, "FromURL(%q): id", raw)
-		if _, _, _, _, ok := splitID(d.ID); !ok {
-			t.Errorf("FromURL(%q): id %q is not valid", raw, d.ID)
-		}
+		_, _, _, _, ok := splitID(d.ID)
+		assert.True(t, ok, "FromURL(%q): id %q is not valid", raw, d.ID)
 	}
 	f("https://www.mom.gov.sg/newsroom", "mom.gov.sg", "gov:sg:mom.gov.sg")
 	f("https://a.b.mom.gov.sg", "a.b.mom.gov.sg", "gov:sg:mom.gov.sg")
@@ -72,9 +69,8 @@ func TestFromURL(t *testing.T) {
 func TestFromURLRefuses(t *testing.T) {
 	f := func(raw string, want error) {
 		t.Helper()
-		if d, err := FromURL(raw, "sg"); !errors.Is(err, want) {
-			t.Errorf("FromURL(%q) = %+v, %v, want %v", raw, d, err, want)
-		}
+		d, err := FromURL(raw, "sg")
+		assert.ErrorIs(t, err, want, "FromURL(%q) = %+v", raw, d)
 	}
 	f("", ErrNoHost)
 	f(" \t", ErrNoHost)
@@ -120,9 +116,8 @@ func TestFromURLRefuses(t *testing.T) {
 	f("http://"+strings.Repeat("a", 64)+".com/", ErrBadHost)
 	f("http://"+strings.Repeat("a.", 130)+"com/", ErrBadHost)
 	for _, country := range []string{"", "s", "sgp", "s1", "한"} {
-		if _, err := FromURL("https://example.com", country); !errors.Is(err, errCountry) {
-			t.Errorf("country %q: %v, want ErrCountry", country, err)
-		}
+		_, err := FromURL("https://example.com", country)
+		assert.ErrorIs(t, err, errCountry, "country %q", country)
 	}
 }
 
@@ -180,16 +175,13 @@ func TestFromRecord(t *testing.T) {
 		{"http://a.test/", "other:sg:a.test", ErrUnlisted},
 		{"http://localhost/", "", ErrSingleLabel},
 	} {
-		if _, _, err := FromRecord(c.raw, "", c.id, "sg"); !errors.Is(err, c.want) {
-			t.Errorf("FromRecord(%q, %q): %v, want %v", c.raw, c.id, err, c.want)
-		}
+		_, _, err := FromRecord(c.raw, "", c.id, "sg")
+		assert.ErrorIs(t, err, c.want, "FromRecord(%q, %q)", c.raw, c.id)
 	}
-	if _, _, err := FromRecord("https://a.com", "", "", "Singapore"); !errors.Is(err, errCountry) {
-		t.Errorf("bad country: %v", err)
-	}
-	if d, _, err := FromRecord("https://mom.gov.sg", "", mom, "Singapore"); err != nil || d.ID != mom {
-		t.Errorf("a valid id needs no country: %v, %v", d, err)
-	}
+	_, _, err := FromRecord("https://a.com", "", "", "Singapore")
+	assert.ErrorIs(t, err, errCountry, "bad country")
+	d, _, err := FromRecord("https://mom.gov.sg", "", mom, "Singapore")
+	assert.True(t, err == nil && d.ID == mom, "a valid id needs no country: %v, %v", d, err)
 }
 
 func TestSplitID(t *testing.T) {
@@ -202,9 +194,8 @@ func TestSplitID(t *testing.T) {
 		"gov:sgp:a.com", "gov:s:a.com", "gov:sg:A.com", "gov:sg:a.com.", "gov:sg:.a.com", "gov:sg:a..com", "gov:sg:b.a.com",
 		"gov:sg:www.a.com", "gov:sg:1.2.3.4", "gov:sg:[::1]", "gov:sg:a.test", "gov:sg:a.com:80", "gov:sg:a.com/", " gov:sg:a.com",
 		"gov:sg:a.com ", "gov:sg:bücher.de", "gov:sg:xn--a.com", "gov:sg:a_b.com", "gov:sg:-a.com", "gov:sg:a-.com"} {
-		if _, _, _, _, ok := splitID(id); ok {
-			t.Errorf("%q is valid", id)
-		}
+		_, _, _, _, ok := splitID(id)
+		assert.False(t, ok, "%q is valid", id)
 	}
 }
 
@@ -227,9 +218,8 @@ func TestAuthority(t *testing.T) {
 // The table has only names of the public suffix list.
 func TestAuthorityTableIsOnTheList(t *testing.T) {
 	for suffix := range bySuffix {
-		if got, icann := publicsuffix.PublicSuffix("x." + suffix); got != suffix || !icann {
-			t.Errorf("%q is not a suffix of the list's ICANN section (that has %q)", suffix, got)
-		}
+		got, icann := publicsuffix.PublicSuffix("x." + suffix)
+		assert.True(t, got == suffix && icann, "%q is not a suffix of the list's ICANN section (that has %q)", suffix, got)
 	}
 }
 
@@ -321,9 +311,8 @@ func FuzzFromRecord(f *testing.F) {
 			t.Fatalf("hostname %q folds to %q, %v", d.Hostname, folded, err)
 		}
 		if d.ID != id && ofOlderID(id, country) != d.ID {
-			if again, err := FromURL("https://"+d.Hostname+"/", cc); err != nil || again.ID != d.ID {
-				t.Fatalf("%q gave %q, its own hostname gives %q, %v", raw, d.ID, again.ID, err)
-			}
+			again, err := FromURL("https://"+d.Hostname+"/", cc)
+			require.True(t, err == nil && again.ID == d.ID, "%q gave %q, its own hostname gives %q, %v", raw, d.ID, again.ID, err)
 		}
 	})
 }
@@ -331,17 +320,15 @@ func FuzzFromRecord(f *testing.F) {
 func BenchmarkFromRecord(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := FromRecord("https://www.mom.gov.sg/newsroom", "mom.gov.sg", "gov:sg:mom.gov.sg", "sg"); err != nil {
-			b.Fatal(err)
-		}
+		_, _, err := FromRecord("https://www.mom.gov.sg/newsroom", "mom.gov.sg", "gov:sg:mom.gov.sg", "sg")
+		require.NoError(b, err)
 	}
 }
 
 func BenchmarkFromURL(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := FromURL("https://www.mom.gov.sg/newsroom", "sg"); err != nil {
-			b.Fatal(err)
-		}
+		_, err := FromURL("https://www.mom.gov.sg/newsroom", "sg")
+		require.NoError(b, err)
 	}
 }

@@ -99,9 +99,8 @@ func TestValidateNamesTheField(t *testing.T) {
 		c.spoil(&d)
 		err := Validate(d)
 		var broken *Error
-		if !errors.As(err, &broken) || len(broken.Fields) == 0 || broken.Fields[0].Path != c.path || broken.Fields[0].Reason == "" {
-			t.Errorf("%s: %v", c.path, err)
-		}
+		assert.True(t, errors.As(err, &broken) && len(broken.Fields) != 0 && broken.Fields[0].Path == c.path && broken.Fields[0].Reason != "",
+			"%s: %v", c.path, err)
 	}
 }
 

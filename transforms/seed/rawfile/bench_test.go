@@ -20,9 +20,8 @@ func BenchmarkRead(b *testing.B) {
 	text := generate(20 << 20)
 	b.Run("ours", func(b *testing.B) {
 		measure(b, text, func() {
-			if _, err := Read(bytes.NewReader(text), func(r Record) error { return r.Err }); err != nil {
-				b.Fatal(err)
-			}
+			_, err := Read(bytes.NewReader(text), func(r Record) error { return r.Err })
+			require.NoError(b, err)
 		})
 	})
 	b.Run("encoding-json", func(b *testing.B) {

@@ -85,9 +85,8 @@ func TestRead(t *testing.T) {
 		for reader, r := range map[string]io.Reader{
 			"whole": strings.NewReader(c.text), "byte by byte": iotest.OneByteReader(strings.NewReader(c.text)), "EOF with data": iotest.DataErrReader(strings.NewReader(c.text))} {
 			records, meta, err := readAll(r)
-			if err != nil || !reflect.DeepEqual(records, c.records) || meta != c.meta {
-				t.Errorf("%s, %s:\n got %+v %+v %v\nwant %+v %+v", c.name, reader, records, meta, err, c.records, c.meta)
-			}
+			assert.True(t, err == nil && reflect.DeepEqual(records, c.records) && meta == c.meta,
+				"%s, %s:\n got %+v %+v %v\nwant %+v %+v", c.name, reader, records, meta, err, c.records, c.meta)
 		}
 	}
 }
@@ -159,9 +158,8 @@ func TestReaderAndVisitErrorsAreTheirOwn(t *testing.T) {
 	for _, cause := range []error{io.ErrUnexpectedEOF, io.ErrClosedPipe} { // a body cut short is the store's failure
 		for cut := range len(text) {
 			_, _, err := readAll(io.MultiReader(strings.NewReader(text[:cut]), iotest.ErrReader(cause)))
-			if broken := (*Error)(nil); !errors.Is(err, cause) || errors.As(err, &broken) {
-				t.Errorf("cut at %d by %v: got %v", cut, cause, err)
-			}
+			broken := (*Error)(nil)
+			assert.True(t, errors.Is(err, cause) && !errors.As(err, &broken), "cut at %d by %v: got %v", cut, cause, err)
 		}
 	}
 	stop := errors.New("enough")
@@ -174,9 +172,8 @@ func TestReaderAndVisitErrorsAreTheirOwn(t *testing.T) {
 func TestEveryCutIsTruncated(t *testing.T) {
 	text := "\ufeff" + `{"meta":{"record_count":1},"records":[{"raw_url":"é\u00e9","confidence":0.5,"content_hints":["a"]}]}`
 	for cut := range len(text) {
-		if _, _, err := readAll(strings.NewReader(text[:cut])); !errors.Is(err, ErrTruncated) && (cut == 0 || cut > 2) {
-			t.Errorf("cut at %d (%q): %v", cut, text[max(0, cut-5):cut], err)
-		}
+		_, _, err := readAll(strings.NewReader(text[:cut]))
+		assert.True(t, errors.Is(err, ErrTruncated) || (cut != 0 && cut <= 2), "cut at %d (%q): %v", cut, text[max(0, cut-5):cut], err)
 	}
 }
 
@@ -223,9 +220,8 @@ func FuzzRead(f *testing.F) {
 		records, meta, err := readAll(bytes.NewReader(text))
 		require.Equal(t, meta.Records, int64(len(records)), "%d records visited", len(records))
 		again, metaAgain, errAgain := readAll(iotest.OneByteReader(bytes.NewReader(text)))
-		if !reflect.DeepEqual(records, again) || meta != metaAgain || (err == nil) != (errAgain == nil) {
-			t.Fatalf("byte by byte: %v %v, whole: %v %v", again, errAgain, records, err)
-		}
+		require.True(t, reflect.DeepEqual(records, again) && meta == metaAgain && (err == nil) == (errAgain == nil),
+			"byte by byte: %v %v, whole: %v %v", again, errAgain, records, err)
 		if broken := (*Error)(nil); err != nil && (!errors.As(err, &broken) || broken.Offset < 0 || broken.Offset > int64(len(text))) {
 			t.Fatalf("%v is no *Error with an offset in the file", err)
 		}
@@ -259,14 +255,12 @@ func FuzzScanner(f *testing.F) {
 		_, ok := c.value(-2) // nothing is around it
 		d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 		value, err := d.ReadValue()
-		if ok != (err == nil) || ok && c.at != int(d.InputOffset()) {
-			t.Fatalf("the scanner: %v up to %d; the decoder: %q, %v", ok, c.at, value, err)
-		}
+		require.True(t, ok == (err == nil) && (!ok || c.at == int(d.InputOffset())),
+			"the scanner: %v up to %d; the decoder: %q, %v", ok, c.at, value, err)
 		for cut := 0; ok && cut < min(c.at, 300); cut++ {
 			c := scanner{s: text[:cut]}
-			if _, whole := c.value(0); whole || !c.cut {
-				t.Fatalf("%q is cut: %v, %v", text[:cut], whole, c.cut)
-			}
+			_, whole := c.value(0)
+			require.True(t, !whole && c.cut, "%q is cut: %v, %v", text[:cut], whole, c.cut)
 		}
 	})
 }

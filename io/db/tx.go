@@ -77,11 +77,9 @@ func retry(ctx context.Context, most time.Duration, watched *DB, do func() error
 			waits = true
 			watched.Shortages.Wait(lack)
 		}
-		timer := time.NewTimer(wait/2 + rand.N(wait))
 		select {
-		case <-timer.C:
+		case <-time.After(wait/2 + rand.N(wait)):
 		case <-ctx.Done():
-			timer.Stop()
 			return err
 		}
 	}

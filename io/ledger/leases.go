@@ -27,13 +27,6 @@ func LogLeaseEvent(log *slog.Logger) func(lease.Event) {
 	}
 }
 
-// LogLeaseWait returns a function that logs which holder a lease is waited for.
-func LogLeaseWait(log *slog.Logger) func(*lease.InUseError) {
-	return func(e *lease.InUseError) {
-		log.Warn("lease_waits", "lease", e.Name, "holder", e.Holder.String(), "until", e.ExpiresAt)
-	}
-}
-
 // RunClosed returns a function that reports whether a holder's run was closed, by
 // another run of its job, and its workers ended with it. It is false for workers
 // outside their launcher, which can outlive it: their leases expire.

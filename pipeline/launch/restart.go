@@ -62,14 +62,11 @@ func (o *Options) restartable(err error) bool {
 // continue after it.
 func (r *run) mayRestart(ctx context.Context, runID string) bool {
 	for waited := time.Duration(0); waited < restartPause; waited += restartCheck {
-		t := time.NewTimer(restartCheck)
 		select {
-		case <-t.C:
+		case <-time.After(restartCheck):
 		case <-r.lostLease:
-			t.Stop()
 			return false
 		case <-ctx.Done():
-			t.Stop()
 			return false
 		}
 		c, err := ledger.ReadControl(ctx, r.store, runID)

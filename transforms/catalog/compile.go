@@ -342,7 +342,7 @@ func (r *reader) compileKind(where, name, locale, zone, money, unit string, grou
 		return k, wrong(where+".unit", "%s: %w", where, err)
 	}
 	if unit != "" && name != "quantity" {
-		return k, wrong(where+".unit", "%s: %w", where, errNoUnit)
+		return k, wrong(where+".unit", "%s: unit belongs to the type quantity", where)
 	}
 	if zone = cmp.Or(zone, group.TimeZone, s.TimeZone); zone != "" {
 		if k.zone, err = time.LoadLocation(zone); err != nil || zone == "Local" {

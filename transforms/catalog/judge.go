@@ -85,21 +85,6 @@ func (v *visit) askSeed(ctx context.Context) {
 	}
 }
 
-// askSome requests some stored products' pages.
-func (v *visit) askSome(ctx context.Context) error {
-	if v.reader.site.Detail.Format == formatNone {
-		return nil
-	}
-	tasks, err := v.journal.some(ctx, maxAsked)
-	if err == nil {
-		err = v.journal.add(ctx, tasks)
-	}
-	if err != nil {
-		return fmt.Errorf("choosing products of %s: %w", v.journal.site, err)
-	}
-	return nil
-}
-
 // withoutRobots keeps what a robots.txt that cannot be reached says about the site.
 func (v *visit) withoutRobots(ctx context.Context, why error) error {
 	var f *failure

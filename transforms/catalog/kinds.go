@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -208,6 +207,3 @@ func defaultAttribute(s Select, kind, format string) string {
 	}
 	return s.Attribute
 }
-
-// errNoUnit means that a unit is set where there is none.
-var errNoUnit = errors.New("unit belongs to the type quantity")

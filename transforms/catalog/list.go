@@ -153,12 +153,6 @@ func (v *visit) passOver(page int, p *listPage) {
 	v.passed.Store(page, true)
 }
 
-// passedOver reports whether a page is one that passOver recorded.
-func (v *visit) passedOver(page int) bool {
-	_, is := v.passed.Load(page)
-	return is
-}
-
 // leavesOut reports whether the steps from page to page are larger than the pages: the first
 // one has at most three quarters of the products that list.page_size says, and more follow.
 // Many sites limit what a page may have; one or two may be missing for an advertisement.
@@ -230,11 +224,11 @@ func (v *visit) more(page int, p listPage) []entry {
 		}
 		return r.numberedPages(page+1, min(page+1, end))
 	case v.inOrder():
-		v.lastPage.raise(p.last)
-		return r.numberedPages(page+1, min(page+1, v.lastPage.get()))
+		v.raiseLast(p.last)
+		return r.numberedPages(page+1, min(page+1, int(v.lastPage.Load())))
 	case r.last != nil || r.total != nil:
 		// The number of the last page may grow while the list is read.
-		return r.numberedPages(v.lastPage.raise(p.last), p.last)
+		return r.numberedPages(v.raiseLast(p.last), p.last)
 	}
 	return nil
 }
@@ -263,14 +257,17 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 		}
 		chain := v.reader.next != nil || v.reader.cursor != nil
 		l := listResult{from: r.task.stored(), result: r, inOrder: chain || v.reader.site.List.UntilEmpty}
-		l.numbered = v.reader.numbered && !v.reader.site.List.UntilEmpty && !v.passedOver(l.from.Page)
+		_, passed := v.passed.Load(l.from.Page)
+		l.numbered = v.reader.numbered && !v.reader.site.List.UntilEmpty && !passed
 		l.rowsOnly = v.reader.site.Detail.Format == formatNone
 		for _, t := range r.found {
 			l.found = append(l.found, t.stored())
 		}
 		l.stale = v.hadAll(l.found)
 		if l.inOrder {
-			l.ends = v.staleRow(l.stale) >= maxStale
+			if l.ends = l.stale && v.stale.Add(1) >= maxStale; !l.stale {
+				v.stale.Store(0)
+			}
 		} else if v.ended.page(l.from.Page, !l.stale) {
 			v.log.Info("listing_stopped", "page", l.from.Page, "reason", fmt.Sprintf("%d pages with products of earlier pages only", maxStale))
 		}
@@ -359,40 +356,14 @@ func (v *visit) hadAll(found []entry) bool {
 	return products > 0 && products == had
 }
 
-// staleRow returns how many pages in a row had products of earlier pages only.
-func (v *visit) staleRow(stale bool) int64 {
-	if !stale {
-		v.stale.Store(0)
-		return 0
+// raiseLast sets the number of the last page if it is higher, and returns the number after the old one.
+func (v *visit) raiseLast(n int) (first int) {
+	for {
+		old := v.lastPage.Load()
+		if n <= int(old) || v.lastPage.CompareAndSwap(old, int64(n)) {
+			return int(old) + 1
+		}
 	}
-	return v.stale.Add(1)
-}
-
-// highest is the highest number so far.
-type highest struct {
-	mu sync.Mutex
-	n  int
-}
-
-// raise sets n if it is higher, and returns the number after the old one.
-func (h *highest) raise(n int) (first int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	first = h.n + 1
-	h.n = max(h.n, n)
-	return first
-}
-
-func (h *highest) reset() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.n = 0
-}
-
-func (h *highest) get() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.n
 }
 
 // streak finds the page from which on a list has nothing new (--stop-after-known). Pages

@@ -46,7 +46,7 @@ type visit struct {
 	rendering
 	known    streak
 	ended    streak // the list's pages, by whether they have products that no earlier page has
-	lastPage highest
+	lastPage atomic.Int64
 	passed   sync.Map     // see passOver: pages by what they have, and numbers of pages
 	stale    atomic.Int64 // list pages in a row without a product that is new to the crawl
 	unread   atomic.Int64 // pages of listed products that could not be read and are of no stored one
@@ -85,7 +85,7 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 	}
 	v.state, v.client = &sharedState{Control: v.control, Stats: stats}, v.newClient()
 	if r.last == nil && !r.bounded() {
-		v.lastPage.raise(r.firstPage() + r.pages() - 1)
+		v.raiseLast(r.firstPage() + r.pages() - 1)
 	}
 	return v, nil
 }
@@ -212,7 +212,7 @@ func (v *visit) askMissing(ctx context.Context, seeds []entry) (complete bool, e
 	v.ended.reset()
 	clear(v.listed)
 	if v.reader.last != nil || v.reader.bounded() {
-		v.lastPage.reset()
+		v.lastPage.Store(0)
 	}
 	if complete, err = v.work(ctx); err != nil || !complete {
 		return complete, err
@@ -340,13 +340,19 @@ func (v *visit) listUnread(ctx context.Context, e entry) error {
 	how := listFaulty
 	if e.Page == v.reader.firstPage() {
 		v.listless.Store(true)
-		if err := v.askSome(ctx); err != nil {
-			return err
+		if v.reader.site.Detail.Format != formatNone {
+			tasks, err := v.journal.some(ctx, maxAsked)
+			if err == nil {
+				err = v.journal.add(ctx, tasks)
+			}
+			if err != nil {
+				return fmt.Errorf("choosing products of %s: %w", v.journal.site, err)
+			}
 		}
 		how = listLimited
 	}
 	if v.inOrder() { // it cannot lead to the next one
-		if err := v.journal.add(ctx, v.reader.numberedPages(e.Page+1, min(e.Page+1, v.lastPage.get()))); err != nil {
+		if err := v.journal.add(ctx, v.reader.numberedPages(e.Page+1, min(e.Page+1, int(v.lastPage.Load())))); err != nil {
 			return err
 		}
 	}

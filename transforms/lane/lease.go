@@ -108,8 +108,11 @@ func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, gi
 
 // acquire is Lease, and says who had the lease before. lost is called when it is lost, before within ends.
 func (w *Worker) acquire(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(error), names ...string) (within context.Context, release func(), previous lease.Holder, err error) {
+	waits := func(e *lease.InUseError) {
+		w.Log.Warn("lease_waits", "lease", e.Name, "holder", e.Holder.String(), "until", e.ExpiresAt)
+	}
 	l, err := lease.Acquire(ctx, p, names[0], w.holder(), ttl, lease.Or(names[1:]...), lease.EvictIf(ledger.RunClosed(w.Store)),
-		lease.Wait(lease.WaitPolicy{Proceed: w.Proceed, Stopping: w.stopping.Done(), OnWait: ledger.LogLeaseWait(w.Log), GiveUp: giveUp}))
+		lease.Wait(lease.WaitPolicy{Proceed: w.Proceed, Stopping: w.stopping.Done(), OnWait: waits, GiveUp: giveUp}))
 	if err != nil || l == nil {
 		return nil, func() {}, lease.Holder{}, err
 	}

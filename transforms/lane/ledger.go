@@ -18,21 +18,6 @@ type deadLetters struct {
 	ids  map[string]bool
 }
 
-func (w *Worker) knownDeadLetters(ctx context.Context) error {
-	if w.deadLetters.read {
-		return nil
-	}
-	ids := map[string]bool{}
-	for id, err := range ledger.DeadLetterIDs(ctx, w.Store, w.cfg.Job) {
-		if err != nil {
-			return err
-		}
-		ids[id] = true
-	}
-	w.deadLetters.ids, w.deadLetters.read = ids, true
-	return nil
-}
-
 // DeadLetter writes a dead letter and counts it.
 func (w *Worker) DeadLetter(ctx context.Context, d ledger.DeadLetter) error {
 	if err := ledger.Put(ctx, w.Store, d); err != nil {
@@ -74,8 +59,15 @@ func (w *Worker) NotStored(err error) bool {
 func (w *Worker) Resolve(ctx context.Context, d ledger.DeadLetter) error {
 	w.deadLetters.Lock()
 	defer w.deadLetters.Unlock()
-	if err := w.knownDeadLetters(ctx); err != nil {
-		return fmt.Errorf("listing dead letters: %w", err)
+	if !w.deadLetters.read {
+		ids := map[string]bool{}
+		for id, err := range ledger.DeadLetterIDs(ctx, w.Store, w.cfg.Job) {
+			if err != nil {
+				return fmt.Errorf("listing dead letters: %w", err)
+			}
+			ids[id] = true
+		}
+		w.deadLetters.ids, w.deadLetters.read = ids, true
 	}
 	if len(w.deadLetters.ids) == 0 { // the common case: no id needs to be computed
 		return nil
@@ -88,13 +80,5 @@ func (w *Worker) Resolve(ctx context.Context, d ledger.DeadLetter) error {
 		return err
 	}
 	delete(w.deadLetters.ids, id)
-	return nil
-}
-
-// Total writes the run's total to the ledger.
-func (w *Worker) Total(ctx context.Context, t ledger.Tally) error {
-	if err := ledger.WriteTotal(ctx, w.Store, w.cfg.RunID, t); err != nil {
-		return fmt.Errorf("writing the run's total: %w", err)
-	}
 	return nil
 }

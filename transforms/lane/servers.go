@@ -41,9 +41,6 @@ type heldServer struct {
 	gone    chan struct{} // closed when it was released
 }
 
-// shareServers makes the pauses of servers hold over all processes of the run.
-func (w *Worker) shareServers() { w.Pacer.Hold, w.Pacer.Part = w.holdServer, w.Part }
-
 // holdServer implements polite.Pacer.Hold. The pacer calls it for one request to a server
 // at a time.
 func (w *Worker) holdServer(ctx context.Context, server string) (free func(rest time.Duration), unknown bool, err error) {

@@ -35,14 +35,6 @@ func Total(s beam.Scope, cfg Config, tallies ...beam.PCollection) {
 	beam.ParDo0(s, &totalFn{Config: cfg}, beam.GroupByKey(s, beam.Flatten(s, keyed...)))
 }
 
-// addTallies changes neither argument.
-func addTallies(a, b ledger.Tally) ledger.Tally {
-	var sum ledger.Tally
-	sum.Add(a)
-	sum.Add(b)
-	return sum
-}
-
 type totalFn struct {
 	DoFn
 	Config Config
@@ -72,7 +64,7 @@ func (fn *totalFn) ProcessElement(ctx context.Context, _ int, next func(*ledger.
 		}
 		sum.Add(before)
 	}
-	return fn.Worker.Total(ctx, sum)
+	return ledger.WriteTotal(ctx, fn.Worker.Store, fn.Config.RunID, sum)
 }
 
 // count adds to Beam's counters under the report's own names, for the runner's
@@ -93,5 +85,7 @@ func (w *Worker) Emit(emit func(ledger.Tally), t ledger.Tally) {
 
 // emitCounted is Emit for a tally that was counted while the work was done.
 func (w *Worker) emitCounted(emit func(ledger.Tally), t ledger.Tally) {
-	emit(addTallies(t, w.take()))
+	sum := w.take() // t stays as it is
+	sum.Add(t)
+	emit(sum)
 }

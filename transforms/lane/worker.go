@@ -167,7 +167,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	go w.watch()
 	if cfg.Leases {
 		w.shareLimits(processName(), heartbeat)
-		w.shareServers()
+		w.Pacer.Hold, w.Pacer.Part = w.holdServer, w.Part // the pauses of servers hold over all processes of the run
 	}
 	return w, nil
 }
@@ -338,13 +338,11 @@ func (w *Worker) Stopped() bool { return w.stopping.Err() != nil }
 // Proceed waits while the run is paused, and reports whether a new item may begin.
 func (w *Worker) Proceed(ctx context.Context) bool {
 	for w.paused.Load() && !w.Stopped() && ctx.Err() == nil {
-		t := time.NewTimer(200 * time.Millisecond)
 		select {
-		case <-t.C:
+		case <-time.After(200 * time.Millisecond):
 		case <-w.stopping.Done():
 		case <-ctx.Done():
 		}
-		t.Stop()
 	}
 	return !w.Stopped() && ctx.Err() == nil
 }

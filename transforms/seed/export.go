@@ -94,13 +94,22 @@ func changed(ctx context.Context, src rows.Source) iter.Seq2[rows.Change, error]
 
 // Domains yields all domains that are done, in no order.
 func Domains(ctx context.Context, s store.Store, f Filter) iter.Seq2[Domain, error] {
-	return func(yield func(Domain, error) bool) {
-		for d, err := range results(ctx, s, f) {
+	return each(results(ctx, s, f), func(d stored, yield func(Domain, error) bool) bool {
+		row, err := d.row()
+		return yield(row, err) && err == nil
+	})
+}
+
+// each yields what of yields for each of all, up to the first error.
+func each[T, U any](all iter.Seq2[T, error], of func(T, func(U, error) bool) bool) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
+		for one, err := range all {
 			if err != nil {
-				yield(Domain{}, err)
+				var none U
+				yield(none, err)
 				return
 			}
-			if row, err := d.row(); !yield(row, err) || err != nil {
+			if !of(one, yield) {
 				return
 			}
 		}
@@ -115,19 +124,14 @@ func (d stored) row() (Domain, error) {
 // Feeds yields the sitemaps and feeds of all domains that are done, each once a domain and
 // partition.
 func Feeds(ctx context.Context, s store.Store, f Filter) iter.Seq2[Feed, error] {
-	return func(yield func(Feed, error) bool) {
-		for d, err := range results(ctx, s, f) {
-			if err != nil {
-				yield(Feed{}, err)
-				return
-			}
-			for _, found := range d.feeds() {
-				if !yield(found, nil) {
-					return
-				}
+	return each(results(ctx, s, f), func(d stored, yield func(Feed, error) bool) bool {
+		for _, found := range d.feeds() {
+			if !yield(found, nil) {
+				return false
 			}
 		}
-	}
+		return true
+	})
 }
 
 func (d stored) feeds() (all []Feed) {
@@ -335,18 +339,10 @@ func (c *comparison) id(d Domain) visited {
 
 // of yields the domains of a pass.
 func (c *comparison) of(f Filter, pass uint64) iter.Seq2[Domain, error] {
-	return func(yield func(Domain, error) bool) {
-		for d, err := range Domains(c.ctx, c.store, f) {
-			if err == nil {
-				if id := c.id(d); binary.BigEndian.Uint64(id[:])%c.passes != pass {
-					continue
-				}
-			}
-			if !yield(d, err) || err != nil {
-				return
-			}
-		}
-	}
+	return each(Domains(c.ctx, c.store, f), func(d Domain, yield func(Domain, error) bool) bool {
+		id := c.id(d)
+		return binary.BigEndian.Uint64(id[:])%c.passes != pass || yield(d, nil)
+	})
 }
 
 // before returns the older looks of a pass. In the first one it doubles the passes until

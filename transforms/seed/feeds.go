@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web/polite"
@@ -135,15 +135,9 @@ func (c *collector) feedAddresses(ctx context.Context, page exchange, named []st
 	return at
 }
 
+var feedPath = regexp.MustCompile(`(?i)rss|atom|feed`)
+
 func looksLikeFeed(u string) bool {
 	p, err := url.Parse(u)
-	if err != nil {
-		return false
-	}
-	for _, s := range []string{"rss", "atom", "feed"} {
-		if strings.Contains(strings.ToLower(p.Path), s) {
-			return true
-		}
-	}
-	return false
+	return err == nil && feedPath.MatchString(p.Path)
 }

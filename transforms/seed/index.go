@@ -80,11 +80,9 @@ func (x *domainIndex) get(ctx context.Context, s store.Store) (all []indexed, co
 	reading := x.reading
 	x.mu.Unlock()
 	if reading != nil {
-		wait := time.NewTimer(indexWait)
-		defer wait.Stop()
 		select {
 		case <-reading:
-		case <-wait.C:
+		case <-time.After(indexWait):
 		case <-ctx.Done():
 		}
 	}

@@ -271,7 +271,7 @@ var validate = metadata.Validate
 func (f findings) document(cfg Config, q request) (m metadata.Domain, doc []byte, err error) {
 	index := q.index
 	m = f.metadata
-	m.DomainID, m.Country, m.Category = q.id, upper(q.in.Country), q.in.Category
+	m.DomainID, m.Country, m.Category = q.id, strings.ToUpper(q.in.Country), q.in.Category
 	from := sourceOf(q.source, q.id).Source
 	from.RawFilePath, from.RecordIndex, m.Source = cfg.Lane.Roots.Key(q.file), &index, &from
 	if err := validate(m); err != nil {
@@ -317,8 +317,6 @@ func metadataOptions(p hive.Partition, id, name string) store.PutOptions {
 		"domain_id": id, "registrable_domain": name, "country": p.Country, "category": p.Category, "date": p.Date,
 	}}
 }
-
-func upper(cc string) string { return string(bytes.ToUpper([]byte(cc))) }
 
 func fileDeadLetter(cfg Config, key, kind string, retryable bool, indices []int, err error) ledger.DeadLetter {
 	d := ledger.DeadLetter{Job: Job, RunID: cfg.Lane.RunID, Stage: "extract", Kind: kind, Retryable: retryable,

@@ -204,10 +204,8 @@ func (fn *pollFn) proceed(ctx context.Context, l *lister) bool {
 func (fn *pollFn) wait(ctx context.Context, l *lister, pause time.Duration) {
 	l.Unlock()
 	defer l.Lock()
-	t := time.NewTimer(pause)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(pause):
 	case <-fn.Worker.Stopping().Done():
 	case <-ctx.Done():
 	}

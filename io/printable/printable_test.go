@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"testing"
 	"unicode"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var cases = map[string]string{
@@ -21,31 +24,24 @@ var cases = map[string]string{
 
 func TestLine(t *testing.T) {
 	for in, want := range cases {
-		if got := Line(in); got != want {
-			t.Errorf("Line(%q) = %q, want %q", in, got, want)
-		}
+		assert.Equal(t, want, Line(in), "Line(%q)", in)
 	}
-	if got := Line("a\tb\r\nc"); got != `a\u0009b\u000d\u000ac` {
-		t.Errorf("one line: %q", got)
-	}
+	assert.Equal(t, `a\u0009b\u000d\u000ac`, Line("a\tb\r\nc"), "one line")
 }
 
 // TestWriter writes each text byte by byte too: a character may come in parts.
 func TestWriter(t *testing.T) {
 	for in, want := range cases {
 		var whole, parts bytes.Buffer
-		if n, err := Writer(&whole).Write([]byte(in)); n != len(in) || err != nil {
-			t.Errorf("%q: wrote %d, %v", in, n, err)
-		}
+		n, err := Writer(&whole).Write([]byte(in))
+		assert.True(t, n == len(in) && err == nil, "%q: wrote %d, %v", in, n, err)
 		w := Writer(&parts)
 		for i := range len(in) {
-			if _, err := w.Write([]byte(in[i : i+1])); err != nil {
-				t.Error(err)
-			}
+			_, err := w.Write([]byte(in[i : i+1]))
+			assert.NoError(t, err)
 		}
-		if whole.String() != want || parts.String() != want {
-			t.Errorf("%q: wrote %q and in parts %q, want %q", in, whole.String(), parts.String(), want)
-		}
+		assert.True(t, whole.String() == want && parts.String() == want,
+			"%q: wrote %q and in parts %q, want %q", in, whole.String(), parts.String(), want)
 	}
 }
 
@@ -53,16 +49,11 @@ func TestWriter(t *testing.T) {
 func TestWriterKeepsJSON(t *testing.T) {
 	said := "a\u009b \u202e \U000e0041 \x1b \u2028 \"\\ end"
 	var b bytes.Buffer
-	if err := json.NewEncoder(Writer(&b)).Encode(said); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.NewEncoder(Writer(&b)).Encode(said))
 	for _, r := range b.String() {
-		if r != '\n' && !unicode.IsGraphic(r) {
-			t.Errorf("%q holds %q", b.String(), r)
-		}
+		assert.True(t, r == '\n' || unicode.IsGraphic(r), "%q holds %q", b.String(), r)
 	}
 	var got string
-	if err := json.Unmarshal(b.Bytes(), &got); err != nil || got != said {
-		t.Errorf("read %q (%v), want %q", got, err, said)
-	}
+	err := json.Unmarshal(b.Bytes(), &got)
+	assert.True(t, err == nil && got == said, "read %q (%v), want %q", got, err, said)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -102,15 +103,12 @@ func TestBroken(t *testing.T) {
 
 func FuzzRecords(f *testing.F) {
 	all, err := AppendResponse(nil, Response{URI: "https://a.sg/", At: at, Status: 200, Body: []byte("body")})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(all)
 	f.Add(append(all[:len(all):len(all)], all...))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if body, _, err := Beginning(bytes.NewReader(b), 100); err == nil && len(body) > 100 {
-			t.Errorf("%d bytes", len(body))
-		}
+		body, _, err := Beginning(bytes.NewReader(b), 100)
+		assert.True(t, err != nil || len(body) <= 100, "%d bytes", len(body))
 		for r, err := range Records(bytes.NewReader(b)) {
 			if err == nil {
 				_, _ = r.Body()
@@ -131,20 +129,13 @@ func FuzzResponse(f *testing.F) {
 			return
 		}
 		member, err := AppendResponse(nil, Response{URI: uri, At: at, Status: status, Header: http.Header{name: {value}}, Body: body})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r, err := Read(member)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := r.Body()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, body) || r.Type != TypeResponse || len(r.Header.Values("WARC-Type")) != 1 {
-			t.Fatalf("wrote %q, read %q of %v", body, got, r.Header)
-		}
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(got, body) && r.Type == TypeResponse && len(r.Header.Values("WARC-Type")) == 1,
+			"wrote %q, read %q of %v", body, got, r.Header)
 	})
 }
 

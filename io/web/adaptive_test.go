@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
@@ -47,9 +50,8 @@ func TestAdaptiveDelay(t *testing.T) {
 				}
 				says := answer{}
 				var ms int
-				if _, err := fmt.Sscanf(answers[n], "%d/%d", &says.status, &ms); err != nil {
-					t.Error(err)
-				}
+				_, err := fmt.Sscanf(answers[n], "%d/%d", &says.status, &ms)
+				assert.NoError(t, err)
 				says.took = time.Duration(ms) * time.Millisecond
 				return says
 			})
@@ -58,18 +60,15 @@ func TestAdaptiveDelay(t *testing.T) {
 				a.Policy.Robots.For = nil
 			}
 			for range answers {
-				if _, err := a.Get(t.Context(), polite.Request{URL: "http://a.test/"}); err != nil {
-					t.Fatal(tt.name, err)
-				}
+				_, err := a.Get(t.Context(), polite.Request{URL: "http://a.test/"})
+				require.NoError(t, err, tt.name)
 			}
 			log := slices.DeleteFunc(a.log, func(r request) bool { return r.path == "/robots.txt" })
 			var got []string
 			for i := 1; i < len(log); i++ {
 				got = append(got, fmt.Sprint((log[i].start - log[i-1].end).Milliseconds()))
 			}
-			if strings.Join(got, " ") != tt.want {
-				t.Errorf("%s: gaps %v, want %s", tt.name, got, tt.want)
-			}
+			assert.Equal(t, tt.want, strings.Join(got, " "), "%s: gaps %v, want", tt.name, got)
 		})
 	}
 }
@@ -84,17 +83,13 @@ func TestRefusalsAreRemembered(t *testing.T) {
 		time.Sleep(time.Minute)
 		a.get(a.again(), "http://a.test/", "http://a.test/") // then 3 s, not 1 s
 		a.started(0, 2*sec, 62*sec, 65*sec)
-		if a.Pacer.Len() != 1 {
-			t.Error("the site is forgotten")
-		}
+		assert.Equal(t, 1, a.Pacer.Len(), "the site is forgotten")
 		time.Sleep(10 * time.Minute)
 		for i := range 300 {
 			a.n = 2
 			a.get(a.again(), fmt.Sprintf("http://h%d.test/", i))
 			time.Sleep(sec)
 		}
-		if n := a.Pacer.Len(); n > 256 {
-			t.Errorf("%d sites are remembered, want 256 at most", n)
-		}
+		assert.LessOrEqual(t, a.Pacer.Len(), 256)
 	})
 }

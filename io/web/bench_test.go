@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkGet compares Get with a bare transport on the same server.
@@ -15,9 +17,8 @@ func BenchmarkGet(b *testing.B) {
 		var conns Conns
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := c.Get(b.Context(), Request{URL: s.URL, Conns: &conns}); err != nil {
-				b.Fatal(err)
-			}
+			_, err := c.Get(b.Context(), Request{URL: s.URL, Conns: &conns})
+			require.NoError(b, err)
 		}
 	})
 	b.Run("plain", func(b *testing.B) {
@@ -25,9 +26,7 @@ func BenchmarkGet(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			r, err := c.Get(s.URL)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			if _, err := io.ReadAll(r.Body); err != nil {
 				b.Fatal(err)
 			}

@@ -22,6 +22,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
@@ -58,9 +61,7 @@ func TestPost(t *testing.T) {
 			body = []byte{}
 		}
 		r, err := c.Get(t.Context(), Request{URL: "http://site.example" + path, MaxRedirects: 5, Body: body, Header: http.Header{"Content-Type": {"application/json"}}})
-		if err != nil || r.Status != status {
-			t.Errorf("%s: %+v, %v", path, r, err)
-		}
+		assert.True(t, err == nil && r.Status == status, "%s: %+v, %v", path, r, err)
 	}
 	slices.Sort(got)
 	if want := []string{`POST / application/json 8 {"a": 1}<nil>`, `POST /empty application/json 0 <nil>`, `POST /moved application/json 8 {"a": 1}<nil>`}; !slices.Equal(got, want) {
@@ -113,15 +114,11 @@ func TestGet(t *testing.T) {
 	}
 
 	r, err := ask("/cookie", Request{Accept: "text/plain", MaxRedirects: 1, Header: http.Header{"if-none-match": {`"e"`}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, want := string(r.Body), `site.example|Test/1|text/plain|gzip, deflate, br, zstd||"e"`; got != want {
 		t.Errorf("the server saw %s, want %s", got, want)
 	}
-	if r.FinalURL != base+"/" || r.Status != 200 || r.Truncated {
-		t.Errorf("%+v", r)
-	}
+	assert.True(t, r.FinalURL == base+"/" && r.Status == 200 && !r.Truncated, "%+v", r)
 	if r, err := ask("/404", Request{}); err != nil || r.Status != 404 || string(r.Body) != "none\n" {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -135,27 +132,22 @@ func TestGet(t *testing.T) {
 		t.Errorf("broken gzip: %+v, %v", r, err)
 	}
 	_, err = ask("/loop", Request{MaxRedirects: 5})
-	if e := wantKind(t, err, KindRedirect); e.Status != 308 {
-		t.Errorf("status %d, want 308", e.Status)
-	}
+	e := wantKind(t, err, KindRedirect)
+	assert.Equal(t, 308, e.Status, "status")
 	_, err = ask("/more", Request{MaxRedirects: 3})
-	if e := wantKind(t, err, KindRedirect); e.Status != 307 || e.URL != base+"/more?xxx" {
-		t.Errorf("%+v, want 307 of the fourth", e)
-	}
+	e = wantKind(t, err, KindRedirect)
+	assert.True(t, e.Status == 307 && e.URL == base+"/more?xxx", "%+v, want 307 of the fourth", e)
 	_, err = ask("/bad", Request{MaxRedirects: 3})
 	wantKind(t, err, KindRedirect)
 	_, err = ask("/inward", Request{MaxRedirects: 3})
-	if e := wantKind(t, err, KindBlocked); e.Status != 302 || !strings.Contains(e.URL, "169.254") {
-		t.Errorf("%+v", e)
-	}
+	e = wantKind(t, err, KindBlocked)
+	assert.True(t, e.Status == 302 && strings.Contains(e.URL, "169.254"), "%+v", e)
 	if r, err := ask("/cookie", Request{MaxRedirects: -1}); err != nil || r.Status/100 != 3 || r.Header.Get("Location") == "" || r.FinalURL != base+"/cookie" {
 		t.Errorf("a redirect for the caller to follow: %+v, %v", r, err)
 	}
 	no := errors.New("not that one")
 	_, err = ask("/loop", Request{MaxRedirects: 3, Allow: func(u *url.URL) error {
-		if u.Path != "/loop2" {
-			t.Errorf("asked for %s", u)
-		}
+		assert.Equal(t, "/loop2", u.Path, "asked for %s", u)
 		return no
 	}})
 	if wantKind(t, err, KindBlocked); !errors.Is(err, no) {
@@ -164,9 +156,7 @@ func TestGet(t *testing.T) {
 	before := c.Stats().Failures["reset"]
 	_, err = ask("/short", Request{})
 	wantKind(t, err, KindReset)
-	if n := c.Stats().Failures["reset"] - before; n != 1 {
-		t.Errorf("%d failures, want 1", n)
-	}
+	assert.EqualValues(t, 1, c.Stats().Failures["reset"]-before)
 	_, err = ask("/headers", Request{})
 	wantKind(t, err, KindTooLarge)
 	_, err = c.Get(t.Context(), Request{URL: "http://user:secret@a.example:x/"})
@@ -186,9 +176,7 @@ func TestSecretsStayWithTheirHost(t *testing.T) {
 	c := client(t, Config{ConnectTo: s.Listener.Addr().String()})
 	h := http.Header{"Authorization": {"Bearer x"}, "X-Kept": {"y"}}
 	r, err := c.Get(t.Context(), Request{URL: "http://a.example/", Header: h, MaxRedirects: 1})
-	if err != nil || string(r.Body) != "|y" || len(h) != 2 {
-		t.Errorf("%+v, %v, header %v", r, err, h)
-	}
+	assert.True(t, err == nil && string(r.Body) == "|y" && len(h) == 2, "%+v, %v, header %v", r, err, h)
 }
 
 // A request whose context Ready cancels is never sent, even over an open
@@ -209,13 +197,11 @@ func TestReady(t *testing.T) {
 	asked.Store(0)
 	for range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
-		if _, err := c.Get(ctx, Request{URL: s.URL + "/to", Ready: func() bool { cancel(); return true }}); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v, want that it was cancelled", err)
-		}
+		_, err := c.Get(ctx, Request{URL: s.URL + "/to", Ready: func() bool { cancel(); return true }})
+		assert.ErrorIs(t, err, context.Canceled)
 	}
-	if n := asked.Load(); n > 0 {
-		t.Errorf("%d of 100 requests were sent", n)
-	}
+	n := asked.Load()
+	assert.True(t, n <= 0, "%d of 100 requests were sent", n)
 	if s := c.Stats(); s.Requests != 2 || len(s.Failures) > 0 {
 		t.Errorf("they are counted: %+v", s)
 	}
@@ -224,9 +210,7 @@ func TestReady(t *testing.T) {
 func TestKinds(t *testing.T) {
 	raw := func(answer string) string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = l.Close() })
 		go func() {
 			for {
@@ -242,9 +226,7 @@ func TestKinds(t *testing.T) {
 		return l.Addr().String()
 	}
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = closed.Close()
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -278,9 +260,7 @@ func TestKinds(t *testing.T) {
 		fmt.Errorf("reading the body: %w", context.DeadlineExceeded): KindTimeout,
 		io.EOF: KindReset,
 	} {
-		if got := classify(err); got != want {
-			t.Errorf("%v: %s, want %s", err, got, want)
-		}
+		assert.Equal(t, want, classify(err), err)
 	}
 }
 
@@ -293,9 +273,7 @@ func TestWhy(t *testing.T) {
 		"closed without an answer":    io.EOF,
 		x509.HostnameError{Host: "h", Certificate: &x509.Certificate{DNSNames: []string{"other"}}}.Error(): &tls.CertificateVerificationError{Err: x509.HostnameError{Host: "h", Certificate: &x509.Certificate{DNSNames: []string{"other"}}}},
 	} {
-		if got := (&Error{Err: err}).Why(); got != want {
-			t.Errorf("%v: %q, want %q", err, got, want)
-		}
+		assert.Equal(t, want, (&Error{Err: err}).Why(), err)
 	}
 }
 
@@ -356,18 +334,14 @@ func TestRebinding(t *testing.T) {
 		}
 		return refuseAddr(a)
 	}
-	if _, err := c.Get(t.Context(), Request{URL: "http://rebind.example" + port + "/"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Get(t.Context(), Request{URL: "http://rebind.example" + port + "/"})
+	require.NoError(t, err)
 	for _, forbidden := range []string{"127.0.0.2", "10.0.0.1"} {
 		_, err := c.Get(t.Context(), Request{URL: "http://rebind.example" + port + "/", Timeout: 5 * time.Second})
-		if e := wantKind(t, err, KindBlocked); e.Err != nil && !strings.Contains(e.Error(), forbidden) {
-			t.Errorf("%v, want %s refused", err, forbidden)
-		}
+		e := wantKind(t, err, KindBlocked)
+		assert.True(t, e.Err == nil || strings.Contains(e.Error(), forbidden), "%v, want %s refused", err, forbidden)
 	}
-	if asked.Load() != 1 {
-		t.Errorf("the server was asked %d times, want once", asked.Load())
-	}
+	assert.EqualValues(t, 1, asked.Load(), "the server was asked")
 }
 
 func TestProxy(t *testing.T) {
@@ -384,9 +358,7 @@ func TestProxy(t *testing.T) {
 	c := client(t, Config{})
 	fakeDNS(t, c, "127.0.0.1")
 	r, err := c.Get(t.Context(), Request{URL: "http://a.example/x"})
-	if err != nil || string(r.Body) != "proxied http://a.example/x" {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	require.True(t, err == nil && string(r.Body) == "proxied http://a.example/x", "%+v, %v", r, err)
 	_, err = c.Get(t.Context(), Request{URL: "https://a.example/"})
 	wantKind(t, err, KindConnect)
 	for _, u := range []string{"http://10.0.0.1/", "http://localhost/", s.URL, "http://direct.example/"} {
@@ -401,22 +373,16 @@ func TestConnectToVerifiesTheName(t *testing.T) {
 	c := client(t, Config{ConnectTo: s.Listener.Addr().String()})
 	c.transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
 	r, err := c.Get(t.Context(), Request{URL: "https://example.com/"}) // the name in httptest's certificate
-	if err != nil || string(r.Body) != "example.com" {
-		t.Errorf("%+v, %v", r, err)
-	}
+	assert.True(t, err == nil && string(r.Body) == "example.com", "%+v, %v", r, err)
 	_, err = c.Get(t.Context(), Request{URL: "https://example.net/"})
 	wantKind(t, err, KindTLS)
 }
 
 func TestValidate(t *testing.T) {
 	for _, cfg := range []Config{{Concurrency: -1}, {Rate: -1}, {ConnectTo: "x"}, {ConnectTo: ":1"}, {UserAgent: "a\nb"}} {
-		if err := cfg.validate(); err == nil {
-			t.Errorf("%+v: no error", cfg)
-		}
+		assert.Error(t, cfg.validate(), "%+v: no error", cfg)
 	}
-	if err := (Config{ConnectTo: "[::1]:443", UserAgent: "A/1 (+https://a.example)"}).validate(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, (Config{ConnectTo: "[::1]:443", UserAgent: "A/1 (+https://a.example)"}).validate())
 }
 
 func FuzzRetryAfter(f *testing.F) {
@@ -424,9 +390,8 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Add("Fri, 02 Jan 2026 03:04:15 GMT")
 	f.Add("99999999999999999999")
 	f.Fuzz(func(t *testing.T, h string) {
-		if d, ok := RetryAfter(http.Header{"Retry-After": {h}}, now); d < 0 || !ok && d != 0 {
-			t.Errorf("%q: %v, %v", h, d, ok)
-		}
+		d, ok := RetryAfter(http.Header{"Retry-After": {h}}, now)
+		assert.True(t, d >= 0 && (ok || d == 0), "%q: %v, %v", h, d, ok)
 	})
 }
 
@@ -445,16 +410,13 @@ func TestRetryAfter(t *testing.T) {
 		{"99999999999999999999", time.Duration(9223372036) * time.Second, true},
 		{"", 0, false}, {"-1", 0, false}, {"1.5", 0, false}, {"soon", 0, false},
 	} {
-		if d, ok := RetryAfter(http.Header{"Retry-After": {tt.in}}, now); d != tt.want || ok != tt.ok {
-			t.Errorf("%q: %v, %v, want %v, %v", tt.in, d, ok, tt.want, tt.ok)
-		}
+		d, ok := RetryAfter(http.Header{"Retry-After": {tt.in}}, now)
+		assert.True(t, d == tt.want && ok == tt.ok, "%q: %v, %v, want %v, %v", tt.in, d, ok, tt.want, tt.ok)
 	}
 	// This machine's clock is an hour ahead, or the answer has no date that can be right.
 	for date, want := range map[string]time.Duration{"Fri, 02 Jan 2026 02:04:05 GMT": time.Minute, "Thu, 01 Jan 1970 00:00:00 GMT": 0, "soon": 0, "": 0} {
 		d, ok := RetryAfter(http.Header{"Retry-After": {"Fri, 02 Jan 2026 02:05:05 GMT"}, "Date": {date}}, now)
-		if d != want || !ok {
-			t.Errorf("date %q: %v, %v, want %v", date, d, ok, want)
-		}
+		assert.True(t, d == want && ok, "date %q: %v, %v, want %v", date, d, ok, want)
 	}
 }
 
@@ -462,22 +424,18 @@ func TestRetryAfter(t *testing.T) {
 func TestAuthorities(t *testing.T) {
 	dir := t.TempDir()
 	garbage := filepath.Join(dir, "garbage.pem")
-	if err := os.WriteFile(garbage, []byte("garbage"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(garbage, []byte("garbage"), 0o600))
 	for file, want := range map[string]string{filepath.Join(dir, "none.pem"): "no such file", garbage: "contains no PEM certificate", dir: "is a directory"} {
 		t.Setenv("SSL_CERT_FILE", file)
 		if _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE") || !strings.Contains(err.Error(), want) {
 			t.Errorf("SSL_CERT_FILE=%s: %v, want %q", file, err, want)
 		}
-		if _, err := New(Config{Offline: true}); err != nil {
-			t.Errorf("SSL_CERT_FILE=%s, offline: %v", file, err)
-		}
+		_, err := New(Config{Offline: true})
+		assert.NoError(t, err, "SSL_CERT_FILE=%s, offline", file)
 	}
 	t.Setenv("SSL_CERT_FILE", "")
-	if err := checkAuthorities(func() (*x509.CertPool, error) { return x509.NewCertPool(), nil }); err == nil || !strings.Contains(err.Error(), "ca-certificates") {
-		t.Errorf("a machine without authorities: %v", err)
-	}
+	err := checkAuthorities(func() (*x509.CertPool, error) { return x509.NewCertPool(), nil })
+	assert.True(t, err != nil && strings.Contains(err.Error(), "ca-certificates"), "a machine without authorities: %v", err)
 }
 
 // Allow is called before each request, redirects too. A request that it refuses is
@@ -507,15 +465,10 @@ func TestAllow(t *testing.T) {
 			}
 			_, err := c.Get(t.Context(), Request{URL: s.URL + path, MaxRedirects: 1})
 			var failure *Error
-			if refused := allowed < len(want); refused != errors.Is(err, no) || errors.As(err, &failure) {
-				t.Errorf("%s, %d allowed: %v", path, allowed, err)
-			}
-			if fmt.Sprint(got) != fmt.Sprint(want[:allowed]) {
-				t.Errorf("%s, %d allowed: %v were sent", path, allowed, got)
-			}
-			if n := c.Stats().Requests; n != int64(allowed) {
-				t.Errorf("%s, %d allowed: %d requests counted", path, allowed, n)
-			}
+			refused := allowed < len(want)
+			assert.True(t, refused == errors.Is(err, no) && !errors.As(err, &failure), "%s, %d allowed: %v", path, allowed, err)
+			assert.Equal(t, fmt.Sprint(want[:allowed]), fmt.Sprint(got), "%s, %d allowed: %v were sent", path, allowed, got)
+			assert.Equal(t, int64(allowed), c.Stats().Requests, "%s, %d allowed", path, allowed)
 		}
 	}
 }
@@ -545,15 +498,11 @@ func TestAllowedWhenTheConnectionIsMade(t *testing.T) {
 	}
 	for _, path := range []string{"/a", "/b"} { // over a new connection, and over the one that is there
 		before := c.Stats().Requests
-		if err := get(path, nil, nil, no, no); !errors.Is(err, no) || len(got) != 0 || !asked[len(asked)-1] {
-			t.Errorf("%s: %v; sent %v, asked %v", path, err, got, asked)
-		}
-		if n := c.Stats().Requests; n != before {
-			t.Errorf("%s: %d requests counted", path, n-before)
-		}
-		if err := get(path, nil, nil, no, nil); err != nil || fmt.Sprint(got) != "["+path+"]" {
-			t.Errorf("%s: %v; sent %v", path, err, got)
-		}
+		err := get(path, nil, nil, no, no)
+		assert.True(t, errors.Is(err, no) && len(got) == 0 && asked[len(asked)-1], "%s: %v; sent %v, asked %v", path, err, got, asked)
+		assert.Equal(t, before, c.Stats().Requests, path)
+		err = get(path, nil, nil, no, nil)
+		assert.True(t, err == nil && fmt.Sprint(got) == "["+path+"]", "%s: %v; sent %v", path, err, got)
 	}
 	if err := get("/c", nil, no, nil); err != nil || fmt.Sprint(got) != "[/c]" || fmt.Sprint(asked) != "[true false true false false]" {
 		t.Errorf("suspended while it waited for its turn: %v; sent %v, asked %v", err, got, asked)

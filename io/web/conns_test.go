@@ -12,11 +12,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // A crawl of a million names meets hundreds of thousands that lead nowhere: none of
@@ -35,9 +37,7 @@ func TestNothingIsKeptOfDeadHosts(t *testing.T) {
 		for i := range hosts {
 			_, err := c.Get(t.Context(), Request{URL: fmt.Sprintf("https://dead-%d.example/robots.txt", from+i)})
 			var failure *Error
-			if !errors.As(err, &failure) || failure.Kind != KindDNS && failure.Kind != KindConnect {
-				t.Fatal(err)
-			}
+			require.True(t, errors.As(err, &failure) && (failure.Kind == KindDNS || failure.Kind == KindConnect), err)
 		}
 		runtime.GC()
 		runtime.GC() // the first may leave what pools keep
@@ -47,9 +47,8 @@ func TestNothingIsKeptOfDeadHosts(t *testing.T) {
 	}
 	before := ask(0) // buffers and tables that a client has once
 	after := ask(hosts)
-	if each := (float64(after) - float64(before)) / hosts; each > 50 {
-		t.Errorf("each dead host leaves %.0f bytes", each)
-	}
+	each := (float64(after) - float64(before)) / hosts
+	assert.True(t, each <= 50, "each dead host leaves %.0f bytes", each)
 }
 
 // A host that does not answer is no longer dialled when its request has ended: else a
@@ -60,9 +59,8 @@ func TestDialEndsWithItsRequest(t *testing.T) {
 		var ended []time.Duration
 		start := time.Now()
 		SetDial(c, func(ctx context.Context, _, _ string) (net.Conn, error) {
-			if deadline, ok := ctx.Deadline(); ok {
-				t.Errorf("the dialer knows of a deadline in %v", time.Until(deadline))
-			}
+			deadline, ok := ctx.Deadline()
+			assert.False(t, ok, "the dialer knows of a deadline in %v", time.Until(deadline))
 			<-ctx.Done()
 			ended = append(ended, time.Since(start))
 			return nil, ctx.Err()
@@ -75,9 +73,7 @@ func TestDialEndsWithItsRequest(t *testing.T) {
 			t.Errorf("%v, want that it was cancelled", err)
 		}
 		synctest.Wait()
-		if want := []time.Duration{time.Second, 2 * time.Second}; !slices.Equal(ended, want) {
-			t.Errorf("the dials ended at %v, want %v", ended, want)
-		}
+		assert.Equal(t, []time.Duration{time.Second, 2 * time.Second}, ended, "the dials ended at")
 	})
 }
 
@@ -121,9 +117,8 @@ func (l *lines) want(t *testing.T, what string, opened, open int) {
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.opened != opened || l.open != open {
-		t.Errorf("%s: %d connections were made and %d are open, want %d and %d", what, l.opened, l.open, opened, open)
-	}
+	assert.True(t, l.opened == opened && l.open == open,
+		"%s: %d connections were made and %d are open, want %d and %d", what, l.opened, l.open, opened, open)
 }
 
 func ok(w io.Writer, _ *http.Request) {
@@ -137,9 +132,8 @@ func TestConns(t *testing.T) {
 		SetDial(c, l.dial(ok))
 		get := func(v *Conns, u string) {
 			t.Helper()
-			if r, err := c.Get(t.Context(), Request{URL: u, Conns: v}); err != nil || string(r.Body) != "ok" {
-				t.Errorf("%s: %+v, %v", u, r, err)
-			}
+			r, err := c.Get(t.Context(), Request{URL: u, Conns: v})
+			assert.True(t, err == nil && string(r.Body) == "ok", "%s: %+v, %v", u, r, err)
 		}
 		get(nil, "http://a.example/")
 		l.want(t, "a request of its own", 1, 0)
@@ -199,9 +193,8 @@ func TestConnsThatCannotBeKept(t *testing.T) {
 			if path == "/cut" {
 				most = 1
 			}
-			if _, err := c.Get(t.Context(), Request{URL: "http://a.example" + path, Conns: &v, MaxBytes: most}); err != nil {
-				t.Errorf("%s: %v", path, err)
-			}
+			_, err := c.Get(t.Context(), Request{URL: "http://a.example" + path, Conns: &v, MaxBytes: most})
+			assert.NoError(t, err, path)
 			l.want(t, path, i+1, 0)
 		}
 	})
@@ -216,9 +209,8 @@ func TestConnsAreBounded(t *testing.T) {
 		SetDial(c, l.dial(ok))
 		get := func(v *Conns, n int) {
 			t.Helper()
-			if _, err := c.Get(t.Context(), Request{URL: fmt.Sprintf("http://host-%d.example/", n), Conns: v}); err != nil {
-				t.Error(err)
-			}
+			_, err := c.Get(t.Context(), Request{URL: fmt.Sprintf("http://host-%d.example/", n), Conns: v})
+			assert.NoError(t, err)
 		}
 		var first Conns
 		for n := range maxVisitIdle + 2 {
@@ -251,9 +243,8 @@ func TestSessionsAreResumed(t *testing.T) {
 		host    string
 		resumed int
 	}{{"a.example", 0}, {"a.example", 1}, {"b.example", 1}, {"a.example", 2}, {"b.example", 3}} {
-		if _, err := c.Get(t.Context(), Request{URL: "https://" + want.host + "/", Conns: new(Conns)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Get(t.Context(), Request{URL: "https://" + want.host + "/", Conns: new(Conns)})
+		require.NoError(t, err)
 		if all, resumed := w.Handshakes(); all != i+1 || resumed != want.resumed {
 			t.Errorf("request %d: %d handshakes, %d resumed; want %d and %d", i+1, all, resumed, i+1, want.resumed)
 		}
@@ -272,23 +263,16 @@ func TestKeyExchange(t *testing.T) {
 	roots := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	classic := []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
 	c := client(t, Config{ConnectTo: s.Listener.Addr().String(), RootCAs: roots})
-	if _, err := c.Get(t.Context(), Request{URL: "https://example.com/"}); err != nil { // the name in httptest's certificate
-		t.Fatal(err)
-	}
-	if !slices.Equal(offered, classic) {
-		t.Errorf("%v are offered", offered)
-	}
+	_, err := c.Get(t.Context(), Request{URL: "https://example.com/"})
+	require.NoError(t, err) // the name in httptest's certificate
+	assert.Equal(t, classic, offered)
 }
 
 func TestIdleConnsLeaveFiles(t *testing.T) {
 	for _, tt := range []struct{ requests, files, want int }{{64, 1 << 20, 256}, {1, 1 << 20, 4}, {1000, 4096, 2048}, {10_000, 65_536, 32_768}} {
-		if got := maxIdleConns(tt.requests, tt.files); got != tt.want {
-			t.Errorf("%d requests in flight and %d files: %d idle connections, want %d", tt.requests, tt.files, got, tt.want)
-		}
+		assert.Equal(t, tt.want, maxIdleConns(tt.requests, tt.files), "%d requests in flight and %d files", tt.requests, tt.files)
 	}
-	if n := maxFiles(); n < 256 {
-		t.Errorf("this process may have %d files open", n)
-	}
+	assert.GreaterOrEqual(t, maxFiles(), 256, "this process may have")
 }
 
 // closing is a connection that cannot take another request, and has not said so yet.
@@ -312,11 +296,8 @@ func TestBusyConnectionIsNotKept(t *testing.T) {
 	}
 	var v Conns
 	for range 2 {
-		if _, err := c.Get(t.Context(), Request{URL: "http://a.example/", Conns: &v}); err != nil {
-			t.Error(err)
-		}
+		_, err := c.Get(t.Context(), Request{URL: "http://a.example/", Conns: &v})
+		assert.NoError(t, err)
 	}
-	if made != 2 || closed != 2 {
-		t.Errorf("%d connections were made and %d closed, want 2 of each", made, closed)
-	}
+	assert.True(t, made == 2 && closed == 2, "%d connections were made and %d closed, want 2 of each", made, closed)
 }

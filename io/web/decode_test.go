@@ -14,6 +14,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
@@ -35,15 +37,11 @@ func pack(t testing.TB, coding string, plain []byte) []byte {
 	case "zstd":
 		w, err = zstd.NewWriter(&buf)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := w.Write(plain); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Close())
 	return buf.Bytes()
 }
 
@@ -95,9 +93,8 @@ func TestDecode(t *testing.T) {
 	for range 2 { // the second time with pooled decoders
 		for _, tt := range tests {
 			body, cut, err := unpack(tt.raw, 1<<20, tt.header)
-			if err != nil || cut || !bytes.Equal(body, tt.want) {
-				t.Errorf("%s: %d bytes %.20q, cut %v, %v, want %d bytes", tt.name, len(body), body, cut, err, len(tt.want))
-			}
+			assert.True(t, err == nil && !cut && bytes.Equal(body, tt.want),
+				"%s: %d bytes %.20q, cut %v, %v, want %d bytes", tt.name, len(body), body, cut, err, len(tt.want))
 		}
 	}
 }
@@ -110,21 +107,15 @@ func TestDecodeTruncated(t *testing.T) {
 	for coding, header := range map[string]string{"gzip": "gzip", "zlib": "deflate", "flate": "deflate", "br": "br", "zstd": "zstd"} {
 		raw := pack(t, coding, plain)
 		body, _, err := unpack(raw[:len(raw)-20], 1<<20, header)
-		if err == nil || len(body) == 0 || !bytes.HasPrefix(plain, body) {
-			t.Errorf("%s cut: %d bytes, %v, want the beginning and an error", coding, len(body), err)
-		}
+		assert.True(t, err != nil && len(body) != 0 && bytes.HasPrefix(plain, body),
+			"%s cut: %d bytes, %v, want the beginning and an error", coding, len(body), err)
 		body, cut, err := unpack(raw, 1000, header)
-		if err != nil || !cut || !bytes.Equal(body, plain[:1000]) {
-			t.Errorf("%s: %d bytes, cut %v, %v, want 1000", coding, len(body), cut, err)
-		}
+		assert.True(t, err == nil && cut && bytes.Equal(body, plain[:1000]), "%s: %d bytes, cut %v, %v, want 1000", coding, len(body), cut, err)
 		body, cut, err = unpack(raw, int64(len(plain)), header)
-		if err != nil || cut || !bytes.Equal(body, plain) {
-			t.Errorf("%s: %d bytes, cut %v, %v, want all", coding, len(body), cut, err)
-		}
+		assert.True(t, err == nil && !cut && bytes.Equal(body, plain), "%s: %d bytes, cut %v, %v, want all", coding, len(body), cut, err)
 	}
-	if body, _, err := unpack(pack(t, "gzip", plain)[:10], 1000, "gzip"); err == nil || len(body) != 0 {
-		t.Errorf("a gzip header alone: %d bytes, %v, want none and an error", len(body), err)
-	}
+	body, _, err := unpack(pack(t, "gzip", plain)[:10], 1000, "gzip")
+	assert.True(t, err != nil && len(body) == 0, "a gzip header alone: %d bytes, %v, want none and an error", len(body), err)
 }
 
 func TestDecodeCases(t *testing.T) {
@@ -149,16 +140,12 @@ func TestDecodeCases(t *testing.T) {
 		case err != nil:
 			t.Errorf("%s: %v", c.ID, err)
 		case c.Kind == "decompression-bomb":
-			if !cut || len(body) != 1<<20 {
-				t.Errorf("%s: %d bytes, cut %v, want 1 MiB", c.ID, len(body), cut)
-			}
+			assert.True(t, cut && len(body) == 1<<20, "%s: %d bytes, cut %v, want 1 MiB", c.ID, len(body), cut)
 		case cut || len(body) != c.Bytes || hex.EncodeToString(sum[:]) != c.Sum:
 			t.Errorf("%s: %d bytes, want %d", c.ID, len(body), c.Bytes)
 		}
 	}
-	if ran < 7 {
-		t.Errorf("%d cases ran, want 7", ran)
-	}
+	assert.GreaterOrEqual(t, ran, 7)
 }
 
 func FuzzDecode(f *testing.F) {
@@ -168,8 +155,6 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("plain text"), "deflate, gzip")
 	f.Fuzz(func(t *testing.T, raw []byte, header string) {
 		body, cut, _ := unpack(raw, 4096, header)
-		if len(body) > 4096 || cut && len(body) != 4096 {
-			t.Errorf("%d bytes, cut %v", len(body), cut)
-		}
+		assert.True(t, len(body) <= 4096 && (!cut || len(body) == 4096), "%d bytes, cut %v", len(body), cut)
 	})
 }

@@ -2,10 +2,11 @@ package web
 
 import (
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // A client keeps a few URLs of each kind of failure and of each bad status, without
@@ -22,9 +23,7 @@ func TestExamples(t *testing.T) {
 		}
 	})
 	c := client(t, Config{AllowPrivate: true})
-	if c.Stats().Examples != nil {
-		t.Error("examples before the first request")
-	}
+	assert.Nil(t, c.Stats().Examples, "examples before the first request")
 	get := func(path string) {
 		_, _ = c.Get(t.Context(), Request{URL: strings.Replace(s.URL, "//", "//user:swordfish@", 1) + path, MaxRedirects: 2}) // Stats has what became of it
 	}
@@ -38,7 +37,5 @@ func TestExamples(t *testing.T) {
 		get("/none" + strconv.Itoa(i))
 	}
 	want := map[string][]string{"404": {s.URL + "/none", (s.URL + long)[:maxExample], s.URL + "/none0"}, "reset": {s.URL + "/reset"}}
-	if got := c.Stats().Examples; !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
+	assert.Equal(t, want, c.Stats().Examples)
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestGuard(t *testing.T) {
@@ -142,22 +145,16 @@ func TestGuard(t *testing.T) {
 	}
 	for _, tt := range tests {
 		u, err := url.Parse(tt.url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		g := guard{refuse: refuseAddr}
-		if got := why(t, g.url(u)); got != tt.why {
-			t.Errorf("%s: %q, want %q", tt.url, got, tt.why)
-		}
+		assert.Equal(t, tt.why, why(t, g.url(u)), tt.url)
 	}
 }
 
 func why(t *testing.T, err error) string {
 	t.Helper()
 	var b *blockedError
-	if err != nil && !errors.As(err, &b) {
-		t.Fatalf("%v is a %T, want a *blockedError", err, err)
-	}
+	require.True(t, err == nil || errors.As(err, &b), "%v is a %T, want a *blockedError", err, err)
 	if b == nil {
 		return ""
 	}
@@ -182,20 +179,12 @@ func TestNAT64(t *testing.T) {
 		asked := 0
 		g := guard{refuse: refuseAddr, nat64: &nat64{lookup: func(_ context.Context, network, host string) ([]netip.Addr, error) {
 			asked++
-			if network != "ip6" || host != "ipv4only.arpa." {
-				t.Errorf("asked for %s of %s", network, host)
-			}
+			assert.True(t, network == "ip6" && host == "ipv4only.arpa.", "asked for %s of %s", network, host)
 			return []netip.Addr{netip.MustParseAddr(tt.known)}, nil
 		}}}
-		if got := g.why(netip.MustParseAddr(tt.public)); got != "" {
-			t.Errorf("%s with %s: refused, %s", tt.public, tt.known, got)
-		}
-		if got := g.why(netip.MustParseAddr(tt.private)); got != "NAT64 of 10.0.0.1, private" {
-			t.Errorf("%s with %s: %q", tt.private, tt.known, got)
-		}
-		if got := g.why(netip.MustParseAddr("2606:4700::1111")); got != "" {
-			t.Errorf("another address with %s: %q", tt.known, got)
-		}
+		assert.Equal(t, "", g.why(netip.MustParseAddr(tt.public)), "%s with %s: refused", tt.public, tt.known)
+		assert.Equal(t, "NAT64 of 10.0.0.1, private", g.why(netip.MustParseAddr(tt.private)), "%s with %s", tt.private, tt.known)
+		assert.Equal(t, "", g.why(netip.MustParseAddr("2606:4700::1111")), "another address with %s", tt.known)
 		if g.why(netip.MustParseAddr("8.8.8.8")); asked > 1 {
 			t.Errorf("asked %d times for the prefix", asked)
 		}
@@ -212,9 +201,7 @@ func TestNAT64Unknown(t *testing.T) {
 		for at, want := range map[string]string{
 			"64:ff9b:1::8.8.8.8": "NAT64 of a prefix that is not this network's", "fd00:64::8.8.8.8": "private (ULA)", "::ffff:8.8.8.8": "IPv4-mapped", "2a00:1450:64::10.0.0.1": "",
 		} {
-			if got := g.why(netip.MustParseAddr(at)); got != want {
-				t.Errorf("%s with %s: %q, want %q", at, known, got, want)
-			}
+			assert.Equal(t, want, g.why(netip.MustParseAddr(at)), "%s with %s", at, known)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -233,13 +220,9 @@ func TestNAT64Unknown(t *testing.T) {
 			why  string
 		}{{0, no}, {59 * sec, no}, {sec, no}, {60 * sec, ""}, {59 * 60 * sec, ""}, {60 * sec, ""}, {60 * sec, no}} {
 			time.Sleep(step.wait)
-			if got := g.why(at); got != step.why {
-				t.Errorf("step %d: %q, want %q", i, got, step.why)
-			}
+			assert.Equal(t, step.why, g.why(at), "step %d", i)
 		}
-		if asked != len(answers) {
-			t.Errorf("asked %d times, want %d", asked, len(answers))
-		}
+		assert.Equal(t, len(answers), asked, "asked")
 	})
 }
 
@@ -253,9 +236,7 @@ func TestOwnAddresses(t *testing.T) {
 		f := func(want string, addrs ...string) {
 			t.Helper()
 			for _, a := range addrs {
-				if got := why(t, g.control("tcp", net.JoinHostPort(a, "80"), nil)); got != want {
-					t.Errorf("%s: %q, want %q", a, got, want)
-				}
+				assert.Equal(t, want, why(t, g.control("tcp", net.JoinHostPort(a, "80"), nil)), a)
 			}
 		}
 		const mine = "an address of this machine"
@@ -271,14 +252,11 @@ func TestOwnAddresses(t *testing.T) {
 	})
 	// The real ones: all are refused for one reason or another.
 	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := client(t, Config{})
 	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err != nil || c.guard.addr(p.Addr()) == nil {
-			t.Errorf("%s of this machine is not refused (%v)", a, err)
-		}
+		p, err := netip.ParsePrefix(a.String())
+		assert.True(t, err == nil && c.guard.addr(p.Addr()) != nil, "%s of this machine is not refused (%v)", a, err)
 	}
 }
 
@@ -286,12 +264,8 @@ func TestGuardLifted(t *testing.T) {
 	check := func(g guard, raw, want string) {
 		t.Helper()
 		u, err := url.Parse(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := why(t, g.url(u)); got != want {
-			t.Errorf("%s: %q, want %q", raw, got, want)
-		}
+		require.NoError(t, err)
+		assert.Equal(t, want, why(t, g.url(u)), raw)
 	}
 	private := guard{private: true, refuse: refuseAddr}
 	check(private, "http://127.0.0.1:8080/", "")
@@ -311,9 +285,7 @@ func TestGuardRewritesHost(t *testing.T) {
 		"http://example.com:/":     "http://example.com/",
 	} {
 		u, err := url.Parse(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		g := guard{refuse: refuseAddr}
 		if err := g.url(u); err != nil || u.String() != want {
 			t.Errorf("%s: %s, %v, want %s", in, u, err, want)
@@ -331,9 +303,7 @@ func TestControl(t *testing.T) {
 		"169.254.169.254:80": "link-local",
 		"nonsense":           "not an address",
 	} {
-		if got := why(t, g.control("tcp", addr, nil)); got != want {
-			t.Errorf("%s: %q, want %q", addr, got, want)
-		}
+		assert.Equal(t, want, why(t, g.control("tcp", addr, nil)), addr)
 	}
 }
 
@@ -343,11 +313,8 @@ func FuzzLooseIPv4(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		a, number, ok := looseIPv4(s)
-		if ok && (!number || !a.Is4()) {
-			t.Errorf("%q: %v, number %v", s, a, number)
-		}
-		if strict, err := netip.ParseAddr(s); err == nil && strict.Is4() && (!ok || a != strict) {
-			t.Errorf("%q: %v %v, netip says %v", s, a, ok, strict)
-		}
+		assert.True(t, !ok || (number && a.Is4()), "%q: %v, number %v", s, a, number)
+		strict, err := netip.ParseAddr(s)
+		assert.True(t, err != nil || !strict.Is4() || (ok && a == strict), "%q: %v %v, netip says %v", s, a, ok, strict)
 	})
 }

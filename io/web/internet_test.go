@@ -10,24 +10,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/web/webtest"
 )
 
 func internet(t *testing.T) (w *webtest.Web, resolver string) {
 	t.Helper()
 	w = webtest.New(webtest.Options{})
-	if err := w.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Start())
 	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, w.Close())
 	})
 	resolver, err := w.DNS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w, resolver
 }
 
@@ -66,9 +63,8 @@ func TestSimulatedFailures(t *testing.T) {
 		if host == "tls-refused-1.com" {
 			scheme = "http://" // only its TLS fails
 		}
-		if r, err := c.Get(t.Context(), Request{URL: scheme + host + "/robots.txt"}); err != nil || r.Status != 200 {
-			t.Errorf("%s: %+v, %v", host, r, err)
-		}
+		r, err := c.Get(t.Context(), Request{URL: scheme + host + "/robots.txt"})
+		assert.True(t, err == nil && r.Status == 200, "%s: %+v, %v", host, r, err)
 	}
 }
 
@@ -83,16 +79,12 @@ func TestConnectThroughProxy(t *testing.T) {
 		t.Helper()
 		w.ResetLog()
 		r, err := c.Get(t.Context(), Request{URL: u, MaxRedirects: 5, Conns: &conns})
-		if err != nil || r.Status != 200 || !strings.Contains(string(r.Body), body) {
-			t.Errorf("%s: %+v, %v; want %q", u, r, err, body)
-		}
+		assert.True(t, err == nil && r.Status == 200 && strings.Contains(string(r.Body), body), "%s: %+v, %v; want %q", u, r, err, body)
 		var got []string
 		for _, q := range w.Requests() {
 			got = append(got, q.Method+" "+q.Scheme+" "+q.Host)
 		}
-		if !slices.Equal(got, asked) {
-			t.Errorf("%s: the proxy was asked for %q, want %q", u, got, asked)
-		}
+		assert.Equal(t, asked, got, "%s: the proxy was asked for", u)
 	}
 	get("https://urlset-1.com/robots.txt", "# robots.txt of urlset-1.com\n", "CONNECT http urlset-1.com", "GET https urlset-1.com")
 	get("https://urlset-1.com/sitemap.xml", "https://urlset-1.com/articles/1.html", "GET https urlset-1.com") // by the same tunnel
@@ -104,13 +96,10 @@ func TestConnectThroughProxy(t *testing.T) {
 		_, err := c.Get(t.Context(), Request{URL: u, MaxRedirects: 5})
 		wantKind(t, err, want)
 	}
-	if err := w.Close(); err != nil { // and the proxy with it
-		t.Error(err)
-	}
+	assert.NoError(t, w.Close()) // and the proxy with it
 	_, err := c.Get(t.Context(), Request{URL: "https://urlset-2.com/"})
-	if e := wantKind(t, err, KindConnect); e != nil && strings.Contains(e.Error(), "secret") {
-		t.Errorf("%v shows the proxy's password", e)
-	}
+	e := wantKind(t, err, KindConnect)
+	assert.True(t, e == nil || !strings.Contains(e.Error(), "secret"), "%v shows the proxy's password", e)
 }
 
 const fetchAsChild = "WEB_TEST_FETCH"
@@ -134,16 +123,12 @@ func TestCertificateFile(t *testing.T) {
 	}
 	w, _ := internet(t)
 	ours := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ours, w.CAPEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(ours, w.CAPEM(), 0o600))
 	for file, want := range map[string]string{ours: "kind: none", "": "kind: tls"} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCertificateFile$", "-test.v")
 		cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "NO_PROXY=") || strings.HasPrefix(v, "no_proxy=") })
 		cmd.Env = append(cmd.Env, fetchAsChild+"=https://urlset-1.com/robots.txt", "HTTPS_PROXY=http://"+w.Addr(), "SSL_CERT_FILE="+file)
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("SSL_CERT_FILE=%s: %v, want %q in\n%s", file, err, want, out)
-		}
+		assert.True(t, err == nil && strings.Contains(string(out), want), "SSL_CERT_FILE=%s: %v, want %q in\n%s", file, err, want, out)
 	}
 }

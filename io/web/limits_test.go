@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // site is a transport that answers from a function, by the synctest bubble's clock.
@@ -59,9 +62,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func client(t testing.TB, cfg Config) *Client {
 	t.Helper()
 	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -73,9 +74,8 @@ func took(d time.Duration) site {
 func get(t *testing.T, c *Client, urls ...string) {
 	t.Helper()
 	for _, u := range urls {
-		if _, err := c.Get(t.Context(), Request{URL: u}); err != nil {
-			t.Error(err)
-		}
+		_, err := c.Get(t.Context(), Request{URL: u})
+		assert.NoError(t, err)
 	}
 }
 
@@ -89,9 +89,7 @@ func starts(log []event) (s []time.Duration) {
 
 func wantStarts(t *testing.T, log []event, want ...time.Duration) {
 	t.Helper()
-	if got := starts(log); !slices.Equal(got, want) {
-		t.Errorf("requests started at %v, want %v", got, want)
-	}
+	assert.Equal(t, want, starts(log), "requests started at")
 }
 
 const sec = time.Second
@@ -107,12 +105,8 @@ func TestSite(t *testing.T) {
 		"http://www.bücher.example": "xn--bcher-kva.example",
 	} {
 		u, err := url.Parse(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := Site(u); got != want {
-			t.Errorf("%s: %q, want %q", in, got, want)
-		}
+		require.NoError(t, err)
+		assert.Equal(t, want, Site(u), in)
 	}
 }
 

@@ -16,6 +16,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
@@ -53,9 +56,7 @@ type testClient struct {
 func newTestClient(t *testing.T, cfg web.Config, gap time.Duration, of func(n int, r *http.Request) answer) *testClient {
 	t.Helper()
 	c, err := web.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	a := &testClient{t: t, origin: time.Now(), Client: &polite.Client{Web: c, Pacer: &polite.Pacer{}, Policy: polite.Policy{
 		Gap: polite.Range{Min: gap}, MaxCrawlDelay: 10 * sec, MaxRetryAfter: 20 * sec,
@@ -98,9 +99,8 @@ func (a *testClient) again() *polite.Client {
 func (a *testClient) get(c *polite.Client, urls ...string) {
 	a.t.Helper()
 	for _, u := range urls {
-		if _, err := c.Get(a.t.Context(), polite.Request{URL: u, MaxRedirects: 5}); err != nil {
-			a.t.Error(err)
-		}
+		_, err := c.Get(a.t.Context(), polite.Request{URL: u, MaxRedirects: 5})
+		assert.NoError(a.t, err)
 	}
 }
 
@@ -113,9 +113,7 @@ func (a *testClient) started(want ...time.Duration) {
 		got = append(got, e.start)
 	}
 	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		a.t.Errorf("requests started at %v, want %v", got, want)
-	}
+	assert.Equal(a.t, want, got, "requests started at")
 }
 
 func after(d time.Duration) func(int, *http.Request) answer {
@@ -136,14 +134,11 @@ func TestGapFromTheEnd(t *testing.T) {
 		last := map[string]time.Duration{}
 		for _, e := range a.log {
 			u := &url.URL{Host: e.host}
-			if prev, ok := last[web.Site(u)]; ok && e.start != prev+sec {
-				t.Errorf("%s: started at %v, the one before ended at %v", e.host, e.start, prev)
-			}
+			prev, ok := last[web.Site(u)]
+			assert.True(t, !ok || e.start == prev+sec, "%s: started at %v, the one before ended at %v", e.host, e.start, prev)
 			last[web.Site(u)] = e.end
 		}
-		if last["a.example"] != 17*sec || last["b.example"] != 8*sec {
-			t.Errorf("ended at %v, want a at 17s and b at 8s", last)
-		}
+		assert.True(t, last["a.example"] == 17*sec && last["b.example"] == 8*sec, "ended at %v, want a at 17s and b at 8s", last)
 	})
 }
 
@@ -185,18 +180,14 @@ func TestCrawlDelayOfTheSite(t *testing.T) {
 		a.log = nil
 		_, err := reads().Get(t.Context(), polite.Request{URL: "https://a.example/f"})
 		var abandoned *polite.AbandonedError
-		if !errors.As(err, &abandoned) || abandoned.CrawlDelay != time.Hour {
-			t.Errorf("%v, want an abandoned site", err)
-		}
+		assert.True(t, errors.As(err, &abandoned) && abandoned.CrawlDelay == time.Hour, "%v, want an abandoned site", err)
 		if _, err := a.Get(t.Context(), polite.Request{URL: "https://www.a.example/g"}); !errors.As(err, &abandoned) || abandoned.CrawlDelay != time.Hour {
 			t.Errorf("%v, want an abandoned site: another client knows", err)
 		}
 		begun += 3 * sec
 		a.started(begun+3*sec, begun+6*sec) // robots.txt, twice
 		_, err = reads().Get(t.Context(), polite.Request{URL: "https://a.example/h"})
-		if !errors.As(err, &abandoned) {
-			t.Errorf("%v, want an abandoned site", err)
-		}
+		assert.True(t, errors.As(err, &abandoned), "%v, want an abandoned site", err)
 		a.started(begun+3*sec, begun+6*sec, begun+16*sec, begun+26*sec) // robots.txt again, at the limit
 	})
 }
@@ -217,14 +208,11 @@ func TestRetryAfterKeepsOff(t *testing.T) {
 		})
 		a.Policy.Retry = func(at polite.Attempt) (time.Duration, bool) { return 0, at.Retries < 2 && at.Status() >= 400 }
 		resp, err := a.Get(t.Context(), polite.Request{URL: "http://a.example/"})
-		if err != nil || resp.Status != 503 {
-			t.Errorf("%+v, %v, want the third try's 503", resp, err)
-		}
+		assert.True(t, err == nil && resp.Status == 503, "%+v, %v, want the third try's 503", resp, err)
 		a.get(a.again(), "http://b.example/", "http://a.example/") // b is free
 		a.started(0, 7*sec, 16*sec, 16*sec, 36*sec)
-		if s := a.Web.Stats(); s.Retries != 2 || s.Requests != 5 || s.ByStatus["503"] != 2 || s.ByStatus["429"] != 1 || s.Bytes != 5 {
-			t.Errorf("stats %+v", s)
-		}
+		s := a.Web.Stats()
+		assert.True(t, s.Retries == 2 && s.Requests == 5 && s.ByStatus["503"] == 2 && s.ByStatus["429"] == 1 && s.Bytes == 5, "stats %+v", s)
 	})
 }
 
@@ -238,9 +226,7 @@ func TestPauseBeyondTheDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*sec)
 		defer cancel()
 		resp, err := a.Get(ctx, polite.Request{URL: "http://a.example/"})
-		if err != nil || resp.Status != 429 || time.Since(a.origin) > 0 {
-			t.Errorf("%+v, %v, want the 429 at once", resp, err)
-		}
+		assert.True(t, err == nil && resp.Status == 429 && time.Since(a.origin) <= 0, "%+v, %v, want the 429 at once", resp, err)
 		a.started(0)
 	})
 }
@@ -259,20 +245,14 @@ func TestTimeoutOfATry(t *testing.T) {
 			return polite.Backoff(4*sec, at.Retries), at.Retries < 2 && at.Kind() == web.KindTimeout
 		}
 		resp, err := a.Get(t.Context(), polite.Request{URL: "http://a.example/", Timeout: 10 * sec})
-		if err != nil || resp.Elapsed != 3*sec {
-			t.Fatalf("%+v, %v", resp, err)
-		}
-		if start := a.log[0].start; start < 20*sec+9*sec || start > 20*sec+15*sec { // 3–5 s, then 6–10 s
-			t.Errorf("third try at %v", start)
-		}
+		require.True(t, err == nil && resp.Elapsed == 3*sec, "%+v, %v", resp, err)
+		start := a.log[0].start
+		assert.True(t, start >= 20*sec+9*sec && start <= 20*sec+15*sec, "third try at %v", start) // 3–5 s, then 6–10 s
 		_, err = a.Get(t.Context(), polite.Request{URL: "http://b.example/", Timeout: sec, Once: true})
 		var e *web.Error
-		if !errors.As(err, &e) || e.Kind != web.KindTimeout || e.URL != "http://b.example/" {
-			t.Errorf("%v, want a timeout", err)
-		}
-		if s := a.Web.Stats(); s.Failures["timeout"] != 1 || s.Retries != 2 {
-			t.Errorf("failures %v, retries %d", s.Failures, s.Retries)
-		}
+		assert.True(t, errors.As(err, &e) && e.Kind == web.KindTimeout && e.URL == "http://b.example/", "%v, want a timeout", err)
+		s := a.Web.Stats()
+		assert.True(t, s.Failures["timeout"] == 1 && s.Retries == 2, "failures %v, retries %d", s.Failures, s.Retries)
 	})
 }
 
@@ -286,15 +266,11 @@ func TestTimeoutWithoutGaps(t *testing.T) {
 			return answer{status: 200, took: 2 * sec}
 		})
 		resp, err := a.Get(t.Context(), polite.Request{URL: "http://a.example/", Timeout: 4 * sec, MaxRedirects: 1})
-		if err != nil || resp.Elapsed != 3*sec {
-			t.Errorf("%+v, %v, want 3s", resp, err)
-		}
+		assert.True(t, err == nil && resp.Elapsed == 3*sec, "%+v, %v, want 3s", resp, err)
 		a.started(0, 21*sec)
 		_, err = a.Get(t.Context(), polite.Request{URL: "http://a.example/", Timeout: 5 * sec / 2, MaxRedirects: 1})
 		var e *web.Error
-		if !errors.As(err, &e) || e.Kind != web.KindTimeout || e.Status != 301 {
-			t.Errorf("%v, want a timeout: the hops share it", err)
-		}
+		assert.True(t, errors.As(err, &e) && e.Kind == web.KindTimeout && e.Status == 301, "%v, want a timeout: the hops share it", err)
 	})
 }
 
@@ -309,21 +285,15 @@ func TestCallerGivesUp(t *testing.T) {
 			wg.Go(func() {
 				_, err := a.Get(ctx, polite.Request{URL: u})
 				var e *web.Error
-				if !errors.Is(err, context.Canceled) || errors.As(err, &e) {
-					t.Errorf("%v, want context.Canceled and no Kind", err)
-				}
+				assert.True(t, errors.Is(err, context.Canceled) && !errors.As(err, &e), "%v, want context.Canceled and no Kind", err)
 			})
 		}
 		synctest.Wait()
 		cancel()
 		wg.Wait()
 		a.get(a.Client, "http://a.example/", "http://b.example/")
-		if n := len(a.log); n != 2 {
-			t.Errorf("%d requests ended, want 2", n)
-		}
-		if f := a.Web.Stats().Failures; len(f) != 0 {
-			t.Errorf("failures %v, want none", f)
-		}
+		assert.Equal(t, 2, len(a.log))
+		assert.Empty(t, a.Web.Stats().Failures, "failures")
 	})
 }
 
@@ -348,9 +318,7 @@ func TestSitesAreForgotten(t *testing.T) {
 			a.get(a.again(), fmt.Sprintf("http://h%d.example/", i))
 			time.Sleep(10 * time.Millisecond) // so about 100 are in their gap
 		}
-		if n := a.Pacer.Len(); n > 512 {
-			t.Errorf("%d sites remembered, want at most 512", n)
-		}
+		assert.LessOrEqual(t, a.Pacer.Len(), 512)
 	})
 }
 
@@ -373,12 +341,9 @@ func TestAllowBeforeEachTry(t *testing.T) {
 			}
 			_, err := a.Get(t.Context(), polite.Request{URL: "http://a.example/"})
 			var failure *web.Error
-			if refused := allowed < 2; refused != errors.Is(err, no) || errors.As(err, &failure) {
-				t.Errorf("%d allowed: %v", allowed, err)
-			}
-			if n := a.Web.Stats().Requests; n != int64(allowed) {
-				t.Errorf("%d allowed: %d requests counted", allowed, n)
-			}
+			refused := allowed < 2
+			assert.True(t, refused == errors.Is(err, no) && !errors.As(err, &failure), "%d allowed: %v", allowed, err)
+			assert.Equal(t, int64(allowed), a.Web.Stats().Requests, "%d allowed", allowed)
 		}
 	})
 }
@@ -412,9 +377,8 @@ func TestBrokenReuse(t *testing.T) {
 						at = append(at, time.Since(a.origin))
 						paths = append(paths, r.URL.Path)
 						mu.Unlock()
-						if len(r.TransferEncoding) > 0 || r.ContentLength != 0 || r.Header.Get("Content-Length") != "" {
-							t.Errorf("a GET with a body: %v, %d", r.TransferEncoding, r.ContentLength)
-						}
+						assert.True(t, len(r.TransferEncoding) <= 0 && r.ContentLength == 0 && r.Header.Get("Content-Length") == "",
+							"a GET with a body: %v, %d", r.TransferEncoding, r.ContentLength)
 						if n == 0 {
 							_, _ = io.WriteString(theirs, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 						}
@@ -428,18 +392,13 @@ func TestBrokenReuse(t *testing.T) {
 			a.get(a.Client, "http://a.example/1")
 			_, err := a.Get(t.Context(), polite.Request{URL: "http://a.example/2"})
 			var failure *web.Error
-			if failed := errors.As(err, &failure) && failure.Kind == web.KindReset; failed != (tt.retries == 0) {
-				t.Errorf("%v after %d retries", err, tt.retries)
-			}
+			assert.EqualValues(t, (tt.retries == 0), errors.As(err, &failure) && failure.Kind == web.KindReset,
+				"%v after %d retries", err, tt.retries)
 			mu.Lock()
 			defer mu.Unlock()
-			if !slices.Equal(paths, tt.paths) {
-				t.Errorf("the server read %q, want %q", paths, tt.paths)
-			}
+			assert.Equal(t, tt.paths, paths, "the server read")
 			for i, d := range at {
-				if d != time.Duration(i)*sec {
-					t.Errorf("request %d came after %v, want a second after the one before", i, d)
-				}
+				assert.Equal(t, time.Duration(i)*sec, d, "request %d came after", i)
 			}
 			if s := a.Web.Stats(); s.Requests != int64(len(tt.paths)) || s.Retries != int64(tt.retries) {
 				t.Errorf("%d requests and %d retries are counted, want %d and %d", s.Requests, s.Retries, len(tt.paths), tt.retries)

@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
@@ -33,9 +36,7 @@ func BenchmarkServers(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			c, err := web.New(web.Config{Concurrency: atOnce, Offline: true})
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			defer c.Close()
 			web.SetLookup(c, func(_ context.Context, _, host string) ([]netip.Addr, error) {
 				var n uint32
@@ -49,9 +50,7 @@ func BenchmarkServers(b *testing.B) {
 			noRobots := polite.Policy{Robots: polite.Robots{For: func(*url.URL) *url.URL { return nil }}}
 			cpu := func() int64 {
 				var r syscall.Rusage
-				if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
 				return r.Utime.Nano() + r.Stime.Nano()
 			}
 			begin := cpu()
@@ -61,9 +60,8 @@ func BenchmarkServers(b *testing.B) {
 					for n := first; n < b.N; n += atOnce {
 						visit := &polite.Client{Web: c, Pacer: pacer, Policy: noRobots}
 						for range 2 {
-							if _, err := visit.Get(b.Context(), polite.Request{URL: fmt.Sprintf("http://h%d.test/", n)}); err != nil {
-								b.Error(err)
-							}
+							_, err := visit.Get(b.Context(), polite.Request{URL: fmt.Sprintf("http://h%d.test/", n)})
+							assert.NoError(b, err)
 						}
 						visit.Close()
 					}

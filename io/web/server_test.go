@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,6 +15,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
@@ -93,9 +95,7 @@ func TestServers(t *testing.T) {
 			for _, e := range a.log {
 				got[e.host] = strings.TrimSpace(got[e.host] + " " + e.start.Truncate(time.Millisecond).String())
 			}
-			if !maps.Equal(got, tt.want) {
-				t.Errorf("%s, %v: requests started at %v, want %v", tt.urls, tt.delay, got, tt.want)
-			}
+			assert.Equal(t, tt.want, got, "%s, %v: requests started at", tt.urls, tt.delay)
 		})
 	}
 }
@@ -118,9 +118,7 @@ func TestServerIsFreeInAPause(t *testing.T) {
 		a.get(a.again(), "http://b.test/", "http://b.test/")
 		wg.Wait()
 		a.started(0, 2*sec, 4*sec, 9*sec)
-		if n := a.Pacer.Len(); n > 3 {
-			t.Errorf("%d sites and servers are remembered, want 3 at most", n)
-		}
+		assert.LessOrEqual(t, a.Pacer.Len(), 3)
 	})
 }
 
@@ -147,9 +145,7 @@ func TestServerIsTheOneThatIsAsked(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, err := web.New(web.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer c.Close()
 			var (
 				got   result
@@ -172,15 +168,10 @@ func TestServerIsTheOneThatIsAsked(t *testing.T) {
 				got.kind = failure.Kind
 			}
 			got.dialled, got.turns = strings.TrimSpace(got.dialled), strings.TrimSpace(got.turns)
-			if got != tt.want || (err != nil) != (got.kind != "") {
-				t.Errorf("%s: %+v, %v, want %+v", tt.name, got, err, tt.want)
-			}
-			if n := len(strings.Split(got.turns, " ")); tt.addrs != "" && tt.want.kind != web.KindBlocked && ended != n {
-				t.Errorf("%s: %d turns ended, want %d", tt.name, ended, n)
-			}
-			if n := c.Stats().Requests; n != 1 {
-				t.Errorf("%s: %d requests are counted, want 1", tt.name, n)
-			}
+			assert.True(t, got == tt.want && (err != nil) == (got.kind != ""), "%s: %+v, %v, want %+v", tt.name, got, err, tt.want)
+			n := len(strings.Split(got.turns, " "))
+			assert.True(t, tt.addrs == "" || tt.want.kind == web.KindBlocked || ended == n, "%s: %d turns ended, want %d", tt.name, ended, n)
+			assert.EqualValues(t, 1, c.Stats().Requests, tt.name)
 		})
 	}
 }
@@ -202,13 +193,9 @@ func TestSilentAddress(t *testing.T) {
 		})
 		for range 2 { // the second one begins with the address that answers
 			resp, err := a.Get(t.Context(), polite.Request{URL: "http://a.test/", Timeout: 10 * sec})
-			if err != nil || resp.Status != 200 || silent != 1 {
-				t.Errorf("%+v, %v after %d tries of the silent address", resp, err, silent)
-			}
+			assert.True(t, err == nil && resp.Status == 200 && silent == 1, "%+v, %v after %d tries of the silent address", resp, err, silent)
 		}
-		if d := time.Since(a.origin); d != 7*sec { // half of the timeout, and two gaps
-			t.Errorf("it took %v, want 7s", d)
-		}
+		assert.EqualValues(t, 7*sec, time.Since(a.origin), "it took") // half of the timeout, and two gaps
 		a.Close()
 	})
 }
@@ -239,13 +226,9 @@ func TestRecentLookups(t *testing.T) {
 		}
 		visit()
 		visit()
-		if want := map[string]int{"a.test.": 1, "none.test.": 1, "busy.test.": 2}; !maps.Equal(asked, want) {
-			t.Errorf("asked for %v, want %v", asked, want)
-		}
+		assert.Equal(t, map[string]int{"a.test.": 1, "none.test.": 1, "busy.test.": 2}, asked, "asked for")
 		time.Sleep(2 * time.Minute)
 		visit()
-		if want := map[string]int{"a.test.": 2, "none.test.": 2, "busy.test.": 3}; !maps.Equal(asked, want) {
-			t.Errorf("two minutes later asked for %v, want %v", asked, want)
-		}
+		assert.Equal(t, map[string]int{"a.test.": 2, "none.test.": 2, "busy.test.": 3}, asked, "two minutes later asked for")
 	})
 }

@@ -3,7 +3,6 @@ package migrate_test
 import (
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,9 +73,7 @@ func TestCopyFile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s, _ := bucket(t, tt.before)
 			done, err := migrate.CopyFile(t.Context(), s, legacy, tt.remove)
-			if done != tt.done || !errors.Is(err, tt.err) {
-				t.Errorf("%+v, %v; want %+v, %v", done, err, tt.done, tt.err)
-			}
+			assert.True(t, done == tt.done && errors.Is(err, tt.err), "%+v, %v; want %+v, %v", done, err, tt.done, tt.err)
 			assert.Equal(t, tt.after, contents(t, s))
 		})
 	}
@@ -108,9 +105,7 @@ func TestFiles(t *testing.T) {
 			require.NoError(t, err)
 			got = append(got, r.Key)
 		}
-		if !slices.Equal(got, tt.want) {
-			t.Errorf("%+v: %q, want %q", tt.cfg, got, tt.want)
-		}
+		assert.Equal(t, tt.want, got, "%+v", tt.cfg)
 	}
 }
 
@@ -141,21 +136,14 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("counts %v", c)
 	}
 	assert.Equal(t, map[string]string{placed: "a", second: "b", secondPlaced: "other"}, contents(t, s))
-	if l := letters(); len(l) != 1 || l[0].Kind != "copy_failed" || l[0].Input.File != second || l[0].Retryable {
-		t.Errorf("dead letters %+v", l)
-	}
+	l := letters()
+	assert.True(t, len(l) == 1 && l[0].Kind == "copy_failed" && l[0].Input.File == second && !l[0].Retryable, "dead letters %+v", l)
 	// A person removes one of the two: the next run copies the file and resolves the dead letter.
 	require.NoError(t, s.Delete(t.Context(), secondPlaced))
 	c = run("2").Counts
-	if c["files_copied"] != 1 || c["files_bad"] != 0 {
-		t.Errorf("counts %v", c)
-	}
+	assert.True(t, c["files_copied"] == 1 && c["files_bad"] == 0, "counts %v", c)
 	assert.Equal(t, map[string]string{placed: "a", secondPlaced: "b"}, contents(t, s))
-	if l := letters(); len(l) != 0 {
-		t.Errorf("dead letters %+v", l)
-	}
+	assert.Empty(t, letters(), "dead letters")
 	// A third run has nothing to do and is complete.
-	if c := run("3").Counts; len(c) != 0 {
-		t.Errorf("counts %v", c)
-	}
+	assert.Empty(t, run("3").Counts, "counts")
 }

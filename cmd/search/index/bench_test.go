@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/cmd/search/index"
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
@@ -28,14 +30,10 @@ func BenchmarkVectors(b *testing.B) {
 func benchmark(b *testing.B, dsn string, n, dimensions int) {
 	ctx := b.Context()
 	d, err := db.Open(ctx, dsn)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	defer func() { _ = d.Close() }()
 	x, err := index.Open(ctx, d, "random")
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	random := rand.New(rand.NewPCG(1, 2))
 	vector := func() []float32 {
 		v := make([]float32, dimensions)
@@ -51,9 +49,7 @@ func benchmark(b *testing.B, dsn string, n, dimensions int) {
 			c.Put = append(c.Put, index.Chunk{ID: id, Provider: "p", Text: "x"})
 			c.Vectors[id] = vector()
 		}
-		if err := x.Apply(ctx, c); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, x.Apply(ctx, c))
 	}
 	for way, x := range map[string]index.Index{"database": x, "memory": x.Keep()} {
 		b.Run(way, func(b *testing.B) {
@@ -61,23 +57,17 @@ func benchmark(b *testing.B, dsn string, n, dimensions int) {
 			runtime.GC()
 			runtime.ReadMemStats(&before)
 			q := index.Query{Vector: vector(), Limit: 5}
-			if _, err := x.Search(ctx, q); err != nil {
-				b.Fatal(err)
-			}
+			_, err := x.Search(ctx, q)
+			require.NoError(b, err)
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			var used, then syscall.Rusage
-			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &then); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &then))
 			for b.Loop() {
-				if _, err := x.Search(ctx, q); err != nil {
-					b.Fatal(err)
-				}
+				_, err := x.Search(ctx, q)
+				require.NoError(b, err)
 			}
-			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 			// Without that of PostgreSQL; on a busy machine it says more than the time.
 			b.ReportMetric(float64(used.Utime.Nano()+used.Stime.Nano()-then.Utime.Nano()-then.Stime.Nano())/1e6/float64(b.N), "cpu-ms/op")
 			b.ReportMetric(max(0, float64(after.HeapAlloc)-float64(before.HeapAlloc))/1e6, "MB-kept")

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"github.com/temoto/robotstxt"
 
 	"github.com/newsfork/seed-engine/io/web/robots"
@@ -61,9 +63,7 @@ func TestAgreedCases(t *testing.T) {
 		}
 		right++
 	}
-	if right < minAgreed {
-		t.Errorf("%d agreed rows are right, floor %d", right, minAgreed)
-	}
+	assert.GreaterOrEqual(t, right, minAgreed)
 }
 
 // TestSingleCases has the rows whose result comes from one implementation only. Rows
@@ -90,9 +90,7 @@ func TestSingleCases(t *testing.T) {
 			t.Errorf("%s: %q on %q: allowed %v, the source says %v, our reason to differ: %q\n%.300q", r.ID, agents, r.URL, allowed, *r.Allowed, reason, r.body())
 		}
 	}
-	if right < minSingle {
-		t.Errorf("%d rows as their source says, floor %d", right, minSingle)
-	}
+	assert.GreaterOrEqual(t, right, minSingle)
 }
 
 // deviations has the rows in which this package differs from the row's source, and
@@ -132,9 +130,7 @@ func TestDoubtfulCases(t *testing.T) {
 				r.ID, r.Agent, r.URL, got, *r.Allowed, line, text, reason, r.body())
 		}
 	}
-	if right < minDoubtful {
-		t.Errorf("%d disputed rows as their source says, floor %d", right, minDoubtful)
-	}
+	assert.GreaterOrEqual(t, right, minDoubtful)
 }
 
 func TestExtensionCases(t *testing.T) {
@@ -143,25 +139,18 @@ func TestExtensionCases(t *testing.T) {
 		f := robots.Parse(r.body())
 		if r.Sitemaps != nil {
 			sitemaps++
-			if got := f.Sitemaps(); !slices.Equal(got, *r.Sitemaps) {
-				t.Errorf("%s: sitemaps %q, want %q", r.ID, got, *r.Sitemaps)
-			}
+			assert.True(t, slices.Equal(f.Sitemaps(), *r.Sitemaps), "%s: sitemaps %q, want %q", r.ID, f.Sitemaps(), *r.Sitemaps)
 		}
 		if r.CrawlDelay != nil {
 			delays++
 			var seconds *float64
-			if err := json.Unmarshal(r.CrawlDelay, &seconds); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(r.CrawlDelay, &seconds))
 			got, ok := f.CrawlDelay(r.Agent)
-			if ok != (seconds != nil) || ok && got != time.Duration(*seconds*float64(time.Second)) {
-				t.Errorf("%s: crawl delay of %s %v %v, want %s", r.ID, r.Agent, got, ok, r.CrawlDelay)
-			}
+			assert.True(t, ok == (seconds != nil) && (!ok || got == time.Duration(*seconds*float64(time.Second))),
+				"%s: crawl delay of %s %v %v, want %s", r.ID, r.Agent, got, ok, r.CrawlDelay)
 		}
 	}
-	if delays < 18 || sitemaps < 8 {
-		t.Errorf("only %d delay and %d sitemap rows were read", delays, sitemaps)
-	}
+	assert.True(t, delays >= 18 && sitemaps >= 8, "only %d delay and %d sitemap rows were read", delays, sitemaps)
 }
 
 // TestOracle says why this package does not use temoto/robotstxt: that library is
@@ -184,7 +173,5 @@ func TestOracle(t *testing.T) {
 		}
 	}
 	t.Logf("temoto/robotstxt is right on %d of %d undisputed rows", right, all)
-	if right == all {
-		t.Error("temoto/robotstxt is now right on every undisputed row: reconsider using it")
-	}
+	assert.NotEqual(t, all, right, "temoto/robotstxt is now right on every undisputed row: reconsider using it")
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/web/robots"
 )
 
@@ -16,9 +18,8 @@ func TestRule(t *testing.T) {
 	f := func(body, agent, target string, line int, allowed bool) {
 		t.Helper()
 		gotLine, text, got := robots.Parse([]byte(body)).Rule(agent, target)
-		if gotLine != line || got != allowed {
-			t.Errorf("%q for %q on %q: line %d (%q) allowed %v, want line %d allowed %v", body, agent, target, gotLine, text, got, line, allowed)
-		}
+		assert.True(t, gotLine == line && got == allowed,
+			"%q for %q on %q: line %d (%q) allowed %v, want line %d allowed %v", body, agent, target, gotLine, text, got, line, allowed)
 	}
 	f("", "bot", "/", 0, true)
 	f("user-agent: *\ndisallow: /a", "bot", "/a/b", 2, false)
@@ -80,9 +81,7 @@ func TestWhole(t *testing.T) {
 		"user-agent: *\nallow: /x\ndisallow": "user-agent: *\nallow: /x\ndisallow",
 		"user-agent: *\nallow: /x\n":         "user-agent: *\nallow: /x\n",
 	} {
-		if got := robots.Whole(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		assert.Equal(t, want, robots.Whole(text), "%q", text)
 	}
 }
 
@@ -90,9 +89,7 @@ func TestWhole(t *testing.T) {
 func TestText(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
-		if got := robots.Text([]byte(body)); got != want {
-			t.Errorf("%q: %q, want %q", body, got, want)
-		}
+		assert.Equal(t, want, robots.Text([]byte(body)), "%q", body)
 	}
 	f("", "")
 	f("\xef\xbb\xbfDisallow: /한", "Disallow: /한")
@@ -100,18 +97,14 @@ func TestText(t *testing.T) {
 	f("\xff\xfea\x00\x5c\xd5", "a한")
 	f("\xfe\xff\x00a\xd5\x5c", "a한")
 	latin := robots.Parse([]byte(robots.Text([]byte("user-agent: *\ndisallow: /caf\xe9"))))
-	if latin.Allowed("bot", "/caf%e9") {
-		t.Error("the text of a file in Latin-1 allows what the file forbids")
-	}
+	assert.False(t, latin.Allowed("bot", "/caf%e9"), "the text of a file in Latin-1 allows what the file forbids")
 }
 
 func TestCrawlDelay(t *testing.T) {
 	f := func(value string, want time.Duration, ok bool) {
 		t.Helper()
 		got, found := robots.Parse([]byte("user-agent: *\ncrawl-delay: " + value)).CrawlDelay("bot")
-		if got != want || found != ok {
-			t.Errorf("crawl-delay %q: %v %v, want %v %v", value, got, found, want, ok)
-		}
+		assert.True(t, got == want && found == ok, "crawl-delay %q: %v %v, want %v %v", value, got, found, want, ok)
 	}
 	f("2.5", 2500*time.Millisecond, true)
 	f("0", 0, true)
@@ -126,12 +119,10 @@ func TestCrawlDelay(t *testing.T) {
 	f("+5", 5*time.Second, true)
 
 	first := robots.Parse([]byte("Crawl-delay: 7\nUser-agent: own\nDisallow: /\nUser-agent: *\nDisallow: /b"))
-	if d, ok := first.CrawlDelay("bot"); d != 7*time.Second || !ok {
-		t.Errorf("a Crawl-delay above all user agents: %v %v, want 7s", d, ok)
-	}
-	if d, ok := first.CrawlDelay("own"); ok {
-		t.Errorf("a Crawl-delay above all user agents holds for one with a group of its own: %v", d)
-	}
+	d, ok := first.CrawlDelay("bot")
+	assert.True(t, d == 7*time.Second && ok, "a Crawl-delay above all user agents: %v %v, want 7s", d, ok)
+	d, ok = first.CrawlDelay("own")
+	assert.False(t, ok, "a Crawl-delay above all user agents holds for one with a group of its own: %v", d)
 	if line, _, allowed := first.Rule("bot", "/b"); line != 5 || allowed {
 		t.Errorf("the rules below a Crawl-delay above all user agents: line %d allowed %v, want 5 false", line, allowed)
 	}
@@ -139,12 +130,9 @@ func TestCrawlDelay(t *testing.T) {
 
 func TestSitemaps(t *testing.T) {
 	f := robots.Parse([]byte("SITEMAP: https://b.example/2.xml\nUser-agent: *\nsitemap: /rel.xml\nSitemap : http://a.example/1.xml # c\nsitemap: https://b.example/2.xml\nsitemap: ftp://a.example/x\nsitemap: http://[fe80::1%25en0]/x\nsitemap: http://:80/x\nsitemap:\nSitemap https://c.example/3.xml\n"))
-	if want := []string{"https://b.example/2.xml", "http://a.example/1.xml", "https://c.example/3.xml"}; !slices.Equal(f.Sitemaps(), want) {
-		t.Errorf("sitemaps %q, want %q", f.Sitemaps(), want)
-	}
-	if want := []string{"/rel.xml", "ftp://a.example/x", "http://[fe80::1%25en0]/x", "http://:80/x"}; !slices.Equal(f.InvalidSitemaps(), want) {
-		t.Errorf("invalid sitemaps %q, want %q", f.InvalidSitemaps(), want)
-	}
+	assert.Equal(t, []string{"https://b.example/2.xml", "http://a.example/1.xml", "https://c.example/3.xml"}, f.Sitemaps(), "sitemaps")
+	assert.Equal(t, []string{"/rel.xml", "ftp://a.example/x", "http://[fe80::1%25en0]/x", "http://:80/x"}, f.InvalidSitemaps(),
+		"invalid sitemaps")
 }
 
 // Values that are no absolute URL are resolved against the file's URL, and several values
@@ -182,18 +170,14 @@ func TestSitemapValues(t *testing.T) {
 		"https://":                                         nil,
 		"javascript:alert(1)":                              nil,
 	} {
-		if got := robots.ParseAt([]byte("Sitemap: "+value+"\n"), at).Sitemaps(); !slices.Equal(got, want) {
-			t.Errorf("%s: sitemaps %q, want %q", value, got, want)
-		}
+		assert.Equal(t, want, robots.ParseAt([]byte("Sitemap: "+value+"\n"), at).Sitemaps(), "%s: sitemaps", value)
 	}
 	long, _ := url.Parse("https://site.com/" + strings.Repeat("a", 900) + "/robots.txt")
 	var many strings.Builder
 	for n := range 50_000 {
 		fmt.Fprintf(&many, "Sitemap: %d\n", n)
 	}
-	if n := len(robots.ParseAt([]byte(many.String()), long).Sitemaps()); n != 1000 {
-		t.Errorf("%d short records are resolved, want 1000", n)
-	}
+	assert.Equal(t, 1000, len(robots.ParseAt([]byte(many.String()), long).Sitemaps()))
 }
 
 // TestLargeFile has the decisive rule far past 500 KiB.
@@ -205,9 +189,7 @@ func TestLargeFile(t *testing.T) {
 	}
 	b.WriteString("disallow: /last/\n")
 	f := robots.Parse(b.Bytes())
-	if f.Allowed("bot", "/last/x") || !f.Allowed("bot", "/first/x") {
-		t.Error("rules past 1 MiB are not obeyed")
-	}
+	assert.True(t, !f.Allowed("bot", "/last/x") && f.Allowed("bot", "/first/x"), "rules past 1 MiB are not obeyed")
 }
 
 func TestGroup(t *testing.T) {
@@ -230,19 +212,14 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, agent, target string) {
 		file := robots.Parse(body)
 		line, text, allowed := file.Rule(agent, target)
-		if line == 0 && (!allowed || text != "") {
-			t.Errorf("allowed %v because of %q in line 0", allowed, text)
-		}
+		assert.True(t, line != 0 || (allowed && text == ""), "allowed %v because of %q in line 0", allowed, text)
 		if token, lines := file.Group(agent); (token == "") != (len(lines) == 0) || line > 0 && lines == nil {
 			t.Errorf("group %q in lines %v, and a rule in line %d", token, lines, line)
 		}
-		if d, ok := file.CrawlDelay(agent); d < 0 || !ok && d != 0 {
-			t.Errorf("crawl delay %v %v", d, ok)
-		}
+		d, ok := file.CrawlDelay(agent)
+		assert.True(t, d >= 0 && (ok || d == 0), "crawl delay %v %v", d, ok)
 		for _, s := range file.Sitemaps() {
-			if !strings.Contains(s, ":") {
-				t.Errorf("sitemap %q is not absolute", s)
-			}
+			assert.Contains(t, s, ":", "sitemap")
 		}
 	})
 }
@@ -251,12 +228,10 @@ func FuzzParse(f *testing.F) {
 func TestLongSitemap(t *testing.T) {
 	long := "https://demo.example/" + strings.Repeat("s", 3000)
 	f := robots.Parse([]byte("Sitemap: " + long + "\nSitemap: https://demo.example/s.xml\n"))
-	if got := f.Sitemaps(); len(got) != 1 || got[0] != "https://demo.example/s.xml" {
-		t.Errorf("Sitemaps() = %.100q", got)
-	}
-	if got := f.InvalidSitemaps(); len(got) != 1 || got[0] != long {
-		t.Errorf("InvalidSitemaps() = %.100q", got)
-	}
+	got := f.Sitemaps()
+	assert.True(t, len(got) == 1 && got[0] == "https://demo.example/s.xml", "Sitemaps() = %.100q", got)
+	got = f.InvalidSitemaps()
+	assert.True(t, len(got) == 1 && got[0] == long, "InvalidSitemaps() = %.100q", got)
 }
 
 // A line of nothing but tags costs what other lines do: read again after each, it cost twenty minutes.
@@ -264,9 +239,8 @@ func TestManyTags(t *testing.T) {
 	const tags = "<a></b><c d='e'> "
 	for _, many := range []string{strings.Repeat(tags, 30_000), strings.Repeat("<", 500_000), strings.Repeat(">", 500_000)} {
 		rules := robots.Parse([]byte("user-agent: *\n" + many + "\ndisallow: /x\n" + many + "disallow: /y" + many))
-		if rules.Allowed("bot", "/x") || rules.Allowed("bot", "/y") != !strings.HasPrefix(many, tags) {
-			t.Errorf("%.20s…: /x %v, /y %v", many, rules.Allowed("bot", "/x"), rules.Allowed("bot", "/y"))
-		}
+		assert.True(t, !rules.Allowed("bot", "/x") && rules.Allowed("bot", "/y") == !strings.HasPrefix(many, tags),
+			"%.20s…: /x %v, /y %v", many, rules.Allowed("bot", "/x"), rules.Allowed("bot", "/y"))
 	}
 }
 
@@ -277,9 +251,7 @@ func TestTableOfTheRFC(t *testing.T) {
 		t.Helper()
 		for _, text := range []string{"User-agent: *\nDisallow: " + rule, "User-agent: *\nDisallow: /\nAllow: " + rule} {
 			want := allowed == strings.HasPrefix(text, "User-agent: *\nDisallow: "+rule)
-			if got := robots.Parse([]byte(text)).Allowed("anybot", "https://www.example.com"+path); got != want {
-				t.Errorf("%q, %s: allowed %v, want %v", text, path, got, want)
-			}
+			assert.Equal(t, want, robots.Parse([]byte(text)).Allowed("anybot", "https://www.example.com"+path), "%q, %s: allowed", text, path)
 		}
 	}
 	for _, same := range [][]string{
@@ -311,11 +283,8 @@ func TestClosed(t *testing.T) {
 		"Disallow: /$": 0, "Disallow:": 0, "Disallow: /a": 0, "Allow: /": 0, "Disallow: /\nAllow: /a": 0, "Allow: /a\nDisallow: /": 0,
 	} {
 		line, text, closed := robots.Parse([]byte("User-agent: GPTBot\n" + rules)).Closed("GPTBot/1.1")
-		if line != want || closed != (want > 0) || closed != (text != "") {
-			t.Errorf("%q: line %d, %q, %v", rules, line, text, closed)
-		}
+		assert.True(t, line == want && closed == (want > 0) && closed == (text != ""), "%q: line %d, %q, %v", rules, line, text, closed)
 	}
-	if _, _, closed := robots.Parse([]byte("User-agent: *\nDisallow: /")).Closed("GPTBot"); closed {
-		t.Error("a group for everybody names nobody")
-	}
+	_, _, closed := robots.Parse([]byte("User-agent: *\nDisallow: /")).Closed("GPTBot")
+	assert.False(t, closed, "a group for everybody names nobody")
 }

@@ -16,18 +16,17 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func start(t testing.TB, o Options) (*Web, *http.Client) {
 	t.Helper()
 	w := New(o)
-	if err := w.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Start())
 	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, w.Close())
 	})
 	return w, client(t, w)
 }
@@ -35,9 +34,7 @@ func start(t testing.TB, o Options) (*Web, *http.Client) {
 // client dials the simulated internet whatever the host, trusts its CA and follows no redirect.
 func client(t testing.TB, w *Web) *http.Client {
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(w.CAPEM()) {
-		t.Fatal("CAPEM holds no certificate")
-	}
+	require.True(t, pool.AppendCertsFromPEM(w.CAPEM()), "CAPEM holds no certificate")
 	tr := &http.Transport{
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, w.Addr())
@@ -53,22 +50,16 @@ func client(t testing.TB, w *Web) *http.Client {
 func get(t testing.TB, c *http.Client, url string, header ...string) (*http.Response, []byte) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("User-Agent", "test")
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
 	resp, err := c.Do(r)
-	if err != nil {
-		t.Fatalf("%s: %v", url, err)
-	}
+	require.NoError(t, err, url)
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatalf("%s: %v", url, err)
-	}
+	require.NoError(t, err, url)
 	return resp, body
 }
 
@@ -77,9 +68,7 @@ func TestKindOf(t *testing.T) {
 		Mix: map[Kind]int{KindAtom: 1}})
 	f := func(host string, want Kind) {
 		t.Helper()
-		if got := w.KindOf(host); got != want {
-			t.Errorf("KindOf(%q) = %s, want %s", host, got, want)
-		}
+		assert.Equal(t, want, w.KindOf(host), "KindOf(%q)", host)
 	}
 	f("kind-gzip-1.example.com", KindGzip)
 	f("KIND-Gzip-Bomb.example.com:443", KindGzipBomb)
@@ -106,9 +95,8 @@ func TestDrawFollowsWeights(t *testing.T) {
 	}
 	for _, c := range w.weights {
 		want := 20_000 * c.weight / w.totalWeight
-		if got := seen[c.kind]; got < want/2-15 || got > want*2+15 {
-			t.Errorf("%s drawn %d times, want about %d", c.kind, got, want)
-		}
+		got := seen[c.kind]
+		assert.True(t, got >= want/2-15 && got <= want*2+15, "%s drawn %d times, want about %d", c.kind, got, want)
 	}
 }
 
@@ -122,28 +110,21 @@ func TestSameSeedSameBytes(t *testing.T) {
 			url := "http://" + kind + "-1.com" + path
 			ra, ba := get(t, a, url)
 			rb, bb := get(t, b, url)
-			if !bytes.Equal(ba, bb) || ra.StatusCode != rb.StatusCode || ra.Header.Get("ETag") != rb.Header.Get("ETag") {
-				t.Errorf("%s differs between two of one seed", url)
-			}
+			assert.True(t, bytes.Equal(ba, bb) && ra.StatusCode == rb.StatusCode && ra.Header.Get("ETag") == rb.Header.Get("ETag"),
+				"%s differs between two of one seed", url)
 			_, bo := get(t, other, url)
 			differ = differ || !bytes.Equal(ba, bo)
 		}
 	}
-	if !differ {
-		t.Error("another seed gives the same bytes everywhere")
-	}
+	assert.True(t, differ, "another seed gives the same bytes everywhere")
 }
 
 func TestLog(t *testing.T) {
 	w, c := start(t, Options{LogLimit: 3})
 	_, body := get(t, c, "http://urlset-1.com:80/robots.txt?x=1")
 	got := w.Requests()
-	if len(got) != 1 {
-		t.Fatalf("%d requests logged, want 1", len(got))
-	}
-	if got[0].End.Before(got[0].Start) || got[0].Start.IsZero() {
-		t.Errorf("from %v to %v", got[0].Start, got[0].End)
-	}
+	require.Len(t, got, 1)
+	assert.True(t, !got[0].End.Before(got[0].Start) && !got[0].Start.IsZero(), "from %v to %v", got[0].Start, got[0].End)
 	first := got[0]
 	first.Start, first.End = time.Time{}, time.Time{}
 	if want := (LoggedRequest{Scheme: "http", Host: "urlset-1.com", Path: "/robots.txt?x=1", Method: "GET", UserAgent: "test", Status: 200, Bytes: int64(len(body))}); first != want {
@@ -156,37 +137,30 @@ func TestLog(t *testing.T) {
 		t.Errorf("kept %+v, want the last 3", got)
 	}
 	w.ResetLog()
-	if n := len(w.Requests()); n != 0 || w.MaxInFlight() != 0 {
-		t.Errorf("%d requests, %d in flight after ResetLog", n, w.MaxInFlight())
-	}
+	n := len(w.Requests())
+	assert.True(t, n == 0 && w.MaxInFlight() == 0, "%d requests, %d in flight after ResetLog", n, w.MaxInFlight())
 }
 
 func TestHandleAndLatency(t *testing.T) {
 	w, c := start(t, Options{Latency: 30 * time.Millisecond})
 	w.Handle("Own.example.com", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(rw, "mine "+r.URL.Path) }))
 	begin := time.Now()
-	if _, body := get(t, c, "https://own.example.com/x"); string(body) != "mine /x" {
-		t.Errorf("body %q", body)
-	}
-	if d := time.Since(begin); d < 30*time.Millisecond {
-		t.Errorf("answered after %v, before the latency", d)
-	}
+	_, body := get(t, c, "https://own.example.com/x")
+	assert.Equal(t, "mine /x", string(body), "body %q", body)
+	d := time.Since(begin)
+	assert.True(t, d >= 30*time.Millisecond, "answered after %v, before the latency", d)
 }
 
 // TestClose calls Close with requests in every state that a kind can leave them in, and wants no goroutine afterwards.
 func TestClose(t *testing.T) {
 	before := runtime.NumGoroutine()
 	w := New(Options{})
-	if err := w.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Start())
 	if _, err := w.DNS(); err != nil {
 		t.Fatal(err)
 	}
 	silent, err := net.Dial("tcp", w.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := client(t, w)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
@@ -210,20 +184,14 @@ func TestClose(t *testing.T) {
 	for w.MaxInFlight() < 4 {
 		runtime.Gosched()
 	}
-	if err := w.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, w.Close())
 	for range hanging {
-		if err := <-ended; err == nil {
-			t.Error("a request without an end ended well")
-		}
+		assert.Error(t, <-ended, "a request without an end ended well")
 	}
 	cancel()
 	_ = silent.Close()
 	c.CloseIdleConnections()
-	if n := len(w.conns); n != 0 {
-		t.Errorf("%d connections left", n)
-	}
+	assert.Equal(t, 0, len(w.conns))
 	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<16)
@@ -235,25 +203,20 @@ func TestClose(t *testing.T) {
 func TestClientLeavesDrip(t *testing.T) {
 	w, c := start(t, Options{})
 	resp, err := c.Get("https://drip-1.com/sitemap.xml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := io.CopyN(io.Discard, resp.Body, 6000); err != nil || resp.ContentLength != 200<<20 {
 		t.Errorf("length %d, %v", resp.ContentLength, err)
 	}
 	_ = resp.Body.Close()
 	w.busy.Wait()
-	if got := w.Requests(); len(got) != 1 || got[0].Bytes < 6000 || got[0].Bytes > 1<<20 {
-		t.Errorf("logged %+v, want one request cut early", got)
-	}
+	got := w.Requests()
+	assert.True(t, len(got) == 1 && got[0].Bytes >= 6000 && got[0].Bytes <= 1<<20, "logged %+v, want one request cut early", got)
 }
 
 func TestDNS(t *testing.T) {
 	w, _ := start(t, Options{})
 	addr, err := w.DNS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", addr)
 	}}
@@ -261,12 +224,8 @@ func TestDNS(t *testing.T) {
 		t.Helper()
 		got, err := resolver.LookupHost(t.Context(), host)
 		var dns *net.DNSError
-		if want == "" && (!errors.As(err, &dns) || !dns.IsNotFound) {
-			t.Errorf("%s: %v, %v; want not found", host, got, err)
-		}
-		if want != "" && (err != nil || len(got) != 1 || got[0] != want) {
-			t.Errorf("%s: %v, %v; want %s", host, got, err, want)
-		}
+		assert.True(t, want != "" || (errors.As(err, &dns) && dns.IsNotFound), "%s: %v, %v; want not found", host, got, err)
+		assert.True(t, want == "" || (err == nil && len(got) == 1 && got[0] == want), "%s: %v, %v; want %s", host, got, err, want)
 	}
 	f("urlset-1.com.", "127.0.0.1")
 	f("no-such-host-1.com.", "")
@@ -277,13 +236,9 @@ func TestDNS(t *testing.T) {
 	for host, want := range map[string]dnsmessage.RCode{"no-such-host-1.com.": dnsmessage.RCodeNameError, "urlset-1.com.": dnsmessage.RCodeSuccess} {
 		m := dnsmessage.Message{Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(host), Type: dnsmessage.TypeAAAA, Class: dnsmessage.ClassINET}}}
 		query, err := m.Pack()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		reply, err := w.resolve(query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := m.Unpack(reply); err != nil || m.RCode != want || len(m.Answers) != 0 {
 			t.Errorf("%s AAAA: %v with %d answers, %v; want %v and none", host, m.RCode, len(m.Answers), err, want)
 		}
@@ -295,9 +250,7 @@ func FuzzResolve(f *testing.F) {
 	f.Add([]byte("\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x03com\x00\x00\x01\x00\x01"))
 	f.Fuzz(func(t *testing.T, query []byte) {
 		reply, err := w.resolve(query)
-		if err == nil && (len(reply) < 12 || reply[2]&0x80 == 0) {
-			t.Errorf("%x answered by %x, no response", query, reply)
-		}
+		assert.True(t, err != nil || (len(reply) >= 12 && reply[2]&0x80 != 0), "%x answered by %x, no response", query, reply)
 	})
 }
 

@@ -113,7 +113,7 @@ func TestProgressShowsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crawling(t)
 		first, second := w.beginLane(t.Context(), 0, 1), w.beginLane(t.Context(), 1, 1)
-		run := ledger.Run{RunID: "r1", Job: "docs", State: ledger.Running, StartedAt: time.Now()}
+		run := ledger.Run{RunID: "r1", Job: "docs", State: ledger.Running, Async: true, StartedAt: time.Now()}
 		said := func() []string {
 			time.Sleep(progressEvery + time.Second)
 			r, err := ledger.ReportSoFar(t.Context(), w.Store, ledger.Job{}, run, time.Now())

@@ -115,7 +115,7 @@ func TestSignaturesOfChunks(t *testing.T) {
 
 // unnamed is how many chunks of three long descriptions lack the name of what they describe: it may only fall. Those of 2
 // are short ends that were joined with the next member, those of more have a declaration that is no step of the path.
-var unnamed = map[string]int{"javadoc": 2, "TypeDoc": 2, "Doxygen": 2, "GTK-Doc": 2, "javadoc 8": 9, "Doxygen without titles": 9, "Perl": 9, "Dart": 9, "pydoctor": 9, "Scaladoc": 9, "roff": 9}
+var unnamed = map[string]int{"javadoc": 2, "TypeDoc": 2, "Doxygen": 2, "GTK-Doc": 2, "javadoc 8": 9, "Perl": 9, "Dart": 9, "Scaladoc": 9, "roff": 9}
 
 // Each chunk of a reference says whose description it has: the name of what is described is in its path or its text. In
 // a member's shape NAME stands for the name, and ABOUT for its description.

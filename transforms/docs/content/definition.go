@@ -104,7 +104,7 @@ func declared(list *html.Node) bool {
 	return dom.Any(list, func(c *html.Node) bool { return c.DataAtom == atom.Dt && declares(c) })
 }
 
-// declares reports whether an element declares a function, class or option in the markup of a site generator: Sphinx, Haddock, odoc.
+// declares reports whether an element declares a function, class or option in the markup of a site generator: Sphinx, Haddock, odoc, pydoctor, Doxygen.
 func declares(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Dt:
@@ -112,14 +112,21 @@ func declares(n *html.Node) bool {
 	case atom.P:
 		return dom.HasClass(n, sources) && dom.Any(n, func(c *html.Node) bool { return name(c) != "" })
 	case atom.Div:
-		return dom.HasClass(n, specs) && name(n) != ""
+		return dom.HasClass(n, specs) && name(n) != "" || dom.HasClass(n, headers) && !headed(n) && !titled(n.Parent)
 	}
 	return false
+}
+
+// titled reports whether a heading stands right before an element.
+func titled(n *html.Node) bool {
+	p := before(n)
+	return p != nil && dom.IsHeading(p)
 }
 
 var (
 	declarationClasses = dom.Set(`sig sig-object signature`)
 	specs              = dom.Set("spec")
+	headers            = dom.Set("functionHeader memproto") // of pydoctor, and of Doxygen, whose older releases have no heading before it
 )
 
 // signature writes a declaration as code on one line: as a heading of what it declares, unless it is another form of the one before.

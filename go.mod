@@ -26,6 +26,8 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0 // db: PostgreSQL
 	github.com/jmespath-community/go-jmespath v1.1.1 // catalog: paths in JSON; no release since 2023, as the specification that it implements; its panics are errors (catalog/data.go)
 	github.com/klauspost/compress v1.20.3 // web: gzip, deflate and zstd answers
+	github.com/nats-io/nats-server/v2 v2.14.6 // tests: NATS in the process
+	github.com/nats-io/nats.go v1.53.1 // queue: NATS JetStream
 	github.com/parquet-go/parquet-go v0.32.0 // packed results and export, from Go structs; apache/arrow-go needs columns, and links Thrift and FlatBuffers
 	github.com/pressly/goose/v3 v3.27.1 // db: migrations
 	github.com/prometheus/client_golang v1.25.0 // /metrics
@@ -39,6 +41,7 @@ require (
 	github.com/yuin/goldmark v1.8.7 // tests: what a CommonMark parser makes of our Markdown
 	gocloud.dev v0.47.0 // one adapter for S3, R2, GCS and memory
 	golang.org/x/net v0.62.0 // public suffixes, IDNA, HTML, proxies, DNS messages
+	golang.org/x/oauth2 v0.37.0 // queue: tokens for Pub/Sub, from the files that gs:// reads
 	golang.org/x/sync v0.24.0 // groups and semaphores
 	golang.org/x/sys v0.49.0 // sockets, locks, shared memory
 	golang.org/x/term v0.47.0 // is standard error a terminal
@@ -71,6 +74,7 @@ require (
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/exporter/metric v0.61.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/internal/resourcemapping v0.61.0 // indirect
 	github.com/Microsoft/go-winio v0.6.2 // indirect
+	github.com/antithesishq/antithesis-sdk-go v0.7.2-default-no-op // indirect
 	github.com/avast/retry-go/v4 v4.7.0 // indirect
 	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.26 // indirect
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15 // indirect
@@ -107,6 +111,7 @@ require (
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/golang-cz/devslog v0.0.17 // indirect
+	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/google/pprof v0.0.0-20260802141513-ef3492d7dac3 // indirect
 	github.com/google/renameio/v2 v2.0.0 // indirect
@@ -124,11 +129,15 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mattn/go-runewidth v0.0.19 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect
+	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect; from progressbar, which colours only if asked to: we do not
 	github.com/moby/docker-image-spec v1.3.1 // indirect
 	github.com/moby/moby/api v1.56.0 // indirect
 	github.com/moby/moby/client v0.6.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect; from prometheus/common: the Accept header of /metrics
+	github.com/nats-io/jwt/v2 v2.8.2 // indirect
+	github.com/nats-io/nkeys v0.4.16 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect
@@ -163,7 +172,6 @@ require (
 	go.uber.org/multierr v1.11.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20260508232706-74f9aab9d74a // indirect
-	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/xerrors v0.0.0-20240903120638-7835f813f4da // indirect
 	google.golang.org/genproto v0.0.0-20260904194346-d0f1323225a4 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260904194346-d0f1323225a4 // indirect

@@ -50,8 +50,9 @@ type RunOptions struct {
 	LogFormat, LogLevel      string
 	Watch                    time.Duration
 	Streaming                bool
-	WorkersElsewhere         bool // the workers are not in this process
-	LanesByInput             bool // no number of lanes was given: Accept may raise it; see seedOptions.raiseLanes
+	From                     string // the address of a queue in place of the bucket's listing
+	WorkersElsewhere         bool   // the workers are not in this process
+	LanesByInput             bool   // no number of lanes was given: Accept may raise it; see seedOptions.raiseLanes
 }
 
 // Level is the least severe level that is logged.

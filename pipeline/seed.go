@@ -15,6 +15,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/queue"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/untrusted"
@@ -35,10 +36,10 @@ func Seed(s beam.Scope, cfg seed.Config) {
 }
 
 // seedStream is the seed job as one unbounded graph: the stages of Seed after a
-// lister that lists the bucket again at each interval, until the control object
-// stops it. maxCall is the longest time that one call of the lister may take.
-func seedStream(s beam.Scope, cfg seed.Config, every, maxCall time.Duration) {
-	files, listed := seed.Stream(s, cfg, every, maxCall)
+// source that lists the bucket again at each interval, or waits for a queue, until the control object
+// stops it. maxCall is the longest time that one call of the source may take.
+func seedStream(s beam.Scope, cfg seed.Config, from seed.Source, maxCall time.Duration) {
+	files, listed := seed.Stream(s, cfg, from, maxCall)
 	read, records, extracted := seed.Extract(s, cfg, files)
 	visited, network, collected := seed.Visit(s, cfg, records)
 	completed := seed.Complete(s, cfg, read, visited, network)
@@ -115,13 +116,13 @@ func (o *seedOptions) watch() *watch {
 		Stream: func(s beam.Scope, c RunOptions, l lane.Config, maxCall time.Duration) {
 			cfg := o.config(c)
 			cfg.Lane = l
-			seedStream(s, cfg, c.Watch, maxCall)
+			seedStream(s, cfg, seed.Source{Queue: c.From, Every: c.Watch}, maxCall)
 		},
 	}
 }
 
 func (o *seedOptions) options(s *option.Set) {
-	s.Take(slices.Concat(requesting, partitioned, costed, []string{"concurrency", "rate", "host-delay", "max-crawl-delay", "raw-prefix", "results-prefix", "force", "watch", "streaming"})...)
+	s.Take(slices.Concat(requesting, partitioned, costed, []string{"concurrency", "rate", "host-delay", "max-crawl-delay", "raw-prefix", "results-prefix", "force", "watch", "streaming", "from"})...)
 	s.Text(&o.Until, "until", "", "list or extract: print what would be done up to this stage, and change nothing").OneOf("list", "extract").
 		NotEmpty("use list or extract, or leave it out").Is(option.OneRun).Previews("--until=list or --until=extract").In(option.What)
 	s.Text(&o.Hosts, "hosts", "all", "all: where https://DOMAIN fails by DNS, connect, TLS or time-out, request the record's own host and www., then http://; strict: https://DOMAIN alone").OneOf("all", "strict")
@@ -142,6 +143,8 @@ func (o *seedOptions) options(s *option.Set) {
 
 func (o *seedOptions) check(c *RunOptions) error {
 	switch {
+	case c.From != "" && c.Filtered():
+		return usage.Errorf("--from takes every message of its queue: leave --country, --category and --date out")
 	case c.Streaming && o.Layout != seed.Objects:
 		return usage.Errorf("--layout=%s does not go with --streaming, where windows of one lane overlap; use --watch without it", o.Layout)
 	case c.Watch > 0 && c.Limit > 0:
@@ -167,6 +170,13 @@ func (o *seedOptions) config(c RunOptions) seed.Config {
 // matches: nothing would be done. A watch may wait for the first one.
 func (o *seedOptions) accept(ctx context.Context, s store.Store, c *RunOptions) error {
 	memory := strings.HasPrefix(c.Store, "mem://")
+	if c.From != "" {
+		q, err := queue.Open(ctx, c.From) // to say at once what is wrong
+		if err != nil {
+			return usage.Errorf("--from: %w", err)
+		}
+		return q.Close()
+	}
 	if c.Watch > 0 && !c.Filtered() && !memory {
 		return nil
 	}

@@ -61,6 +61,14 @@ func (r Roots) Key(key string) string {
 	return key
 }
 
+// Usual returns what the program calls the bucket's own key of a raw file: the inverse of Key.
+func (r Roots) Usual(key string) string {
+	if _, own, ok := r.of(hive.Datasets); ok && key != "" && strings.HasPrefix(key, own) {
+		return hive.Datasets + strings.TrimPrefix(key, own)
+	}
+	return key
+}
+
 // Placed returns s with raw files and results under the usual roots, wherever the bucket has them. A listing whose prefix is not
 // below a usual root yields the bucket's own keys.
 func Placed(s Store, r Roots) Store {

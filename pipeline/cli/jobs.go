@@ -110,6 +110,9 @@ func (p *program) options(c *cobra.Command, values preset) error {
 	if err := o.Flags.UseDefaults(o.Job, given); err != nil {
 		return err
 	}
+	if o.From != "" { // a queue feeds the unbounded graph
+		o.Streaming, o.Watch = true, cmp.Or(o.Watch, time.Minute)
+	}
 	if o.Streaming && !given["runner"] { // of the runners in this process, prism alone runs unbounded graphs
 		o.Runner = "prism"
 	}

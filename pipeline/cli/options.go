@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/queue"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/pipeline"
@@ -81,6 +82,7 @@ func newFlags(o *Options) *option.Set {
 	s.Pause(&o.LeaseTTL, "lease-ttl", 30*time.Second, "how long a run's lease lasts after its holder was killed on another machine").From(1)
 	s.Pause(&o.Watch, "watch", 0, "keep running and read new raw files as they come; the interval between two polls, e.g. 1m").Is(option.OneRun | option.Selects)
 	s.Yes(&o.Streaming, "streaming", false, "with --watch: one streaming pipeline (prism, Flink, Dataflow) instead of a batch run for each poll").Is(option.OneRun)
+	s.Text(&o.From, "from", "", "with --watch: take raw files and domains from this queue's messages, without listing the store: "+queue.Forms).NotEmpty("name a queue").Is(option.OneRun)
 	s.Yes(&o.SharedFilesystem, "shared-filesystem", false, "all workers see the store's directory under the same path")
 	s.Text(&o.DB, "db", "", "database of docs, catalog and news: sqlite:///path or postgres://… (default: a SQLite file next to a directory store)").Is(option.Secret).In(option.Where)
 	o.Flags = s

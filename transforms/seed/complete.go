@@ -76,7 +76,9 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 
 // complete marks a file that is done, and counts it.
 func (fn *completeFn) complete(ctx context.Context, f undecidedFile) map[string]int64 {
-	defer workEnded(fn.Config.Lane.RunID, f.Key)
+	if isMessage(f.Key) { // the domain's own mark is all
+		return nil
+	}
 	if !f.Whole || f.Finished != f.Summary.Domains {
 		level := slog.LevelWarn
 		if fn.Config.Lane.Limit > 0 { // as it was asked for

@@ -68,6 +68,16 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	log := fn.Worker.Log.With("file_path", f.Key)
 	log.Info("file_processor_start")
 	out := fn.batches.to(f.Key, max(fn.Config.Lanes, 1), emitBatch)
+	if f.Domain.ID != "" {
+		r, err := f.record()
+		if err != nil {
+			return err // the source has made it once
+		}
+		out.add(r)
+		out.flush()
+		fn.Worker.Emit(emitTally, tally(map[string]int64{"records": 1}))
+		return nil
+	}
 	var x Extraction
 	err := store.Retry(ctx, func() (err error) {
 		x, err = ExtractFile(ctx, fn.Worker.Store, f.Key, fn.Worker.Log, func(m lane.URLRecord) error {
@@ -83,7 +93,6 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		}
 		log.Error("file_processing_failed", "error", ledger.Redact(err.Error()))
 		out.void()
-		workEnded(fn.Config.Lane.RunID, f.Key)
 		if fn.Worker.NotStored(err) {
 			fn.Worker.Emit(emitTally, tally(map[string]int64{}))
 			return nil

@@ -6,25 +6,25 @@ import "time"
 // read when it is complete, and not again at every poll. It has only open files.
 type FileTracker struct {
 	Interval time.Duration // between two polls
-	// AwaitEnd means that Ended is called for each file that was due. Until then the
-	// file is not due again, except after a long time: a file whose worker was lost
-	// must not wait for ever.
+	// AwaitEnd means that a file that was due can be at work until it is due again: the
+	// pause is long, but a file whose worker was lost must not wait for ever.
 	AwaitEnd bool
 
-	files map[string]trackedFile
-	began bool
+	Files map[string]TrackedFile // the open ones
+	Began bool                   // Due was called
 }
 
-type trackedFile struct {
-	etag  string
-	tries int
-	next  time.Time // when it is tried again
+// TrackedFile is what a FileTracker knows of a file.
+type TrackedFile struct {
+	ETag  string
+	Tries int
+	Next  time.Time // when it is tried again
 }
 
 const (
 	// maxPause is the longest pause between two tries of an unchanged open file.
 	maxPause = time.Hour
-	// minAwait is the shortest time for which the end of the work on a file is awaited.
+	// minAwait is the shortest time that work on a file may take before it begins again.
 	minAwait = 10 * time.Minute
 )
 
@@ -33,50 +33,26 @@ const (
 // first seen, so it is due when the next poll finds it unchanged. A file that stays
 // open is due again after a pause that doubles each time.
 func (t *FileTracker) Due(open []File, now time.Time, n int) []File {
-	seen := make(map[string]trackedFile, len(open))
+	seen := make(map[string]TrackedFile, len(open))
 	var due []File
 	for _, f := range open {
-		s, known := t.files[f.Key]
+		s, known := t.Files[f.Key]
 		switch {
-		case known && s.etag == f.ETag:
-		case t.began:
-			s = trackedFile{etag: f.ETag, next: now.Add(1)} // due at the next poll
+		case known && s.ETag == f.ETag:
+		case t.Began:
+			s = TrackedFile{ETag: f.ETag, Next: now.Add(1)} // due at the next poll
 		default:
-			s = trackedFile{etag: f.ETag, next: now}
+			s = TrackedFile{ETag: f.ETag, Next: now}
 		}
-		if !now.Before(s.next) && len(due) < n {
+		if !now.Before(s.Next) && len(due) < n {
 			due = append(due, f)
-			s.tries++
-			s.next = now.Add(t.pause(s.tries))
+			s.Tries++
+			s.Next = now.Add(t.pause(s.Tries))
 		}
 		seen[f.Key] = s
 	}
-	t.files, t.began = seen, true
+	t.Files, t.Began = seen, true
 	return due
-}
-
-// resume makes a new tracker of one that another process had at its last poll. When a file was written says
-// when it was due: after one poll, and then after a pause that doubles each time.
-func (t *FileTracker) resume(open []File, written []time.Time, last time.Time) {
-	t.files, t.began = make(map[string]trackedFile, len(open)), true
-	for i, f := range open {
-		s := trackedFile{etag: f.ETag, tries: 1, next: written[i]}
-		switch {
-		case written[i].After(last): // Due sees it for the first time
-			continue
-		case written[i].After(last.Add(-t.Interval)):
-			s.tries = 0
-		default:
-			for pause := t.pause(s.tries); !s.next.After(last); pause = t.pause(s.tries) {
-				if pause >= maxPause && last.Sub(s.next) > pause {
-					s.next = s.next.Add(last.Sub(s.next).Truncate(pause)) // a file may be open for years
-				}
-				s.next = s.next.Add(pause)
-				s.tries++
-			}
-		}
-		t.files[f.Key] = s
-	}
 }
 
 // pause is how long a file that is due waits until it is due again.
@@ -91,20 +67,11 @@ func (t *FileTracker) between(tries int) time.Duration {
 	return max(min(t.Interval<<min(tries, 16), maxPause), t.Interval)
 }
 
-// ended records that the work on a file has ended. If the file is still open, its pause
-// begins.
-func (t *FileTracker) ended(key string, now time.Time) {
-	if s, ok := t.files[key]; ok && s.tries > 0 {
-		s.next = now.Add(t.between(s.tries))
-		t.files[key] = s
-	}
-}
-
 // Pause returns how long to wait for the next poll: half an interval while new files
 // wait for their second poll.
 func (t *FileTracker) Pause() time.Duration {
-	for _, s := range t.files {
-		if s.tries == 0 {
+	for _, s := range t.Files {
+		if s.Tries == 0 {
 			return t.Interval / 2
 		}
 	}

@@ -57,7 +57,7 @@ func TestFileTrackerForgets(t *testing.T) {
 				stuck++
 			}
 		}
-		require.Len(t, l.files, 2)
+		require.Len(t, l.Files, 2)
 		now = now.Add(l.Interval)
 	}
 	assert.True(t, stuck >= 24 && stuck <= 32, "a file that stays open was read %d times a day, want about once an hour", stuck)
@@ -72,30 +72,15 @@ func TestFileTrackerCapsABatch(t *testing.T) {
 	assert.True(t, len(got) == 1 && got[0].Key == "c", "then %v, want c", got)
 }
 
-// A file whose work is under way is not given again, however long it takes;
-// once it has ended and the file is still open, its pause begins.
+// Where nobody says when the work on a file ends, it is given again after a long pause.
 func TestFileTrackerAwaitsTheEnd(t *testing.T) {
 	start := time.Date(2026, 1, 28, 0, 0, 0, 0, time.UTC)
 	l := FileTracker{Interval: time.Minute, AwaitEnd: true}
 	open := []File{{Key: "a", ETag: "1"}}
 	for _, poll := range []struct {
-		at    time.Duration
-		ended bool // after the poll
-		due   int
-	}{
-		{0, false, 1},
-		{5 * time.Minute, true, 0},
-		{6 * time.Minute, false, 0},
-		{7 * time.Minute, false, 1}, // two minutes after it ended
-		{16 * time.Minute, false, 0},
-		{17 * time.Minute, true, 1}, // nobody said anything for ten minutes
-		{24 * time.Minute, false, 0},
-		{25 * time.Minute, false, 1},
-	} {
+		at  time.Duration
+		due int
+	}{{0, 1}, {9 * time.Minute, 0}, {10 * time.Minute, 1}, {19 * time.Minute, 0}, {20 * time.Minute, 1}} {
 		assert.Len(t, l.Due(open, start.Add(poll.at), 10), poll.due, "after %v", poll.at)
-		if poll.ended {
-			l.ended("a", start.Add(poll.at))
-		}
 	}
-	l.ended("b", start) // of another run's
 }

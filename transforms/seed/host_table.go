@@ -67,12 +67,12 @@ func (t *hostTable) dropBroken() {
 func (t *hostTable) add(b lane.Batch) error {
 	file, ok := t.byKey[b.File]
 	if !ok {
-		raw, ok := hive.ParseRaw(b.File)
+		in, _, ok := placeOf(b.File)
 		if !ok {
 			return fmt.Errorf("a batch has the file %q, which is no raw file", b.File)
 		}
 		file = int32(len(t.files))
-		t.files = append(t.files, tableFile{key: b.File, in: raw.Partition})
+		t.files = append(t.files, tableFile{key: b.File, in: in})
 		t.byKey[b.File] = file
 	}
 	if b.Broken {
@@ -114,12 +114,21 @@ type request struct {
 	in      hive.Partition
 	id      string // domain id of the first record
 	file    string
+	message bool // a message named the domain: nobody knows the index
 	index   int
 	source  string
 	mark    mark
 	state   state
 	notOpen bool       // its row says that the site is not open
 	row     *table.Row // that is not in a segment yet
+}
+
+// record returns the index of the request's record in its file, nil if it is not known.
+func (q request) record() *int {
+	if q.message {
+		return nil
+	}
+	return &q.index
 }
 
 // state is the state of a partition's request for a host. For a domain id with several
@@ -145,7 +154,8 @@ func (t *hostTable) requests(h host) []request {
 	for _, r := range records {
 		f := t.files[r.file]
 		if !slices.ContainsFunc(out, func(q request) bool { return q.in == f.in }) {
-			out = append(out, request{in: f.in, id: t.labels[r.label] + ":" + h.name, file: f.key, index: r.index, source: r.source, mark: r.mark, state: unfinished})
+			_, from, _ := placeOf(f.key)
+			out = append(out, request{in: f.in, id: t.labels[r.label] + ":" + h.name, file: from, message: isMessage(f.key), index: r.index, source: r.source, mark: r.mark, state: unfinished})
 		}
 	}
 	return out

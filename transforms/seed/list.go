@@ -12,13 +12,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/queue"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 )
@@ -34,17 +34,18 @@ type File struct {
 	ETag  string
 	Size  int64
 	Files int64 // raw files of its partition, if there is a raw_metadata.json; else 0
+
+	Domain queue.Domain // what a message names: it is read in place of a raw file; zero for none
 }
 
 // Listing is what a run finds in the bucket.
 type Listing struct {
-	Files    []File      // open ones, by partition, then sequence number
-	written  []time.Time // when each of Files was
-	Listed   int64       // raw files that match the filters
-	Ignored  int64       // objects that are no raw files
-	Skipped  int64       // raw files that have their .success
-	Done     []string    // the keys of those with their .success
-	NearMiss []string    // keys of objects that only look like raw files
+	Files    []File   // open ones, by partition, then sequence number
+	Listed   int64    // raw files that match the filters
+	Ignored  int64    // objects that are no raw files
+	Skipped  int64    // raw files that have their .success
+	Done     []string // the keys of those with their .success
+	NearMiss []string // keys of objects that only look like raw files
 }
 
 // match is a raw file that matches the filters.
@@ -110,7 +111,6 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 			f.Files = files[dir]
 		}
 		l.Files = append(l.Files, f)
-		l.written = append(l.written, m.o.ModTime)
 	}
 	return l, nil
 }

@@ -269,11 +269,10 @@ var validate = metadata.Validate
 
 // document returns the findings as the metadata of one partition.
 func (f findings) document(cfg Config, q request) (m metadata.Domain, doc []byte, err error) {
-	index := q.index
 	m = f.metadata
 	m.DomainID, m.Country, m.Category = q.id, strings.ToUpper(q.in.Country), q.in.Category
 	from := sourceOf(q.source, q.id).Source
-	from.RawFilePath, from.RecordIndex, m.Source = cfg.Lane.Roots.Key(q.file), &index, &from
+	from.RawFilePath, from.RecordIndex, m.Source = cfg.Lane.Roots.Key(q.file), q.record(), &from
 	if err := validate(m); err != nil {
 		return m, nil, &invalidError{err}
 	}
@@ -338,6 +337,6 @@ func homeOf(name string) string { return "https://" + name + "/" }
 
 func requestDeadLetter(cfg Config, q request, name string) ledger.DeadLetter {
 	d := domainDeadLetter(cfg, metadataKey(q.in, name), q.id, name)
-	d.Input.File, d.Input.Index = q.file, &q.index
+	d.Input.File, d.Input.Index = q.file, q.record()
 	return d
 }

@@ -2,28 +2,29 @@ package seed
 
 import (
 	"context"
-	"math"
+	"encoding/json"
+	"errors"
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/graph/mtime"
 	beamwindow "github.com/apache/beam/sdks/v2/go/pkg/beam/core/graph/window"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/sdf"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/rtrackers/offsetrange"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/queue"
 )
 
 func init() {
 	beam.RegisterDoFn(reflect.TypeFor[pollFn]())
+	beam.RegisterCoder(reflect.TypeFor[position](), encodePosition, decodePosition)
 	register.Emitter2[beam.EventTime, File]()
 	register.Emitter2[beam.EventTime, ledger.Tally]()
 }
 
-// Stream lists the bucket's raw files again and again, until the run stops. (Beam's
+// Stream lists the bucket's raw files again and again, or takes the messages of a queue, until the run stops. (Beam's
 // fileio.MatchContinuously never returns a file a second time, so a file that stayed open
 // would not be tried again, and periodic.Impulse cannot be drained.)
 //
@@ -31,15 +32,21 @@ func init() {
 // are in a window of their own, which ends with the poll. So every grouping after it
 // closes at once, as in a batch run over those files.
 //
-// Between two polls the lister returns to the runner. With maxCall it stays in its call
+// Between two polls the source returns to the runner. With maxCall it stays in its call
 // until a file is due, at most for that time, and no longer than the job has run: Flink
 // advances the watermark only between two calls, and not before each of its workers has
 // begun, so that the first files would wait for a whole call if one began late.
-func Stream(s beam.Scope, cfg Config, every, maxCall time.Duration) (files, tallies beam.PCollection) {
+func Stream(s beam.Scope, cfg Config, from Source, maxCall time.Duration) (files, tallies beam.PCollection) {
 	s = s.Scope("seed.Stream")
-	files, tallies = beam.ParDo2(s, &pollFn{doFn: doFn{Config: cfg}, Every: every, MaxCall: maxCall}, beam.Impulse(s))
+	files, tallies = beam.ParDo2(s, &pollFn{doFn: doFn{Config: cfg}, Source: from, MaxCall: maxCall}, beam.Impulse(s))
 	polls := beamwindow.NewFixedWindows(pollWindow)
 	return beam.WindowInto(s, polls, files), beam.WindowInto(s, polls, tallies)
+}
+
+// Source says where a stream's files come from.
+type Source struct {
+	Queue string        // the address of a queue; "": the bucket is listed
+	Every time.Duration // between two lists
 }
 
 const (
@@ -47,163 +54,140 @@ const (
 	pollWindow = time.Millisecond
 	// maxStopWait is the longest time between two checks whether the run stops.
 	maxStopWait = 2 * time.Second
-	// minAway is the shortest pause between two calls. A call without a poll moves the time of the last poll by a millisecond.
+	// minAway is the shortest pause between two calls.
 	minAway = 100 * time.Millisecond
-	// maxAway is how long after the last poll the lister is resumed. Later it begins with all open files.
-	maxAway = 24 * time.Hour
 	// maxPollFiles is the maximum number of files that one poll emits.
 	maxPollFiles = 1000
+	// queueWait is the longest wait for a message.
+	queueWait = 10 * time.Second
 )
 
-// lister is what a process knows of a stream's lister, which a runner may resume in another instance of its
-// DoFn or in another process. The restriction has the time of the last poll; what is due then follows from
-// the store (see FileTracker.resume), so that a process to which the lister is new needs no other.
-type lister struct {
-	sync.Mutex
-	FileTracker
-	next time.Time // when it polls again
-	turn int       // number of the latest call; an older call belongs to a job that was restarted, and may not emit
-	call int64     // the position in the restriction that the latest call claimed last
-	last time.Time // the last poll of another process; zero: it is known, or there was none
-	over time.Time // the watermark: later polls are not before it
-
-	began time.Time // when the job began or was restarted
+// position is the restriction of a stream's source: all that it knows between two calls. Any process continues with it.
+type position struct {
+	Calls int         // so far
+	Began time.Time   // when the job began or was restarted
+	Over  time.Time   // the watermark: later files are after it
+	Next  time.Time   // when the bucket is listed again
+	Files FileTracker // of the bucket
+	Desk  queue.Desk  // of the queue
+	Ended bool
 }
 
-var listers = struct {
-	sync.Mutex
-	of map[string]*lister // by run
-}{of: map[string]*lister{}}
+func encodePosition(p position) ([]byte, error) { return json.Marshal(p) }
 
-func listerOf(run string) *lister {
-	listers.Lock()
-	defer listers.Unlock()
-	l, ok := listers.of[run]
-	if !ok {
-		l = &lister{}
-		listers.of[run] = l
+func decodePosition(text []byte) (p position, err error) { return p, json.Unmarshal(text, &p) }
+
+// oneSource is a tracker that a runner cannot split. Prism splits long calls. Each part
+// would have its own watermark, and what one part emits would be late, and dropped, by
+// the watermark of the other.
+type oneSource struct {
+	at   position
+	over bool
+}
+
+// TryClaim replaces the position.
+func (t *oneSource) TryClaim(to any) bool {
+	t.at = to.(position)
+	return true
+}
+
+// TrySplit returns all the rest when the source pauses, and never a part of it.
+func (t *oneSource) TrySplit(fraction float64) (primary, residual any, err error) {
+	if fraction > 0 || t.over {
+		return t.at, nil, nil
 	}
-	return l
+	t.over = true
+	return position{Ended: true}, t.at, nil
 }
 
-// workEnded reports to a stream's lister, if it is in this process, that the work on a
-// file has ended.
-func workEnded(run, key string) {
-	listers.Lock()
-	l, ok := listers.of[run]
-	listers.Unlock()
-	if ok {
-		l.Lock()
-		defer l.Unlock()
-		l.ended(key, time.Now())
-	}
-}
+func (t *oneSource) GetError() error                      { return nil }
+func (t *oneSource) GetProgress() (done, remains float64) { return 0, 1 }
+func (t *oneSource) IsDone() bool                         { return t.over || t.at.Ended }
+func (t *oneSource) GetRestriction() any                  { return t.at }
 
 type pollFn struct {
 	doFn
-	Every   time.Duration
+	Source  Source
 	MaxCall time.Duration // the longest time that a call lasts while no file is due
+
+	queue queue.Queue
+	heard bool // the queue answered this process once
+	dead  bool // there are dead letters that no tally has
 }
 
-// CreateInitialRestriction returns the times of all polls, in milliseconds: there is no last one. A call that
-// does not poll claims the position at which it begins, and each poll its time.
-func (fn *pollFn) CreateInitialRestriction([]byte) offsetrange.Restriction {
-	return offsetrange.Restriction{Start: 0, End: math.MaxInt64}
+func (fn *pollFn) CreateInitialRestriction([]byte) position { return position{} }
+
+func (fn *pollFn) CreateTracker(at position) *sdf.LockRTracker {
+	return sdf.NewLockRTracker(&oneSource{at: at})
 }
 
-func (fn *pollFn) CreateTracker(r offsetrange.Restriction) *sdf.LockRTracker {
-	return sdf.NewLockRTracker(&oneLister{offsetrange.NewTracker(r)})
-}
-
-// oneLister is a tracker that a runner cannot split. Prism splits long calls. Each part
-// would have its own watermark, and what one part emits would be late, and dropped, by
-// the watermark of the other.
-type oneLister struct{ *offsetrange.Tracker }
-
-// TrySplit returns all the rest when the lister pauses, and never a part of it.
-func (t *oneLister) TrySplit(fraction float64) (primary, residual any, err error) {
-	if fraction > 0 {
-		return t.GetRestriction(), nil, nil
-	}
-	return t.Tracker.TrySplit(fraction)
-}
-
-func (fn *pollFn) SplitRestriction(_ []byte, r offsetrange.Restriction) []offsetrange.Restriction {
-	return []offsetrange.Restriction{r}
-}
+func (fn *pollFn) SplitRestriction(_ []byte, at position) []position { return []position{at} }
 
 // RestrictionSize returns the size of one poll, because the number of polls is unknown.
-func (fn *pollFn) RestrictionSize([]byte, offsetrange.Restriction) float64 { return 1 }
+func (fn *pollFn) RestrictionSize([]byte, position) float64 { return 1 }
 
-// TruncateRestriction ends the listing when a runner drains the job.
-func (fn *pollFn) TruncateRestriction(*sdf.LockRTracker, []byte) offsetrange.Restriction {
-	return offsetrange.Restriction{}
+// TruncateRestriction ends the source when a runner drains the job.
+func (fn *pollFn) TruncateRestriction(*sdf.LockRTracker, []byte) position {
+	return position{Ended: true}
 }
 
 func (fn *pollFn) CreateWatermarkEstimator() *sdf.ManualWatermarkEstimator {
 	return &sdf.ManualWatermarkEstimator{}
 }
 
+// Setup implements Beam's.
+func (fn *pollFn) Setup(ctx context.Context) (err error) {
+	if err := fn.doFn.Setup(ctx); err != nil || fn.Source.Queue == "" {
+		return err
+	}
+	fn.queue, err = queue.Open(ctx, fn.Source.Queue)
+	return err
+}
+
+// Teardown implements Beam's.
+func (fn *pollFn) Teardown() error {
+	if fn.queue == nil {
+		return fn.doFn.Teardown()
+	}
+	return errors.Join(fn.queue.Close(), fn.doFn.Teardown())
+}
+
 func (fn *pollFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEstimator, rt *sdf.LockRTracker, _ []byte,
 	emit func(beam.EventTime, File), emitTally func(beam.EventTime, ledger.Tally)) (sdf.ProcessContinuation, error) {
-	r := rt.GetRestriction().(offsetrange.Restriction)
-	if !rt.TryClaim(r.Start) {
-		return sdf.StopProcessing(), rt.GetError()
+	at := rt.GetRestriction().(position)
+	if at.Began.IsZero() {
+		at.Began, at.Files = time.Now(), FileTracker{Interval: fn.Source.Every, AwaitEnd: true}
 	}
-	l := listerOf(fn.Config.Lane.RunID)
-	l.Lock()
-	defer l.Unlock()
-	if r.Start > 0 && (l.began.IsZero() || r.Start > l.call+1) {
-		// Another process polled last. Its watermark may be a second ahead (see poll), and what is before it is dropped.
-		l.over = time.Now().Truncate(time.Second).Add(time.Second)
-	}
-	if r.Start == 0 || l.began.IsZero() { // the job begins, was restarted or is new to this process: work in progress is lost
-		l.FileTracker, l.next, l.began = FileTracker{Interval: fn.Every, AwaitEnd: true}, time.Time{}, time.Now()
-		if last := time.UnixMilli(r.Start); r.Start > 0 && time.Since(last) < maxAway {
-			l.last, l.next = last, last.Add(fn.Every)
-		}
-	}
-	l.call = r.Start
-	l.turn++
-	turn, until := l.turn, time.Now().Add(min(fn.MaxCall, time.Since(l.began)))
-	for {
-		if l.turn != turn || !fn.proceed(ctx, l) {
-			rt.TryClaim(r.End - 1) // marks the rest as done
+	at.Calls++
+	for until := time.Now().Add(min(fn.MaxCall, time.Since(at.Began))); ; {
+		if at.Ended || !fn.Worker.Proceed(ctx) {
+			at.Ended = true
+			rt.TryClaim(at)
 			return sdf.StopProcessing(), ctx.Err()
 		}
-		now, found := time.Now(), 0
-		if !now.Before(l.next) {
-			var err error
-			if found, err = fn.poll(ctx, l, now, emit, emitTally); err != nil {
-				return sdf.StopProcessing(), err
-			}
-			l.next = now.Add(l.Pause())
-			if at := now.UnixMilli(); at > l.call && rt.TryClaim(at) {
-				l.call = at
-			}
+		found, err := fn.due(ctx, &at)
+		if err != nil {
+			return sdf.StopProcessing(), err
 		}
-		if s := now.Truncate(time.Second); l.over.Before(s) {
-			l.over = s
+		now := time.Now()
+		told := len(found.files) > 0 || fn.dead
+		if fn.dead = false; told {
+			fn.emit(&at, now, found, emit, emitTally)
 		}
-		we.UpdateWatermark(l.over)
-		if found > 0 || !now.Before(until) {
+		if s := now.Truncate(time.Second); at.Over.Before(s) {
+			at.Over = s
+		}
+		we.UpdateWatermark(at.Over)
+		rt.TryClaim(at)
+		if told || !now.Before(until) {
 			// Flink advances the watermark only between two calls that are a second apart.
-			return sdf.ResumeProcessingIn(max(min(time.Until(l.next), maxStopWait), min(fn.MaxCall, time.Second), minAway)), nil
+			return sdf.ResumeProcessingIn(max(min(time.Until(at.Next), maxStopWait), min(fn.MaxCall, time.Second), minAway)), nil
 		}
-		fn.wait(ctx, l, min(time.Until(l.next), time.Until(until)))
+		fn.wait(ctx, min(time.Until(at.Next), time.Until(until)))
 	}
 }
 
-// proceed is Worker.Proceed; it unlocks the lister while the run is paused.
-func (fn *pollFn) proceed(ctx context.Context, l *lister) bool {
-	l.Unlock()
-	defer l.Lock()
-	return fn.Worker.Proceed(ctx)
-}
-
-func (fn *pollFn) wait(ctx context.Context, l *lister, pause time.Duration) {
-	l.Unlock()
-	defer l.Lock()
+func (fn *pollFn) wait(ctx context.Context, pause time.Duration) {
 	select {
 	case <-time.After(pause):
 	case <-fn.Worker.Stopping().Done():
@@ -211,36 +195,46 @@ func (fn *pollFn) wait(ctx context.Context, l *lister, pause time.Duration) {
 	}
 }
 
-// poll lists once and returns the number of files that are due. After an error of the
-// store the next poll lists again.
-func (fn *pollFn) poll(ctx context.Context, l *lister, now time.Time, emit func(beam.EventTime, File), emitTally func(beam.EventTime, ledger.Tally)) (int, error) {
+// found is what a poll found.
+type found struct {
+	files       []File // that are due
+	count, open int    // files listed or messages' works begun; those that are not done
+}
+
+// due polls the queue or the bucket, if it is time. After an error of either the next call tries again.
+func (fn *pollFn) due(ctx context.Context, at *position) (f found, err error) {
+	now := time.Now()
+	switch {
+	case now.Before(at.Next):
+		return f, nil
+	case fn.queue != nil:
+		return fn.receive(ctx, at)
+	}
 	listing, err := ListRaw(ctx, fn.Worker.Store, fn.Config)
 	if err != nil {
-		if ctx.Err() != nil {
-			return 0, ctx.Err()
+		if ctx.Err() == nil {
+			fn.Worker.Log.Error("listing_failed", "error", ledger.Redact(err.Error()))
 		}
-		fn.Worker.Log.Error("listing_failed", "error", ledger.Redact(err.Error()))
-		return 0, nil
+		at.Next = now.Add(fn.Source.Every)
+		return f, ctx.Err()
 	}
-	if !l.last.IsZero() {
-		l.resume(listing.Files, listing.written, l.last)
-		l.last = time.Time{}
-	}
-	due := l.Due(listing.Files, now, maxPollFiles)
-	if len(due) == 0 {
-		return 0, nil
-	}
+	f = found{at.Files.Due(listing.Files, now, maxPollFiles), int(listing.Listed), len(listing.Files)}
+	at.Next = now.Add(at.Files.Pause())
+	return f, nil
+}
+
+// emit emits the files of one poll.
+func (fn *pollFn) emit(at *position, now time.Time, f found, emit func(beam.EventTime, File), emitTally func(beam.EventTime, ledger.Tally)) {
 	// Flink's runner truncates watermarks to whole seconds, so a poll takes the
 	// rest of its second. For prism an element with the watermark's own time is late.
-	if !now.After(l.over) {
-		now = l.over.Add(pollWindow)
+	if !now.After(at.Over) {
+		now = at.Over.Add(pollWindow)
 	}
-	l.over = now.Truncate(time.Second).Add(time.Second)
-	at := mtime.FromTime(now)
-	for _, f := range due {
-		emit(at, f)
+	at.Over = now.Truncate(time.Second).Add(time.Second)
+	t := mtime.FromTime(now)
+	for _, file := range f.files {
+		emit(t, file)
 	}
-	fn.Worker.Log.Info("files_found", "count", listing.Listed, "open", len(listing.Files), "due", len(due))
-	fn.Worker.Emit(func(t ledger.Tally) { emitTally(at, t) }, tally(map[string]int64{"files_listed": int64(len(due))}))
-	return len(due), nil
+	fn.Worker.Log.Info("files_found", "count", f.count, "open", f.open, "due", len(f.files))
+	fn.Worker.Emit(func(sum ledger.Tally) { emitTally(t, sum) }, tally(map[string]int64{"files_listed": int64(len(f.files))}))
 }

@@ -2,7 +2,6 @@ package seed
 
 import (
 	"context"
-	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/sdf"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/rtrackers/offsetrange"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +26,7 @@ func newLister(t *testing.T, run string, every time.Duration) (fn *pollFn, put f
 	t.Cleanup(func() {
 		assert.NoError(t, lane.Close(run))
 	})
-	return &pollFn{doFn: doFn{Config: cfg, DoFn: lane.DoFn{Worker: w}}, Every: every}, func(name string) {
+	return &pollFn{doFn: doFn{Config: cfg, DoFn: lane.DoFn{Worker: w}}, Source: Source{Every: every}}, func(name string) {
 		if err := w.Store.Put(context.Background(), "datasets/country=sg/category=news/date=2026-02-02/"+name, strings.NewReader("{}"), store.PutOptions{}); err != nil {
 			t.Error(err)
 		}
@@ -53,8 +51,7 @@ func TestListerStaysInItsCall(t *testing.T) {
 			}, func(beam.EventTime, ledger.Tally) {})
 			require.NoError(t, err)
 			if again.ShouldResume() { // the rest of it is what a runner comes back with
-				r := tracker.GetRestriction().(offsetrange.Restriction)
-				tracker = fn.CreateTracker(offsetrange.Restriction{Start: r.Start + 1, End: r.End})
+				tracker = resume(t, fn, tracker)
 			}
 			return again, time.Since(begin)
 		}
@@ -86,95 +83,62 @@ func TestListerStaysInItsCall(t *testing.T) {
 	})
 }
 
-// A runner may resume the lister in a process that has no lister of the run, and later in
-// the first one again. In each an open file is emitted once, not at every call, and never
-// before the watermark of the call before.
-func TestListerResumedElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fn, put := newLister(t, "moved", time.Minute)
-		put("raw_0001.json")
-		next, passed := int64(0), time.Time{}
-		calls := func(n int) (found int) {
-			t.Helper()
-			pause := time.Duration(0) // none after a move: the polls before and after are in the same second
-			for range n {
-				time.Sleep(pause)
-				watermark := fn.CreateWatermarkEstimator() // the SDK makes a new one for each call
-				again, err := fn.ProcessElement(t.Context(), watermark, fn.CreateTracker(offsetrange.Restriction{Start: next, End: math.MaxInt64}), nil,
-					func(at beam.EventTime, _ File) {
-						found++
-						assert.True(t, at.ToTime().After(passed), "call %d emits a file at %v, but the watermark is %v", next, at.ToTime(), passed)
-					}, func(beam.EventTime, ledger.Tally) {})
-				require.True(t, err == nil && again.ShouldResume(), "call %d ends the lister: %v", next, err)
-				next++
-				if now := watermark.CurrentWatermark(); now.After(passed) {
-					passed = now
-				}
-				pause = again.ResumeDelay()
-			}
-			return found
-		}
-		in := func(process map[string]*lister) {
-			listers.Lock()
-			defer listers.Unlock()
-			listers.of = process
-		}
-		first, second := listers.of, map[string]*lister{}
-		defer in(first)
-		assert.Equal(t, 1, calls(1), "the first process emits the file")
-		in(second)
-		assert.Equal(t, 1, calls(20), "a process that resumes the lister emits the file")
-		in(first)
-		assert.Equal(t, 0, calls(20), "the first process emits the file")
-	})
+// resume returns the tracker of what is left of a call, as a runner sends it to any process.
+func resume(t *testing.T, fn *pollFn, tracker *sdf.LockRTracker) *sdf.LockRTracker {
+	t.Helper()
+	_, rest, err := tracker.TrySplit(0)
+	require.True(t, err == nil && tracker.IsDone(), "a call that pauses leaves %v: %v", rest, err)
+	text, err := encodePosition(rest.(position))
+	require.NoError(t, err)
+	at, err := decodePosition(text)
+	require.NoError(t, err)
+	return fn.CreateTracker(at)
 }
 
-// A runner may resume the lister in a fresh process at each call. An open file is emitted once and then after
-// pauses, as in one process; a file that comes later within two polls.
+// A runner may resume the source in a fresh process at each call, because all that it knows is in its restriction: an open
+// file is emitted once and then after pauses, a file that comes later within two polls, and none before the watermark of the
+// call before.
 func TestListerResumedInFreshProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fn, put := newLister(t, "fresh", time.Minute)
+		first, put := newLister(t, "fresh", time.Minute)
 		put("raw_0001.json")
 		time.Sleep(time.Hour)
-		began, rest, emitted := time.Now(), fn.CreateInitialRestriction(nil), map[string][]int{}
-		was := listers.of
-		defer func() { listers.of = was }()
-		for added := false; time.Since(began) < 9*time.Minute; {
+		began, passed, emitted := time.Now(), time.Time{}, map[string][]int{}
+		tracker := first.CreateTracker(first.CreateInitialRestriction(nil))
+		for added := false; time.Since(began) < 25*time.Minute; {
 			if !added && time.Since(began) > 3*time.Minute+30*time.Second {
 				added = true
 				put("raw_0002.json")
 			}
-			listers.Lock()
-			listers.of = map[string]*lister{}
-			listers.Unlock()
-			tracker := fn.CreateTracker(rest)
-			again, err := fn.ProcessElement(t.Context(), fn.CreateWatermarkEstimator(), tracker, nil, func(_ beam.EventTime, f File) {
+			fn := &pollFn{doFn: first.doFn, Source: first.Source} // another process has no other fields
+			watermark := fn.CreateWatermarkEstimator()
+			again, err := fn.ProcessElement(t.Context(), watermark, tracker, nil, func(at beam.EventTime, f File) {
 				name := f.Key[strings.LastIndex(f.Key, "/")+1:]
 				emitted[name] = append(emitted[name], int(time.Since(began).Minutes()))
+				assert.True(t, at.ToTime().After(passed), "%s is emitted at %v, but the watermark is %v", name, at.ToTime(), passed)
 			}, func(beam.EventTime, ledger.Tally) {})
-			require.True(t, err == nil && again.ShouldResume(), "a call ends the lister: %v", err)
-			_, residual, err := tracker.TrySplit(0)
-			require.NoError(t, err)
-			rest = residual.(offsetrange.Restriction)
+			require.True(t, err == nil && again.ShouldResume(), "a call ends the source: %v", err)
+			if now := watermark.CurrentWatermark(); now.After(passed) {
+				passed = now
+			}
+			tracker = resume(t, fn, tracker)
 			time.Sleep(max(again.ResumeDelay(), time.Millisecond))
 		}
-		assert.True(t, len(emitted["raw_0001.json"]) == 1 && len(emitted["raw_0002.json"]) == 1 && emitted["raw_0002.json"][0] <= 5,
-			"files are emitted in minutes %v, want each once, the second one by minute 5", emitted)
+		assert.Equal(t, map[string][]int{"raw_0001.json": {0, 10, 20}, "raw_0002.json": {4, 14, 24}}, emitted, "in minutes")
 	})
 }
 
-// Two parts of the lister would have a watermark each, and what the one finds
+// Two parts of the source would have a watermark each, and what the one finds
 // would be late by that of the other.
-func TestOneLister(t *testing.T) {
+func TestOneSource(t *testing.T) {
 	fn := &pollFn{}
 	tracker := fn.CreateTracker(fn.CreateInitialRestriction(nil))
-	require.True(t, tracker.TryClaim(int64(0)), "the first poll is refused")
-	whole := tracker.GetRestriction()
-	if primary, residual, err := tracker.TrySplit(0.5); err != nil || residual != nil || primary != whole {
-		t.Errorf("a runner that shares the lister out gets %v and %v (%v), want %v and nothing", primary, residual, err, whole)
+	require.True(t, tracker.TryClaim(position{Calls: 7}), "the first poll is refused")
+	if primary, residual, err := tracker.TrySplit(0.5); err != nil || residual != nil || primary.(position).Calls != 7 {
+		t.Errorf("a runner that shares the source out gets %v and %v (%v), want all and nothing", primary, residual, err)
 	}
 	primary, residual, err := tracker.TrySplit(0) // its own checkpoint
-	if want := (offsetrange.Restriction{Start: 1, End: math.MaxInt64}); err != nil || residual != want || primary != (offsetrange.Restriction{Start: 0, End: 1}) {
-		t.Errorf("the lister's checkpoint gives %v and %v (%v), want the rest in %v", primary, residual, err, want)
+	if err != nil || residual.(position).Calls != 7 || !primary.(position).Ended || !tracker.IsDone() {
+		t.Errorf("the source's checkpoint gives %v and %v (%v), want the end and all the rest", primary, residual, err)
 	}
 }

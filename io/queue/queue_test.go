@@ -1,0 +1,110 @@
+package queue_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/queue"
+	"github.com/newsfork/seed-engine/io/queue/queuetest"
+)
+
+// Every service delivers a message again until it is acknowledged, and never afterwards.
+func TestServices(t *testing.T) {
+	for name, start := range map[string]func(*testing.T) queuetest.Service{
+		"cloudflare": func(t *testing.T) queuetest.Service { return queuetest.Cloudflare(t) },
+		"sqs":        func(t *testing.T) queuetest.Service { return queuetest.SQS(t) },
+		"pubsub":     func(t *testing.T) queuetest.Service { return queuetest.PubSub(t) },
+		"nats":       func(t *testing.T) queuetest.Service { return queuetest.NATS(t, time.Second).Service },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			for k, v := range s.Env {
+				t.Setenv(k, v)
+			}
+			ctx := t.Context()
+			q, err := queue.Open(ctx, s.Address)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, q.Close()) }()
+			receive := func(want ...string) (tokens []string) {
+				t.Helper()
+				var bodies []string
+				for until := time.Now().Add(10 * time.Second); len(bodies) < max(len(want), 1) && time.Now().Before(until); {
+					got, err := q.Receive(ctx, 10, 100*time.Millisecond)
+					require.NoError(t, err)
+					for _, m := range got {
+						bodies, tokens = append(bodies, string(m.Body)), append(tokens, m.Token)
+					}
+					if len(want) == 0 {
+						break
+					}
+				}
+				require.ElementsMatch(t, want, bodies)
+				return tokens
+			}
+			const a, b = `{"file_path":"a"}`, `{"file_path":"b"}`
+			s.Put(a)
+			s.Put(b)
+			receive(a, b)
+			receive() // both are leased
+			s.Expire()
+			tokens := receive(a, b)
+			require.NoError(t, q.Extend(ctx, tokens))
+			require.NoError(t, q.Ack(ctx, tokens[:1]))
+			require.NoError(t, q.Ack(ctx, tokens[:1]), "of a delivery that is over")
+			require.Eventually(t, func() bool { return s.Len() == 1 }, 5*time.Second, 20*time.Millisecond)
+			s.Expire()
+			got, err := q.Receive(ctx, 10, time.Second)
+			require.NoError(t, err)
+			require.Len(t, got, 1)
+			require.Equal(t, 3, got[0].Tries)
+			require.NoError(t, q.Ack(ctx, []string{got[0].Token}))
+			require.Eventually(t, func() bool { return s.Len() == 0 }, 5*time.Second, 20*time.Millisecond)
+		})
+	}
+}
+
+// Wrong keys and queues are refusals, which another try does not mend; a dead server is not.
+func TestRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		service queuetest.Service
+		env     [2]string
+	}{
+		"cloudflare": {queuetest.Cloudflare(t), [2]string{"CLOUDFLARE_API_TOKEN", "other"}},
+		"sqs":        {queuetest.SQS(t), [2]string{"AWS_ACCESS_KEY_ID", "other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for k, v := range c.service.Env {
+				t.Setenv(k, v)
+			}
+			t.Setenv(c.env[0], c.env[1])
+			q, err := queue.Open(t.Context(), c.service.Address)
+			require.NoError(t, err)
+			_, err = q.Receive(t.Context(), 1, 0)
+			require.ErrorIs(t, err, queue.ErrRefused)
+		})
+	}
+	t.Setenv("CLOUDFLARE_API_TOKEN", "x")
+	q, err := queue.Open(t.Context(), "cloudflare://a/b?endpoint=http://127.0.0.1:1")
+	require.NoError(t, err)
+	_, err = q.Receive(t.Context(), 1, 0)
+	require.Error(t, err)
+	require.False(t, errors.Is(err, queue.ErrRefused))
+}
+
+func TestAddresses(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"cloudflare://acc/queue": true, "sqs://sqs.eu-west-1.amazonaws.com/1/name": true, "pubsub://p/s": true, "nats://host:4222/S/c": true, "tls://host/S/c": true,
+		"": false, "queue": false, "cloudflare://acc": false, "sqs://host/name": false, "nats://host/S": false, "kafka://host/t": false,
+		"nats://user:secret@host/S/c": false, "cloudflare://a/b?endpoint=ftp://x": false, "cloudflare://a/b?endpoint=http://u:p@x": false,
+	} {
+		err := queue.Check(address)
+		assert.Equal(t, ok, err == nil, address)
+		if err != nil {
+			assert.NotContains(t, err.Error(), "secret")
+		}
+	}
+}

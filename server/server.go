@@ -413,10 +413,14 @@ func (s *Server) closeDeadRuns(ctx context.Context) {
 		}
 	}
 	for _, j := range s.jobs.Started() {
-		if !slices.ContainsFunc(s.board.Runs(), func(e *runs.Entry) bool { return e.Run.Job == j.Name && e.Silent() }) {
+		if !slices.ContainsFunc(s.board.Runs(), func(e *runs.Entry) bool { return e.Run.Job == j.Name && e.Active() && !e.Starting }) {
 			continue
 		}
-		if err := s.runner.CloseAbandoned(ctx, j.Name, "", nil); err != nil {
+		id, err := s.runner.Active(ctx, j.Name)
+		if err == nil && id == "" {
+			err = s.runner.CloseAbandoned(ctx, j.Name, "", nil)
+		}
+		if err != nil {
 			s.log.Warn("run_not_closed", "job", j.Name, "error", ledger.Redact(err.Error()))
 		}
 	}

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"log/slog"
-	"slices"
 
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/store"
@@ -36,6 +35,6 @@ func RunClosed(s store.Store) func(context.Context, lease.Holder) bool {
 			return false
 		}
 		r, err := Load(ctx, s, h.RunID)
-		return err == nil && r.State.Over() && slices.Contains([]string{"direct", "prism"}, r.Runner) // another store's run is not known here
+		return err == nil && r.State.Over() && r.inLauncher() // another store's run is not known here
 	}
 }

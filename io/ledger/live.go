@@ -10,9 +10,15 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
+// maxSilence is how long the lanes of workers that outlived their launcher may not write their progress.
+const maxSilence = 30 * time.Second
+
+// inLauncher reports whether the run's workers end with its launcher.
+func (r Run) inLauncher() bool { return slices.Contains([]string{"direct", "prism"}, r.Runner) }
+
 // Seen returns a run as people should see it. A run that is not over, but whose job nobody has the lease of, is Silent, and its Error says
-// since when: its process was killed or its machine went down. The next run of the job marks it as interrupted. An asynchronous run has no
-// lease.
+// since when, unless its workers go on without its launcher: its process was killed or its machine went down. The next run of the job
+// marks it as interrupted. An asynchronous run has no lease.
 func Seen(ctx context.Context, s store.Store, r Run) (Run, error) {
 	if r.State.Over() || r.Async {
 		return r, nil
@@ -32,6 +38,9 @@ func Seen(ctx context.Context, s store.Store, r Run) (Run, error) {
 		if l.UpdatedAt.After(last) {
 			last = l.UpdatedAt
 		}
+	}
+	if !r.inLauncher() && time.Since(last) < maxSilence {
+		return r, err
 	}
 	r.State, r.Error = Silent, "no sign of life since "+last.UTC().Format(time.RFC3339)+"; the next run of "+r.Job+" resumes it"
 	return r, err

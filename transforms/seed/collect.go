@@ -199,7 +199,8 @@ type exchange struct {
 	why       string   // of robots.txt: the same in the words of the network
 	header    http.Header
 	body      []byte
-	unpacked  bool // the body that was received was gzip by itself
+	sum       string // of a robots.txt: the SHA-256 of its body
+	unpacked  bool   // the body that was received was gzip by itself
 	truncated bool
 	final     string
 	at        time.Time
@@ -534,7 +535,7 @@ func (e *invalidError) Unwrap() error { return e.err }
 func (c *collector) readRights(f *findings, robots, sitemap exchange) {
 	l := rights.Ledger{Agent: c.client.Agent(c.origin)}
 	l.Requested(answer.Response{Status: robots.status, Header: robots.header, URL: robots.url, Final: robots.final, Body: robots.body},
-		answer.Kind(f.metadata.Robots.Kind), robots.truncated, robots.at, "")
+		answer.Kind(f.metadata.Robots.Kind), robots.truncated, robots.at, robots.sum)
 	if sitemap.ok() && !answer.Kind(f.metadata.Sitemap.Kind).Wall() {
 		l.Answer(cmp.Or(sitemap.final, sitemap.url), sitemap.status, sitemap.header, sitemap.body, sitemap.at)
 	}

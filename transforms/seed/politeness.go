@@ -74,7 +74,7 @@ func (c *collector) robots(ctx context.Context) exchange {
 	c.rules = robots.Parse(nil)
 	if rules != nil {
 		c.rules = rules.File
-		f = exchange{url: rules.URL, status: rules.Status, kind: rules.Kind, why: rules.Why, header: rules.Header, body: rules.Body,
+		f = exchange{url: rules.URL, status: rules.Status, kind: rules.Kind, why: rules.Why, header: rules.Header, body: rules.Body, sum: rules.SHA256,
 			truncated: rules.Truncated, final: rules.FinalURL, at: rules.FetchedAt, elapsed: rules.Elapsed}
 	}
 	c.failed(&f, err, rules != nil)

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
 
@@ -122,7 +121,7 @@ func Stored(text string) (r rights.Rights, err error) {
 // Fields are the fields of a search by the verdicts.
 func Fields() (all []explore.Field) {
 	for _, p := range rights.Purposes {
-		all = append(all, explore.Field{Name: columnOf(p), Label: "Rights: " + string(p),
+		all = append(all, explore.Field{Name: "rights_" + p.Word(), Label: "Rights: " + string(p),
 			Choices: []string{rights.Allowed, rights.Reserved, rights.Unsaid, rights.Contradictory}})
 	}
 	return all
@@ -131,12 +130,10 @@ func Fields() (all []explore.Field) {
 // By are the columns that Fields choose by, those of a table or, with "", of the only one.
 func By(table string) (all []explore.By) {
 	for _, p := range rights.Purposes {
-		all = append(all, explore.By{Field: columnOf(p), Column: table + columnOf(p)})
+		all = append(all, explore.By{Field: "rights_" + p.Word(), Column: table + "rights_" + p.Word()})
 	}
 	return all
 }
-
-func columnOf(p rights.Purpose) string { return "rights_" + strings.ReplaceAll(string(p), "-", "_") }
 
 // Ledger returns a ledger that begins with what robots.txt says; nil: nothing is known of it.
 func (g *Gate) Ledger(r *polite.Rules) *rights.Ledger {

@@ -2,7 +2,6 @@ package rights
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -66,8 +65,7 @@ func (l *Ledger) Reserves(p Purpose, page string) *Decision {
 // Proof is Rights of a page with no more statements than prove the verdicts, and those of the page itself.
 func (l *Ledger) Proof(page string) Rights {
 	proves := map[*entry]bool{}
-	r := Rights{Statements: []Statement{}, Why: l.why}
-	r.Verdicts = Verdicts{l.verdict(Search, page), l.verdict(AIInput, page), l.verdict(AITrain, page), l.verdict(Archive, page)}
+	r := Rights{Statements: []Statement{}, Why: l.why, Verdicts: l.verdicts(page)}
 	for _, p := range Purposes {
 		allowed, reserved := l.counting(p, page)
 		proves[allowed], proves[reserved] = true, true
@@ -78,18 +76,16 @@ func (l *Ledger) Proof(page string) Rights {
 			continue
 		}
 		r.Statements = append(r.Statements, s.Statement)
-		if d := l.documentOf(s.Source); !slices.Contains(r.Documents, d) {
+		if d := documentOf(l.documents, s.Source); !slices.Contains(r.Documents, d) {
 			r.Documents = append(r.Documents, d)
 		}
 	}
 	return r
 }
 
-func (l *Ledger) documentOf(source string) Document {
-	for _, d := range l.documents {
-		if d.Source == source {
-			return d
-		}
+func documentOf(all []Document, source string) Document {
+	if i := slices.IndexFunc(all, func(d Document) bool { return d.Source == source }); i >= 0 {
+		return all[i]
 	}
 	return Document{Source: source} // a Proof that lost it
 }
@@ -106,10 +102,8 @@ func (l *Ledger) Kept(r Rights) {
 			continue
 		}
 		l.all = append(l.all, entry{Statement: s, said: claims(s.Says)})
-		for _, d := range r.Documents {
-			if d.Source == s.Source && !slices.Contains(l.documents, d) {
-				l.documents = append(l.documents, d)
-			}
+		if d := documentOf(r.Documents, s.Source); !slices.Contains(l.documents, d) {
+			l.documents = append(l.documents, d)
 		}
 	}
 }
@@ -131,32 +125,30 @@ func (r Rights) Decision(p Purpose) *Decision {
 		return nil
 	}
 	d := &Decision{Purpose: p, Verdict: v}
-	for _, s := range r.Statements {
-		if slices.Contains(claims(s.Says), claim{p, false}) {
-			d.Statement = s
-			break
-		}
+	if i := slices.IndexFunc(r.Statements, func(s Statement) bool { return slices.Contains(claims(s.Says), claim{p, false}) }); i >= 0 {
+		d.Statement = r.Statements[i]
 	}
-	for _, of := range r.Documents {
-		if of.Source == d.Source {
-			d.SHA256, d.At = of.SHA256, of.At
-		}
-	}
+	of := documentOf(r.Documents, d.Source)
+	d.SHA256, d.At = of.SHA256, of.At
 	return d
 }
 
 // Counts returns the counters of a run to which a page or a site with these rights adds.
 func (r Rights) Counts() map[string]int64 {
-	one := func(is bool) int64 {
-		if is {
-			return 1
-		}
-		return 0
+	all := map[string]int64{}
+	if len(r.Statements) > 0 {
+		all["rights_stated"] = 1
 	}
-	v := r.Verdicts
-	all := map[string]int64{"rights_stated": one(len(r.Statements) > 0), "rights_contradictory": one(slices.Contains([]string{v.Search, v.AIInput, v.AITrain, v.Archive}, Contradictory)),
-		"rights_reserved_search": one(v.Search == Reserved), "rights_reserved_ai_input": one(v.AIInput == Reserved),
-		"rights_reserved_ai_train": one(v.AITrain == Reserved), "rights_reserved_archive": one(v.Archive == Reserved)}
-	maps.DeleteFunc(all, func(_ string, n int64) bool { return n == 0 })
+	for _, p := range Purposes {
+		switch r.Verdicts.Of(p) {
+		case Contradictory:
+			all["rights_contradictory"] = 1
+		case Reserved:
+			all["rights_reserved_"+p.Word()] = 1
+		}
+	}
 	return all
 }
+
+// Word is the purpose in names of columns and counters.
+func (p Purpose) Word() string { return strings.ReplaceAll(string(p), "-", "_") }

@@ -396,12 +396,15 @@ func (l *Ledger) agents(file *robots.File) {
 // Rights returns what was said about a page, or with "" about the site as a whole: then a
 // statement about one path or one document counts for no verdict.
 func (l *Ledger) Rights(page string) Rights {
-	r := Rights{Statements: []Statement{}, Documents: l.documents, Why: l.why, More: max(0, len(l.all)-maxStatements)}
+	r := Rights{Statements: []Statement{}, Documents: l.documents, Why: l.why, More: max(0, len(l.all)-maxStatements), Verdicts: l.verdicts(page)}
 	for _, s := range l.all[:min(len(l.all), maxStatements)] {
 		r.Statements = append(r.Statements, s.Statement)
 	}
-	r.Verdicts = Verdicts{l.verdict(Search, page), l.verdict(AIInput, page), l.verdict(AITrain, page), l.verdict(Archive, page)}
 	return r
+}
+
+func (l *Ledger) verdicts(page string) Verdicts {
+	return Verdicts{l.verdict(Search, page), l.verdict(AIInput, page), l.verdict(AITrain, page), l.verdict(Archive, page)}
 }
 
 func (l *Ledger) verdict(p Purpose, page string) string {

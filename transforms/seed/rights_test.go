@@ -3,18 +3,13 @@
 package seed_test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
@@ -69,48 +64,4 @@ func TestRights(t *testing.T) {
 	r = j.metadata(raw, "page.com").Rights
 	require.Contains(t, r.Why, "in place of robots.txt")
 	require.Equal(t, rights.Verdicts{Search: rights.Unsaid, AIInput: rights.Unsaid, AITrain: rights.Reserved, Archive: rights.Unsaid}, r.Verdicts, "by the homepage's tdm-reservation")
-}
-
-// The ledger takes at most a tenth of the CPU of a whole visit. The whole includes the simulated site's own work.
-func TestShareOfRights(t *testing.T) {
-	const domains = 60
-	text := "User-agent: *\nAllow: /\nContent-Signal: search=yes, ai-train=no\n" + strings.Repeat("Disallow: /private/*/x\n", 40) + strings.Repeat("\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n", 10)
-	page := `<html><head><title>Start</title><meta name="robots" content="noai"></head><body>` + strings.Repeat(`<div class="teaser"><a href="/x">An article</a></div>`, 600) + `</body></html>`
-	urls := `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + strings.Repeat(`<url><loc>https://d.com/articles/1</loc><lastmod>2026-01-28</lastmod></url>`, 500) + `</urlset>`
-	header := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
-	cpu := func() float64 {
-		var u syscall.Rusage
-		require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-	}
-	serve := func(w http.ResponseWriter, r *http.Request) {
-		if kind := map[string]string{"/robots.txt": "text/plain", "/sitemap.xml": "application/xml", "/": "text/html; charset=utf-8"}[r.URL.Path]; kind != "" {
-			w.Header().Set("Content-Type", kind)
-			_, _ = io.WriteString(w, map[string]string{"/robots.txt": text, "/sitemap.xml": urls, "/": page}[r.URL.Path])
-		} else {
-			http.NotFound(w, r)
-		}
-	}
-	j := newJob(t, webtest.Options{})
-	var names []string
-	for n := range domains {
-		names = append(names, fmt.Sprintf("https://d%d.com", n))
-		j.web.Handle(names[n][8:], http.HandlerFunc(serve))
-	}
-	j.cfg.Collect.Homepage = true
-	j.put(day+"raw_0001.json", rawFile(names...))
-	begin := cpu()
-	require.EqualValues(t, domains, j.run().Counts["rights_stated"])
-	visits := cpu() - begin
-	begin = cpu()
-	for _, name := range names {
-		l := rights.Ledger{Agent: "mybot"}
-		l.Requested(answer.Response{Status: http.StatusOK, URL: name + "/robots.txt", Body: []byte(text)}, answer.Robots, false, time.Unix(0, 0), "0")
-		l.Answer(name+"/sitemap.xml", http.StatusOK, nil, []byte(urls), time.Unix(0, 0))
-		l.Page(name+"/", http.StatusOK, header, []byte(page), time.Unix(0, 0))
-		l.Rights("")
-	}
-	share := (cpu() - begin) / visits
-	t.Logf("%.1f %%", 100*share)
-	require.Less(t, share, 0.1)
 }

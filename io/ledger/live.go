@@ -17,7 +17,7 @@ const maxSilence = 30 * time.Second
 func (r Run) inLauncher() bool { return slices.Contains([]string{"direct", "prism"}, r.Runner) }
 
 // Seen returns a run as people should see it. A run that is not over, but whose job nobody has the lease of, is Silent, and its Error says
-// since when, unless its workers go on without its launcher: its process was killed or its machine went down. The next run of the job
+// since when, unless its workers continue without its launcher: its process was killed or its machine went down. The next run of the job
 // marks it as interrupted. An asynchronous run has no lease.
 func Seen(ctx context.Context, s store.Store, r Run) (Run, error) {
 	if r.State.Over() || r.Async {

@@ -2,6 +2,7 @@ package rights
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -135,18 +136,17 @@ func (r Rights) Decision(p Purpose) *Decision {
 
 // Counts returns the counters of a run to which a page or a site with these rights adds.
 func (r Rights) Counts() map[string]int64 {
-	all := map[string]int64{}
-	if len(r.Statements) > 0 {
-		all["rights_stated"] = 1
-	}
-	for _, p := range Purposes {
-		switch r.Verdicts.Of(p) {
-		case Contradictory:
-			all["rights_contradictory"] = 1
-		case Reserved:
-			all["rights_reserved_"+p.Word()] = 1
+	one := func(is bool) int64 {
+		if is {
+			return 1
 		}
+		return 0
 	}
+	v := r.Verdicts
+	all := map[string]int64{"rights_stated": one(len(r.Statements) > 0), "rights_contradictory": one(slices.Contains([]string{v.Search, v.AIInput, v.AITrain, v.Archive}, Contradictory)),
+		"rights_reserved_search": one(v.Search == Reserved), "rights_reserved_ai_input": one(v.AIInput == Reserved),
+		"rights_reserved_ai_train": one(v.AITrain == Reserved), "rights_reserved_archive": one(v.Archive == Reserved)}
+	maps.DeleteFunc(all, func(_ string, n int64) bool { return n == 0 })
 	return all
 }
 

@@ -32,6 +32,7 @@ def text(value, csv):
 for what in sys.argv[3:]:
     file = root + "/" + what
     rows = pq.read_table(file + ".parquet").to_pylist()
+    assert rows, what + " has no rows: nothing that ran before fills it"
     columns = list(rows[0])
     tables = [duckdb.sql("SELECT * FROM " + f) for f in ("read_parquet('%s.parquet')" % file, "read_json('%s.jsonl', format = 'newline_delimited')" % file, "read_csv('%s.csv', all_varchar = true, header = true)" % file)]
     texts = [c for c in columns if isinstance(rows[0][c], str) and c not in ("document", "fields", "kept", "read_at")]
@@ -80,7 +81,7 @@ func readExports(t *testing.T, python, dir string) {
 	program := rig.Program
 	database := "sqlite://" + filepath.Join(t.TempDir(), "state.db")
 	demo := t.TempDir() // a store with the seed job's results takes none of a demo
-	for _, args := range [][]string{{"--job=catalog", "--demo-changes=1"}, {"--job=catalog", "--demo-changes=2"}, {"--job=catalog", "--sites=../../transforms/catalog/sites/examples", "--images"}, {"--job=news", "--keep-html"}, {"--job=news", "--reparse"}, {"--job=docs", "--provider=stripe"}} {
+	for _, args := range [][]string{{"--job=catalog", "--demo-changes=1"}, {"--job=catalog", "--demo-changes=2"}, {"--job=catalog", "--sites=../../transforms/catalog/sites/examples", "--images"}, {"--job=news", "--keep-html", "--images"}, {"--job=news", "--reparse"}, {"--job=docs", "--provider=stripe"}} {
 		if slices.Contains(args, "--reparse") {
 			misread(t, database)
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // What the same pages cost by their sources, in a first session and in one after it in
-// which nothing has changed. docs/docs-job.md has these figures.
+// which nothing has changed.
 func TestRequestsBySource(t *testing.T) {
 	t.Parallel()
 	type cost struct{ pages, requests int64 } // of all providers together

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/newsfork/seed-engine/io/store/hive"
 )
 
 // Schema is the JSON Schema of the messages that programs write.
@@ -27,17 +29,10 @@ type Wanted struct {
 
 // Domain is one domain of one partition.
 type Domain struct {
-	ID          string    `json:"domain_id"`
-	URL         string    `json:"domain_url"`
-	Registrable string    `json:"registrable_domain"`
-	Partition   Partition `json:"partition_info"`
-}
-
-// Partition is where a domain's results are written.
-type Partition struct {
-	Country  string `json:"country"`
-	Category string `json:"category"`
-	Date     string `json:"date"`
+	ID          string         `json:"domain_id"`
+	URL         string         `json:"domain_url"`
+	Registrable string         `json:"registrable_domain"`
+	Partition   hive.Partition `json:"partition_info"` // where its results are written
 }
 
 // Name identifies what is wanted.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/store/hive"
 )
 
 // The forms of notifications are those of the services' documentation.
@@ -42,7 +44,7 @@ func TestParse(t *testing.T) {
 		"raw file":         {body: `{"file_path":"` + raw + `",` + in + `}`, want: []Wanted{{Key: raw}}},
 		"raw file alone":   {body: `{"file_path":"` + raw + `"}`, want: []Wanted{{Key: raw}}},
 		"domain": {body: domain, want: []Wanted{{Key: raw, Domain: &Domain{"gov:sg:mom.gov.sg", "https://www.mom.gov.sg/newsroom", "mom.gov.sg",
-			Partition{"sg", "news", "2026-01-28"}}}}},
+			hive.Partition{Country: "sg", Category: "news", Date: "2026-01-28"}}}}},
 		"domain of nobody":   {body: `{"domain_id":"mil:sg:mom.gov.sg","domain_url":"https://mom.gov.sg/","registrable_domain":"mom.gov.sg","authority":"gov",` + in + `}`, bad: true},
 		"domain, no place":   {body: `{"domain_id":"gov:sg:mom.gov.sg","domain_url":"https://mom.gov.sg/","registrable_domain":"mom.gov.sg","authority":"gov"}`, bad: true},
 		"raw file of number": {body: `{"file_path":7}`, bad: true},

@@ -86,18 +86,26 @@ type Answer struct {
 func (g *Gate) Read(r *polite.Rules, known rights.Rights, at string, answers ...Answer) rights.Rights {
 	l := g.Ledger(r)
 	l.Kept(known)
-	places := []string{cmp.Or(known.Page(), at), at}
+	places := []string{at}
 	for _, a := range answers {
 		l.Answer(a.URL, a.Status, a.Header, a.Body, a.At)
 		l.HTML(a.HTML)
 		places = append(places, a.URL)
 	}
+	first := cmp.Or(known.Page(), at)
+	proof := l.Proof(first)
+	if g.Purpose == "" || proof.Decision(g.Purpose) != nil {
+		return proof
+	}
 	for _, place := range places {
+		if place == first {
+			continue
+		}
 		if of := l.Proof(place); of.Decision(g.Purpose) != nil {
 			return of
 		}
 	}
-	return l.Proof(places[0])
+	return proof
 }
 
 // Columns are the values of the columns rights, rights_search, rights_ai_input, rights_ai_train and rights_archive.

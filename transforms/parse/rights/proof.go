@@ -103,7 +103,7 @@ func (l *Ledger) Kept(r Rights) {
 			continue
 		}
 		l.all = append(l.all, entry{Statement: s, said: claims(s.Says)})
-		if d := documentOf(r.Documents, s.Source); !slices.Contains(l.documents, d) {
+		if d := documentOf(r.Documents, s.Source); d != (Document{Source: s.Source}) && !slices.Contains(l.documents, d) {
 			l.documents = append(l.documents, d)
 		}
 	}

@@ -49,8 +49,8 @@ func (c *crawl) reservedPage(ctx context.Context, ch *chain, resp *web.Response,
 	of, known := c.answerOf(resp, html), ch.way.said
 	of.URL = cmp.Or(of.URL, ch.at.String())
 	if resp.Status == http.StatusNotModified {
-		if known, err = permit.Stored(ch.now.rights); err != nil {
-			return nil, fmt.Errorf("reading the rights of %s: %w", ch.now.address, err)
+		if known, err = ch.now.said(); err != nil {
+			return nil, err
 		}
 	}
 	site := of.URL
@@ -66,11 +66,19 @@ func (c *crawl) reservedPage(ctx context.Context, ch *chain, resp *web.Response,
 	return &ending{status: Skipped, http: resp.Status, reason: d.Error(), gone: true, reserved: true}, nil
 }
 
+// said are the rights that were stored with a page.
+func (p *page) said() (r rights.Rights, err error) {
+	if r, err = permit.Stored(p.rights); err != nil {
+		err = fmt.Errorf("reading the rights of %s: %w", p.address, err)
+	}
+	return r, err
+}
+
 // sold returns the end of a page that was for sale and is not requested again yet, nil for another.
 func (c *crawl) sold(p *page) (*ending, error) {
-	known, err := permit.Stored(p.rights)
+	known, err := p.said()
 	if err != nil {
-		return nil, fmt.Errorf("reading the rights of %s: %w", p.address, err)
+		return nil, err
 	}
 	d := known.Decision(c.cfg.Purpose)
 	if sold, again := d.Sold(c.clock.Now()); !sold || again {
@@ -120,9 +128,9 @@ func (c *crawl) withdraw(ctx context.Context) error {
 }
 
 func (c *crawl) withdrawPage(ctx context.Context, p *page) error {
-	known, err := permit.Stored(p.rights)
+	known, err := p.said()
 	if err != nil {
-		return fmt.Errorf("reading the rights of %s: %w", p.address, err)
+		return err
 	}
 	site := p.address
 	if c.files[p.key] != nil || c.filesOnly {

@@ -251,7 +251,7 @@ func (w What) nothing(ctx context.Context, src Source, values map[string][]strin
 		return nil, fmt.Errorf("%s was written while %s was removed; remove it again when no run is at work", left.keys[0], src.Name)
 	}
 	if w.Objects != nil {
-		left.Rows["objects"] = int64(len(left.keys))
+		left.Rows["objects"] = 0 // as was found above
 	}
 	return left.Rows, nil
 }

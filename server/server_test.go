@@ -26,6 +26,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/server/runs"
@@ -164,7 +165,7 @@ func playShow(ctx context.Context, s store.Store, id string) int {
 		var report ledger.Report
 		if report, err = ledger.ReportSoFar(ctx, s, testJob(run.Job), run, time.Now()); err == nil {
 			report.Alerts = append(report.Alerts, "what the job adds")
-			err = report.WriteJSON(os.Stdout)
+			err = printable.JSON(os.Stdout, report)
 		}
 	}
 	if err != nil {

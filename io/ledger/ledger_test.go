@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 )
@@ -189,7 +190,7 @@ func sample() Report {
 func TestReportGoldens(t *testing.T) {
 	rep := sample()
 	var js, table bytes.Buffer
-	must(t, rep.WriteJSON(&js))
+	must(t, printable.JSON(&js, rep))
 	golden(t, "report.json", js.Bytes())
 	must(t, rep.WriteTable(&table, aJob().Counts))
 	golden(t, "report.txt", table.Bytes())

@@ -136,16 +136,6 @@ func ReadReport(ctx context.Context, s store.Store, runID string) (Report, error
 	return loadOf[Report](ctx, s, runID, "report.json")
 }
 
-// WriteJSON writes the report in the form that the store has.
-func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	if err := e.Encode(r); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
-}
-
 // Rows decodes a report's rows, which have the job's own type, to the type T with the
 // fields that the caller needs. It returns nil if the report has no such rows.
 func Rows[T any](r Report) []T {

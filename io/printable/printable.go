@@ -1,10 +1,11 @@
 // Package printable makes text from outside the program, such as a URL or a
 // server's response, safe to print on a terminal: control characters (ESC, BEL,
 // C1), bidirectional controls and other invisible characters are escaped as in
-// JSON (\u001b). No promise: see docs/library.md.
+// JSON (\u001b). It also writes JSON for people. No promise: see docs/library.md.
 package printable
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -12,6 +13,16 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 )
+
+// JSON writes v as JSON that is indented by two spaces.
+func JSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	return nil
+}
 
 // Line returns s as one line: line feeds and tabs are escaped too.
 func Line(s string) string {

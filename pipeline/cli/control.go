@@ -92,7 +92,7 @@ func (p *program) showRun(ctx context.Context, s store.Store, run ledger.Run) er
 	if err != nil {
 		return err
 	}
-	return report.WriteJSON(p.stdout)
+	return printable.JSON(p.stdout, report)
 }
 
 // reportOf is a run's report so far.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/option"
@@ -137,7 +138,7 @@ func (p *program) showDeadLetter(ctx context.Context, s store.Store, of []pipeli
 		if err != nil {
 			return err
 		}
-		return p.showJSON(d)
+		return printable.JSON(p.stdout, d)
 	}
 	return noDeadLetter(p.o, id)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/export"
@@ -256,7 +256,7 @@ func (p *program) getKind(what export.What) *cobra.Command {
 		case err != nil:
 			return err
 		}
-		return p.showJSON(item)
+		return printable.JSON(p.stdout, item)
 	}, "db")
 }
 
@@ -283,11 +283,4 @@ func onlyOne(ctx context.Context, what export.What, src explore.Source, q explor
 		whole = append(whole, "`"+strings.Join(words, " ")+"`")
 	}
 	return nil, explore.Refuse("several have this key; write the whole of one, such as %s", usage.Or(whole))
-}
-
-// showJSON prints one thing.
-func (p *program) showJSON(v any) error {
-	out := json.NewEncoder(p.stdout)
-	out.SetIndent("", "  ")
-	return out.Encode(v)
 }

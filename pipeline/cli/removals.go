@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -33,7 +34,7 @@ func (p *program) removals() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.showJSON(e)
+		return printable.JSON(p.stdout, e)
 	}), p.ofStore("do", "do the open requests, as a server does by itself, and each docs run for providers", nil, func(ctx context.Context, s store.Store, _ []string) error {
 		return p.doRemovals(ctx, s)
 	}, "db"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/option"
 )
@@ -44,7 +45,7 @@ func (p *program) try() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			err = p.showJSON(a)
+			err = printable.JSON(p.stdout, a)
 		} else {
 			err = writeRobots(p.stdout, a, p.o.MaxCrawlDelay)
 		}

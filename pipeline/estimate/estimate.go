@@ -5,7 +5,6 @@ package estimate
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -71,16 +70,6 @@ func (e Estimate) Priced(l price.List) Estimate {
 	e.Price.Storage = of(func(p price.Price) float64 { return p.Storage })
 	e.Price.Egress = of(func(p price.Price) float64 { return p.Egress })
 	return e
-}
-
-// WriteJSON writes the estimate for programs.
-func (e Estimate) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(e); err != nil {
-		return fmt.Errorf("writing the estimate: %w", err)
-	}
-	return nil
 }
 
 // WriteTable writes the estimate for a terminal.

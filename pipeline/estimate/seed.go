@@ -50,15 +50,8 @@ type Rates struct {
 
 // assumed are the rates for a store without earlier runs.
 func assumed() Rates {
-	return Rates{
-		Dead:     Range{0.05, 0.15, 0.40},
-		Requests: Range{1.5, 3, 6},
-		Bytes:    Range{5_000, 60_000, 600_000},
-		Seconds:  Range{0.8, 2, 6},
-		Longest:  Range{20, 30, 120},
-		Robots:   Range{0.5, 0.75, 0.9},
-		Sitemaps: Range{0.3, 0.6, 0.85},
-	}
+	return Rates{Dead: Range{0.05, 0.15, 0.40}, Requests: Range{1.5, 3, 6}, Bytes: Range{5_000, 60_000, 600_000}, Seconds: Range{0.8, 2, 6},
+		Longest: Range{20, 30, 120}, Robots: Range{0.5, 0.75, 0.9}, Sitemaps: Range{0.3, 0.6, 0.85}}
 }
 
 // unscaled multiplies the model's figures for a store without earlier runs of the same layout.

@@ -205,14 +205,14 @@ func leftOver(j pipeline.Job, r ledger.Report) error {
 func writeReport(o Options, r ledger.Report, stdout, stderr io.Writer) error {
 	switch o.Report {
 	case "-":
-		return r.WriteJSON(stdout)
+		return printable.JSON(stdout, r)
 	case "":
 	default:
 		f, err := os.Create(o.Report)
 		if err != nil {
 			return fmt.Errorf("writing --report: %w", err)
 		}
-		if err := errors.Join(r.WriteJSON(f), f.Close()); err != nil {
+		if err := errors.Join(printable.JSON(f, r), f.Close()); err != nil {
 			return fmt.Errorf("writing --report: %w", err)
 		}
 	}

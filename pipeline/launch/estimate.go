@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/price"
 	"github.com/newsfork/seed-engine/pipeline"
@@ -109,7 +110,7 @@ func (o *Options) estimate(ctx context.Context, c pipeline.RunOptions, s store.S
 	}
 	e = o.priced(e)
 	if o.Estimate == "json" {
-		return e.WriteJSON(stdout)
+		return printable.JSON(stdout, e)
 	}
 	return e.WriteTable(stdout)
 }

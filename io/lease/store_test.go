@@ -48,9 +48,8 @@ func TestLeaseIsHeldUntilItExpires(t *testing.T) {
 		assert.Equal(t, want, err.Error(), "message\n%s\nwant", err)
 
 		time.Sleep(ttl - 1)
-		if _, err = Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl); !errors.As(err, &inUse) {
-			t.Errorf("just before expiry: %v, want a InUseError", err)
-		}
+		_, err = Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl)
+		assert.ErrorAs(t, err, &inUse, "just before expiry: %v, want a InUseError", err)
 		time.Sleep(time.Nanosecond)
 		b, err := Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl)
 		must(t, err)
@@ -508,18 +507,16 @@ func TestDeadHolder(t *testing.T) {
 		must(t, err)
 		_, err = Acquire(t.Context(), InStore(s), "l", self, time.Hour)
 		assert.Equal(t, c.dead, err == nil, "%s: taken over", name)
-		if _, err = (request{place: InStore(s), holder: self, ttl: time.Hour, proc: t.TempDir(), seen: map[string]sighting{}}).tryAcquire(t.Context(), "l"); err == nil {
-			t.Errorf("%s: taken over without /proc, want to wait for expiry", name)
-		}
+		_, err = (request{place: InStore(s), holder: self, ttl: time.Hour, proc: t.TempDir(), seen: map[string]sighting{}}).tryAcquire(t.Context(), "l")
+		assert.Error(t, err, "%s: taken over without /proc, want to wait for expiry", name)
 	}
 }
 
 func TestParseStat(t *testing.T) {
 	start, state, err := parseStat("42 (a b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20")
 	assert.True(t, start == 987654 && state == "S" && err == nil, "got %d %q %v, want 987654 S", start, state, err)
-	if _, _, err := parseStat("42 (a"); err == nil {
-		t.Error("a cut line is accepted")
-	}
+	_, _, err = parseStat("42 (a")
+	assert.Error(t, err, "a cut line is accepted")
 }
 
 func TestBrokenLease(t *testing.T) {

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
@@ -45,16 +48,10 @@ func TestCorpus(t *testing.T) {
 			}
 			n++
 			v := answer.Classify(answer.Response{Status: 200, Header: map[string][]string{"Content-Type": {kind}}, URL: "https://example.com/a", Body: body})
-			if v.Kind != answer.Page && v.Kind != answer.Text {
-				t.Errorf("%s is called %+v", path, v)
-			}
+			assert.True(t, v.Kind == answer.Page || v.Kind == answer.Text, "%s is called %+v", path, v)
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
-	if n < 300 {
-		t.Errorf("%d pages were read, want at least 300", n)
-	}
+	assert.True(t, n >= 300, "%d pages were read, want at least 300", n)
 }

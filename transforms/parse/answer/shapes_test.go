@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/hostile"
 )
@@ -31,9 +34,7 @@ func (s shape) response() answer.Response {
 func shapes(t testing.TB) (all []shape) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "shapes.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = f.Close() }() // it was only read
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
@@ -43,9 +44,7 @@ func shapes(t testing.TB) (all []shape) {
 		}
 		all = append(all, s)
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, lines.Err())
 	return all
 }
 
@@ -58,9 +57,7 @@ func TestShapes(t *testing.T) {
 	near, wrong := 0, 0
 	for _, s := range shapes(t) {
 		v := answer.Classify(s.response())
-		if v.Kind != s.Kind || s.Vendor != "" && v.Vendor != s.Vendor {
-			t.Errorf("%s %q is called %+v", s.Kind, s.Name, v)
-		}
+		assert.True(t, v.Kind == s.Kind && (s.Vendor == "" || v.Vendor == s.Vendor), "%s %q is called %+v", s.Kind, s.Name, v)
 		if strings.HasPrefix(s.Name, "near: ") {
 			if near++; v.Kind != s.Kind {
 				wrong++
@@ -70,9 +67,7 @@ func TestShapes(t *testing.T) {
 		if of[s.Kind]++; v.Kind == s.Kind {
 			known[s.Kind]++
 		}
-		if v.Evidence == "" {
-			t.Errorf("%s %q has no evidence", s.Kind, s.Name)
-		}
+		assert.NotEqual(t, "", v.Evidence, "%s %q has no evidence", s.Kind, s.Name)
 	}
 	table := ""
 	for _, k := range walls {
@@ -80,12 +75,8 @@ func TestShapes(t *testing.T) {
 	}
 	table += fmt.Sprintf("| content called a wall | %d of %d |\n", wrong, near)
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(page), table) {
-		t.Errorf("docs/operations.md has other figures than\n%s", table)
-	}
+	require.NoError(t, err)
+	assert.Contains(t, string(page), table, "docs/operations.md has other figures than\n%s", table)
 }
 
 func TestHostile(t *testing.T) {
@@ -93,15 +84,13 @@ func TestHostile(t *testing.T) {
 		"entities": "&amp;", "titles": "<title>404 - ", "letters": "a", "wide": "가", "quotes": `<a b="`, "scripts": "<script>a</script>"} {
 		body := []byte(strings.Repeat(unit, 8<<20/len(unit)))
 		for _, want := range []answer.Kind{"", answer.Robots, answer.Sitemap} {
-			if err := hostile.Parse(t, func() error {
+			assert.NoError(t, hostile.Parse(t, func() error {
 				v := answer.Classify(answer.Response{Status: 200, Body: body, Want: want})
 				if len(v.Evidence) > 200 || v.Kind == "" {
 					return fmt.Errorf("%+v", v)
 				}
 				return nil
-			}); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			}), name)
 		}
 	}
 }
@@ -113,11 +102,7 @@ func FuzzClassify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, media, address, final string, body []byte, want string) {
 		v := answer.Classify(answer.Response{Status: status, Header: map[string][]string{"Content-Type": {media}}, URL: address, Final: final,
 			Body: body, Want: answer.Kind(want)})
-		if v.Kind == "" || len(v.Evidence) > 200 || strings.ContainsAny(v.Evidence, "\n\x00\x1b") {
-			t.Errorf("%+v", v)
-		}
-		if v.Kind.Wall() && v.Evidence == "" {
-			t.Errorf("%+v has no evidence", v)
-		}
+		assert.True(t, v.Kind != "" && len(v.Evidence) <= 200 && !strings.ContainsAny(v.Evidence, "\n\x00\x1b"), "%+v", v)
+		assert.True(t, !v.Kind.Wall() || v.Evidence != "", "%+v has no evidence", v)
 	})
 }

@@ -2,11 +2,13 @@ package budget_test
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
 )
@@ -43,13 +45,10 @@ func TestBudget(t *testing.T) {
 
 func TestBeginEndsWithItsContext(t *testing.T) {
 	end, err := budget.Begin(t.Context(), 1<<30)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer end()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := budget.Begin(ctx, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want the context's error", err)
-	}
+	_, err = budget.Begin(ctx, 1)
+	assert.ErrorIs(t, err, context.Canceled, "%v, want the context's error", err)
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
@@ -13,13 +16,9 @@ import (
 func key(t *testing.T, raw string, keep ...string) string {
 	t.Helper()
 	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatalf("parsing %q: %v", raw, err)
-	}
+	require.NoError(t, err, "parsing %q", raw)
 	k, err := canonical.Key(u, keep)
-	if err != nil {
-		t.Fatalf("key of %q: %v", raw, err)
-	}
+	require.NoError(t, err, "key of %q", raw)
 	return k
 }
 
@@ -28,12 +27,9 @@ func TestKey(t *testing.T) {
 	f := func(in, want string, keep ...string) {
 		t.Helper()
 		got := key(t, in, keep...)
-		if got != want {
-			t.Errorf("%q with %q: %q, want %q", in, keep, got, want)
-		}
-		if again := key(t, got, keep...); again != got {
-			t.Errorf("%q: its key %q has the key %q", in, got, again)
-		}
+		assert.Equal(t, want, got, "%q with %q: %q, want %q", in, keep, got, want)
+		again := key(t, got, keep...)
+		assert.Equal(t, got, again, "%q: its key %q has the key %q", in, got, again)
 	}
 	f("http://docs.stripe.com/api", "https://docs.stripe.com/api")
 	f("https://docs.stripe.com/api/", "https://docs.stripe.com/api")
@@ -101,12 +97,9 @@ func TestKeyRefuses(t *testing.T) {
 		"javascript:void(0)": canonical.ErrScheme,
 	} {
 		u, err := url.Parse(in)
-		if err != nil {
-			t.Fatalf("parsing %q: %v", in, err)
-		}
-		if got, err := canonical.Key(u, nil); !errors.Is(err, want) {
-			t.Errorf("%q: %q, %v; want %v", in, got, err, want)
-		}
+		require.NoError(t, err, "parsing %q", in)
+		got, err := canonical.Key(u, nil)
+		assert.ErrorIs(t, err, want, "%q: %q, %v; want %v", in, got, err, want)
 	}
 }
 
@@ -118,17 +111,14 @@ func TestPath(t *testing.T) {
 		"https://[::1]:8080/docs": "/docs",
 		"https://e.com":           "/",
 	} {
-		if got := canonical.Path(key); got != want {
-			t.Errorf("%q: %q, want %q", key, got, want)
-		}
+		got := canonical.Path(key)
+		assert.Equal(t, want, got, key)
 	}
 }
 
 func TestAddress(t *testing.T) {
 	base, err := url.Parse("http://www.E.com/docs/api/index.html?lang=ko")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	base.Host = strings.ToLower(base.Host)
 	f := func(href, want string, wantErr error, keep ...string) {
 		t.Helper()
@@ -213,9 +203,7 @@ func TestResolveCases(t *testing.T) {
 			t.Errorf("%s: %q on %q: %v (%v), want %q", r.ID, r.In, r.Base, got, err, want)
 		}
 	}
-	if right < minResolved {
-		t.Errorf("%d rows are right, floor %d", right, minResolved)
-	}
+	assert.True(t, right >= minResolved, "%d rows are right, floor %d", right, minResolved)
 	t.Logf("%d rows are right", right)
 }
 
@@ -228,9 +216,8 @@ func TestTracking(t *testing.T) {
 		"page=2": false, "reference=rss": false, "idxno=1": false, "q=rss": false, "": false, "v=x": false, "compare=1": false,
 	} {
 		name, value, _ := strings.Cut(p, "=")
-		if got := canonical.Tracking(name, value); got != want {
-			t.Errorf("%q: %v", p, got)
-		}
+		got := canonical.Tracking(name, value)
+		assert.Equal(t, want, got, p)
 	}
 }
 
@@ -258,21 +245,14 @@ func FuzzAddress(f *testing.F) {
 		}
 		k, err := canonical.Key(u, []string{keep})
 		if strings.Trim(u.Hostname(), ".") == "" { // a valid URL, and no page
-			if !errors.Is(err, canonical.ErrURL) {
-				t.Fatalf("key %q of the address %q: %v", k, u, err)
-			}
+			require.ErrorIs(t, err, canonical.ErrURL, "key %q of the address %q", k, u)
 			return
 		}
-		if err != nil {
-			t.Fatalf("key of the address %q: %v", u, err)
-		}
+		require.NoError(t, err, "key of the address %q", u)
 		again, err := url.Parse(k)
-		if err != nil {
-			t.Fatalf("key %q of %q is no URL: %v", k, u, err)
-		}
-		if k2, err := canonical.Key(again, []string{keep}); err != nil || k2 != k {
-			t.Fatalf("key %q of %q has the key %q (%v)", k, u, k2, err)
-		}
+		require.NoError(t, err, "key %q of %q is no URL", k, u)
+		k2, err := canonical.Key(again, []string{keep})
+		require.True(t, err == nil && k2 == k, "key %q of %q has the key %q (%v)", k, u, k2, err)
 		canonical.Match("/{docs,a}/**", canonical.Path(k))
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/transforms/parse/cases"
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
 )
@@ -63,9 +65,7 @@ func TestCases(t *testing.T) {
 		}
 		right++
 	}
-	if right < minRows {
-		t.Errorf("%d rows are right, floor %d", right, minRows)
-	}
+	assert.True(t, right >= minRows, "%d rows are right, floor %d", right, minRows)
 }
 
 var tags = regexp.MustCompile(`<[^>]*>`)
@@ -89,7 +89,5 @@ func TestKoreanCases(t *testing.T) {
 		}
 		right++
 	}
-	if right < minKoreanRows {
-		t.Errorf("%d Korean rows are right, floor %d", right, minKoreanRows)
-	}
+	assert.True(t, right >= minKoreanRows, "%d Korean rows are right, floor %d", right, minKoreanRows)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	html "golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/korean"
@@ -46,9 +48,7 @@ func TestGuess(t *testing.T) {
 	f := func(body []byte, err error, want string) {
 		t.Helper()
 		_, got, decodeErr := charset.Decode(body, "")
-		if err != nil || decodeErr != nil || got != want {
-			t.Errorf("%q: %s, want %s (%v, %v)", body, got, want, err, decodeErr)
-		}
+		assert.True(t, err == nil && decodeErr == nil && got == want, "%q: %s, want %s (%v, %v)", body, got, want, err, decodeErr)
 	}
 	ko, err := korean.EUCKR.NewEncoder().Bytes([]byte("대한민국 헌법 제1조: 모든 국민은 법 앞에 평등하다. 똠방각하"))
 	f(ko, err, "euc-kr")
@@ -67,23 +67,16 @@ func FuzzParse(f *testing.F) {
 		for name := range strings.FieldsSeq(n.in) {
 			enc, _ := html.Lookup(name)
 			body, err := enc.NewEncoder().Bytes([]byte("<p>" + n.heading + "</p>" + n.text))
-			if err != nil {
-				f.Fatal(err)
-			}
+			require.NoError(f, err)
 			f.Add(body, "")
 		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
 		text, name, err := charset.Decode(body, contentType)
-		if err != nil {
-			t.Fatalf("decoding as %s: %v", name, err)
-		}
-		if !utf8.ValidString(text) {
-			t.Errorf("text from %s is not UTF-8", name)
-		}
-		if again, as, _ := charset.Decode(body, contentType); again != text || as != name {
-			t.Errorf("read as %s, and again as %s", name, as)
-		}
+		require.NoError(t, err, "decoding as %s", name)
+		assert.True(t, utf8.ValidString(text), "text from %s is not UTF-8", name)
+		again, as, _ := charset.Decode(body, contentType)
+		assert.True(t, again == text && as == name, "read as %s, and again as %s", name, as)
 		if charset.Label(name) != name {
 			t.Errorf("the name %q does not name itself: %q", name, charset.Label(name))
 		}
@@ -98,14 +91,10 @@ func TestBytesShares(t *testing.T) {
 	}{{"<p>text</p>", true}, {"<p>한국어</p>", true}, {"\ufeff<p>한국어</p>", true}, {"<p>한국어\xff</p>", false}} {
 		body := []byte(c.body)
 		text, _, err := charset.Bytes(body, "text/html; charset=utf-8")
-		if err != nil || len(text) == 0 {
-			t.Fatalf("%q: %q, %v", c.body, text, err)
-		}
-		if shared := &text[len(text)-1] == &body[len(body)-1]; shared != c.shared {
-			t.Errorf("%q: shared %v", c.body, shared)
-		}
-		if want, _, _ := charset.Decode(body, "text/html; charset=utf-8"); string(text) != want {
-			t.Errorf("%q: %q, want %q", c.body, text, want)
-		}
+		require.True(t, err == nil && len(text) != 0, "%q: %q, %v", c.body, text, err)
+		shared := &text[len(text)-1] == &body[len(body)-1]
+		assert.Equal(t, c.shared, shared, "%q: shared %v", c.body, shared)
+		want, _, _ := charset.Decode(body, "text/html; charset=utf-8")
+		assert.Equal(t, want, string(text), "%q: %q, want %q", c.body, text, want)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding/korean"
 
@@ -46,9 +48,7 @@ func TestDetect(t *testing.T) {
 			for i, text := range []string{n.heading, n.heading + "</h1><p>" + n.text, strings.Repeat(n.text+" ", 500)} {
 				page := "<!doctype html><html><head><title>A library</title><script>var a = 1 < 2</script></head><body class='page'><h1>" + text + "</body></html>"
 				body, err := enc.NewEncoder().String(page)
-				if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
+				require.NoError(t, err, name)
 				if i == 0 && strings.Contains(wide, name) {
 					continue
 				}
@@ -68,18 +68,14 @@ func TestDetect(t *testing.T) {
 // What is detected is the same each time, whatever the body is cut to.
 func TestDetectIsStable(t *testing.T) {
 	body, err := korean.EUCKR.NewEncoder().String("<p>" + strings.Repeat("다음 주 월요일은 도서 정리로 휴관합니다. ", 2000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, cut := range []int{40, 41, 100, 101, 20_000, 20_001} {
 		seen := map[string]bool{}
 		for range 20 {
 			_, name, err := own.Decode([]byte(body[:cut]), "")
 			seen[fmt.Sprint(name, err)] = true
 		}
-		if len(seen) != 1 || !seen["euc-kr<nil>"] {
-			t.Errorf("cut at %d: %v", cut, seen)
-		}
+		assert.True(t, len(seen) == 1 && seen["euc-kr<nil>"], "cut at %d: %v", cut, seen)
 	}
 }
 
@@ -88,8 +84,7 @@ func TestDetectIsStable(t *testing.T) {
 func TestEquallyLikely(t *testing.T) {
 	body := []byte("<pOzn\xe1men\xed knihovny</S>P\xf8\xed\xb9t\xed pond\xecl\x87\x87\x87\x87de knihovna zav\xf8en\xe1. Knihy m\xf9\xbeete vr\xe1tit do schr\xe1nky vedle hlavn\xed")
 	for range 100 {
-		if _, name, err := own.Decode(body, ""); err != nil || name != "windows-1250" {
-			t.Fatalf("read as %s: %v", name, err)
-		}
+		_, name, err := own.Decode(body, "")
+		require.True(t, err == nil && name == "windows-1250", "read as %s: %v", name, err)
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/transforms/parse/cases"
 	"github.com/newsfork/seed-engine/transforms/parse/feed"
 )
@@ -50,9 +53,7 @@ func TestCases(t *testing.T) {
 				FeedType, Title string
 				Items           []struct{ Title, Link string }
 			}
-			if err := json.Unmarshal(c.Expect, &want); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(c.Expect, &want))
 			kind := string(got.Kind)
 			if kind == "rdf" {
 				kind = "rss"
@@ -67,14 +68,11 @@ func TestCases(t *testing.T) {
 				Path  string
 				Value any
 			}
-			if err := json.Unmarshal(c.Expect, &want); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(c.Expect, &want))
 			base := &url.URL{Scheme: "http", Host: "127.0.0.1:8097", Path: "/"} // feedparser's own test server
 			if m := location.FindSubmatch(body); m != nil {
-				if base, err = url.Parse(string(m[1])); err != nil {
-					t.Fatal(err)
-				}
+				base, err = url.Parse(string(m[1]))
+				require.NoError(t, err)
 			}
 			applies := false
 			for _, w := range want {
@@ -139,9 +137,7 @@ func TestFaultyFeeds(t *testing.T) {
 	f := func(body string, want ...feed.Item) {
 		t.Helper()
 		got, err := feed.Parse([]byte(body))
-		if err != nil || !slices.Equal(got.Items, want) {
-			t.Errorf("%q: %+v (%v), want %+v", body, got.Items, err, want)
-		}
+		assert.True(t, err == nil && slices.Equal(got.Items, want), "%q: %+v (%v), want %+v", body, got.Items, err, want)
 	}
 	const second = "<item><title>B</title><link>http://a.example/2</link></item></channel></rss>"
 	two := func(title string) []feed.Item {
@@ -179,9 +175,7 @@ func TestFaultyJSONFeeds(t *testing.T) {
 	f := func(body string, want ...feed.Item) {
 		t.Helper()
 		got, err := feed.Parse([]byte(body))
-		if err != nil || got.Kind != feed.JSON || !slices.Equal(got.Items, want) {
-			t.Errorf("%s: %+v (%v), want %+v", body, got, err, want)
-		}
+		assert.True(t, err == nil && got.Kind == feed.JSON && slices.Equal(got.Items, want), "%s: %+v (%v), want %+v", body, got, err, want)
 	}
 	const head = `{"version":"https://jsonfeed.org/version/1.1","items":`
 	f(head + "null}")
@@ -192,28 +186,22 @@ func TestFaultyJSONFeeds(t *testing.T) {
 
 func TestDiscover(t *testing.T) {
 	base, err := url.Parse("https://a.example/dir/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := feed.Discover([]byte(`<script><link rel=alternate type=application/rss+xml href=no></script><!-- <base href=no> -->
 <LINK REL="Alternate home" TYPE="application/RSS+xml; charset=utf-8" HREF=" rss.xml "><link rel=alternate type=text/html href=x>
 <base href="//b.example/"><link rel=alternate type=application/atom+xml href=atom?a=1&amp;b=2><link rel=alternate type=application/atom+xml href=/atom?a=1&b=2>`), base)
-	if want := []string{"https://a.example/dir/rss.xml", "https://b.example/atom?a=1&b=2"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	want := []string{"https://a.example/dir/rss.xml", "https://b.example/atom?a=1&b=2"}
+	assert.True(t, slices.Equal(got, want), "%q, want %q", got, want)
 }
 
 // Addresses are read as browsers read them.
 func TestDiscoverAddresses(t *testing.T) {
 	base, err := url.Parse("https://a.example/dir/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f := func(page, href string, want ...string) {
 		t.Helper()
-		if got := feed.Discover([]byte(page+"<link rel=alternate type=application/rss+xml href=\""+href+"\">"), base); !slices.Equal(got, want) {
-			t.Errorf("%s %q: %q, want %q", page, href, got, want)
-		}
+		got := feed.Discover([]byte(page+"<link rel=alternate type=application/rss+xml href=\""+href+"\">"), base)
+		assert.True(t, slices.Equal(got, want), "%s %q: %q, want %q", page, href, got, want)
 	}
 	f("", "f\n.xml", "https://a.example/dir/f.xml")
 	f("", `\f`, "https://a.example/f")
@@ -237,9 +225,7 @@ func TestBaseCases(t *testing.T) {
 		}
 		rows++
 		base, err := url.Parse(c.Base)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// What ends the row's open comment or script is text in the others.
 		got := feed.Discover([]byte(c.HTML+`--></script><link rel=alternate type=application/rss+xml href="?feed">`), base)
 		var want []string
@@ -249,13 +235,9 @@ func TestBaseCases(t *testing.T) {
 			}
 			want = []string{c.BaseURL + "?feed"}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", c.ID, got, want)
-		}
+		assert.True(t, slices.Equal(got, want), "%s: %q, want %q", c.ID, got, want)
 	}
-	if rows < minBase {
-		t.Errorf("%d rows were read, floor %d", rows, minBase)
-	}
+	assert.True(t, rows >= minBase, "%d rows were read, floor %d", rows, minBase)
 }
 
 func FuzzParse(f *testing.F) {
@@ -265,13 +247,10 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("<link rel=alternate type=application/rss+xml href=%zz>"))
 	base := &url.URL{Scheme: "https", Host: "a.example", Path: "/"}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if got, err := feed.Parse(body); (err == nil) != (got.Kind != "") {
-			t.Errorf("%+v with %v", got, err)
-		}
+		got, err := feed.Parse(body)
+		assert.Equal(t, got.Kind != "", err == nil, "%+v with %v", got, err)
 		for _, u := range feed.Discover(body, base) {
-			if !strings.HasPrefix(u, "http") {
-				t.Errorf("%q is not absolute", u)
-			}
+			assert.True(t, strings.HasPrefix(u, "http"), "%q is not absolute", u)
 		}
 	})
 }
@@ -285,21 +264,16 @@ func TestBase(t *testing.T) {
 <entry xml:base="https://b.example"><link href="/4?a=b&amp;c"/></entry>
 <entry><content xml:base="https://c.example/"/><link href="https://a.example/5"/></entry></feed>`
 	f, err := feed.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for _, i := range f.Items {
 		got = append(got, i.Link)
 	}
-	if want := []string{"https://a.example/en/1", "https://a.example/en/world/2", "https://a.example/de/y/3", "https://b.example/4?a=b&c", "https://a.example/5"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	want := []string{"https://a.example/en/1", "https://a.example/en/world/2", "https://a.example/de/y/3", "https://b.example/4?a=b&c", "https://a.example/5"}
+	assert.True(t, slices.Equal(got, want), "got %q, want %q", got, want)
 
 	f, err = feed.Parse([]byte(`<rss xml:base="en/"><channel><item><link>1</link></item><item xml:base="x"><link>2</link></item></channel></rss><a>`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := []feed.Item{{Link: "en/1"}, {Link: "en/2"}}; !slices.Equal(f.Items, want) {
 		t.Errorf("got %q, want %q", f.Items, want)
 	}

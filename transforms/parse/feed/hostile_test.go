@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/transforms/parse/feed"
 )
 
@@ -46,12 +48,8 @@ func TestHostileFeeds(t *testing.T) {
 			var f feed.Feed
 			var err error
 			n := allocated(func() { f, err = feed.Parse([]byte(tt.body)) })
-			if n > 12*size {
-				t.Errorf("%d MiB for %d MiB", n/mib, size/mib)
-			}
-			if len(f.Items) < tt.items {
-				t.Errorf("%d items (%v), want those before the hostile part: %d", len(f.Items), err, tt.items)
-			}
+			assert.True(t, n <= 12*size, "%d MiB for %d MiB", n/mib, size/mib)
+			assert.True(t, len(f.Items) >= tt.items, "%d items (%v), want those before the hostile part: %d", len(f.Items), err, tt.items)
 		})
 	}
 }
@@ -69,9 +67,7 @@ func TestHostilePages(t *testing.T) {
 			n := allocated(func() {
 				found = feed.Discover([]byte(body), &url.URL{Scheme: "https", Host: "a.example", Path: "/"})
 			})
-			if n > 12*size {
-				t.Errorf("%d MiB for %d MiB", n/mib, size/mib)
-			}
+			assert.True(t, n <= 12*size, "%d MiB for %d MiB", n/mib, size/mib)
 			if len(found) == 0 || found[0] != "https://a.example/feed" {
 				t.Errorf("found %.3q, want the one before the hostile part", found)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
@@ -102,9 +103,7 @@ func TestRefreshCases(t *testing.T) {
 		}
 		right++
 	}
-	if right < minRefresh {
-		t.Errorf("%d rows are right, floor %d", right, minRefresh)
-	}
+	assert.True(t, right >= minRefresh, "%d rows are right, floor %d", right, minRefresh)
 }
 
 // A head without an end is not read for ever.

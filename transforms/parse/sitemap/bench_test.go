@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
@@ -24,9 +26,8 @@ func BenchmarkParse(b *testing.B) {
 	b.SetBytes(int64(body.Len()))
 	before := cpu(b)
 	for b.Loop() {
-		if r, err := sitemap.Parse(body.Bytes(), 0); err != nil || r.Count != 50_000 {
-			b.Fatal(r, err)
-		}
+		r, err := sitemap.Parse(body.Bytes(), 0)
+		require.True(b, err == nil && r.Count == 50_000, "%v %v", r, err)
 	}
 	b.ReportMetric(float64(b.N*body.Len())/1e6/(cpu(b)-before).Seconds(), "cpu-MB/s")
 }
@@ -34,8 +35,6 @@ func BenchmarkParse(b *testing.B) {
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/text/encoding/unicode"
 
 	"github.com/newsfork/seed-engine/transforms/parse/cases"
@@ -64,9 +66,7 @@ func TestCases(t *testing.T) {
 		}
 		right++
 	}
-	if right < minCases {
-		t.Errorf("%d rows are right, floor %d", right, minCases)
-	}
+	assert.True(t, right >= minCases, "%d rows are right, floor %d", right, minCases)
 }
 
 func TestParse(t *testing.T) {
@@ -91,9 +91,7 @@ func TestParse(t *testing.T) {
 	f("<?xml version='1.0'?><!DOCTYPE x [<!ENTITY a '<url>'>]><sitemapindex><sitemap><loc>x</loc></sitemap></sitemapindex>", sitemap.Index, 1, false)
 	f("<rdf:RDF><channel/><item/><item><link>a</link></item></rdf:RDF>", sitemap.RSS, 2, false)
 	utf16, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String("<?xml version='1.0' encoding='utf-16'?><urlset><url/></urlset>")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f(utf16, sitemap.URLSet, 1, false)
 	// gzip: two members make one document; a broken end counts what it held.
 	packed := pack(t, "<urlset><url/>") + pack(t, "<url/></urlset>")
@@ -158,9 +156,7 @@ func TestScan(t *testing.T) {
 	var got []sitemap.Entry
 	r, err := sitemap.Scan([]byte(body), func(e sitemap.Entry) bool { got = append(got, e); return false })
 	want := sitemap.Entry{Loc: "http://a.example/?a=1&b=2", LastMod: "2026-01-02", News: sitemap.News{Publication: "N", Language: "ko", Title: "제목 <1>", PublicationDate: "2026-01-03"}}
-	if err != nil || r.Count != 2 || len(got) != 1 || got[0] != want {
-		t.Errorf("%+v %+v (%v), want one %+v of 2", r, got, err, want)
-	}
+	assert.True(t, err == nil && r.Count == 2 && len(got) == 1 && got[0] == want, "%+v %+v (%v), want one %+v of 2", r, got, err, want)
 }
 
 // What stands in which element, whatever its name.
@@ -207,9 +203,8 @@ func TestScanAny(t *testing.T) {
 	f(pack(t, head+"]}"), sitemap.Result{Kind: sitemap.JSON, Count: 2, Unpacked: true}, a, b)
 	f("<urlset><url><loc>a</loc></url></urlset>", sitemap.Result{Kind: sitemap.URLSet, Count: 1}, sitemap.Entry{Loc: "a"})
 	for _, body := range []string{"", "{", `{"items":[{"url":"a"}]}`, "<html>", head + "]}"} {
-		if _, err := sitemap.Scan([]byte(body), func(sitemap.Entry) bool { return true }); !errors.Is(err, sitemap.ErrNotSitemap) {
-			t.Errorf("%q: %v, want ErrNotSitemap", body, err)
-		}
+		_, err := sitemap.Scan([]byte(body), func(sitemap.Entry) bool { return true })
+		assert.ErrorIs(t, err, sitemap.ErrNotSitemap, "%q: %v, want ErrNotSitemap", body, err)
 		if body == head+"]}" {
 			continue
 		}
@@ -267,21 +262,16 @@ func TestUnpackCases(t *testing.T) {
 			t.Errorf("%s: %d bytes with SHA-256 %s, unpacked %v, truncated %v, %v; want %s", c.ID, len(out), sum, unpacked, truncated, err, c.Plain)
 		}
 	}
-	if files < 1 {
-		t.Error("no row was read")
-	}
+	assert.True(t, files >= 1, "no row was read")
 }
 
 func pack(t testing.TB, s string) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if _, err := z.Write([]byte(s)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := z.Write([]byte(s))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
 	return b.String()
 }
 

@@ -4,18 +4,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/newsfork/seed-engine/transforms/parse/xmltext"
 )
 
 func TestAttr(t *testing.T) {
 	s := xmltext.Scanner{Text: `<a:b c rel=x d = "1&amp;2" data-href='no' href='&copy=1'  e="'" f=>`}
-	if !s.Next() || s.Token.Prefix != "a" || s.Token.Local != "b" {
-		t.Fatalf("%+v", s.Token)
-	}
+	require.True(t, s.Next() && s.Token.Prefix == "a" && s.Token.Local == "b", "%+v", s.Token)
 	for name, want := range map[string]string{"c": "", "rel": "x", "d": "1&2", "href": "&copy=1", "e": "'", "f": "", "none": ""} {
-		if got := s.Token.Attr(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		got := s.Token.Attr(name)
+		assert.Equal(t, want, got, name)
 	}
 }
 
@@ -29,18 +29,16 @@ func TestUnescape(t *testing.T) {
 		"&semi;":                             ";",
 		"&" + strings.Repeat("a", 99) + ";b": "b",
 	} {
-		if got := xmltext.Unescape(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		got := xmltext.Unescape(text)
+		assert.Equal(t, want, got, text)
 	}
 }
 
 func TestDecode(t *testing.T) {
 	f := func(body, want string, isXML bool) {
 		t.Helper()
-		if text, got, err := xmltext.Decode([]byte(body)); text != want || got != isXML || err != nil {
-			t.Errorf("%q: %q %v (%v), want %q %v", body, text, got, err, want, isXML)
-		}
+		text, got, err := xmltext.Decode([]byte(body))
+		assert.True(t, text == want && got == isXML && err == nil, "%q: %q %v (%v), want %q %v", body, text, got, err, want, isXML)
 	}
 	f("\ufeff\ufeff\n<a/>", "<a/>", true)
 	f("Notice: x <?xml version='1.0'?><a/>", "<?xml version='1.0'?><a/>", true)

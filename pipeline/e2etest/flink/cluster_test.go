@@ -48,7 +48,7 @@ func startCluster(t testing.TB, w rig.Web, env ...string) cluster {
 	require.NoError(t, err)
 	c := cluster{t: t, page: page, dir: t.TempDir(), ca: w.CA, rest: "127.0.0.1:" + ports[1], endpoint: "localhost:" + ports[3],
 		localhost: strings.NewReplacer("10.0.0.1", "127.0.0.1", "6123", ports[0], "8081", ports[1], "6124", ports[2], "8099", ports[3])}
-	c.env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA, "ADDRESS=127.0.0.1", "JAVA_TOOL_OPTIONS=-Djava.io.tmpdir="+c.dir), env...)
+	c.env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA, "ADDRESS=127.0.0.1", rig.JavaOptions+"="+os.Getenv(rig.JavaOptions)+" -Djava.io.tmpdir="+c.dir), env...)
 	conf := filepath.Join(c.dir, "conf")
 	err = errors.Join(os.Symlink(lib, filepath.Join(c.dir, "lib")), os.Symlink(filepath.Join(filepath.Dir(lib), "java17.args"), filepath.Join(c.dir, "java17.args")),
 		os.Mkdir(conf, 0o755), os.WriteFile(filepath.Join(conf, "flink-conf.yaml"), []byte(c.localhost.Replace(page["conf"])), 0o600))

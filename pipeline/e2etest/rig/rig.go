@@ -36,11 +36,18 @@ var Program, Programs string
 // Scratch is a folder that Main removes at the end.
 var Scratch string
 
+// JavaOptions is the variable of the options of every Java process. Main sets those for processes that end soon: what the
+// second compiler and several threads of the garbage collector win comes after minutes; they took a third of the processor time.
+const JavaOptions = "JAVA_TOOL_OPTIONS"
+
 // Main builds the program and these others of cmd, unless the folder E2E_PROGRAMS has
 // them, runs the tests and returns the exit code.
 func Main(m *testing.M, more ...string) int {
 	Hangup()
 	dir, err := os.MkdirTemp("", "runner-e2e-")
+	if err == nil {
+		err = os.Setenv(JavaOptions, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

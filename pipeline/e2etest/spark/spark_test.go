@@ -40,7 +40,7 @@ func startCluster(t testing.TB, w rig.Web) cluster {
 	require.NoError(t, err)
 	c := cluster{page: page, localhost: strings.NewReplacer("10.0.0.1", "127.0.0.1", "7077", ports[0], "8099", ports[1])}
 	tmp := t.TempDir()
-	env := append(os.Environ(), "SSL_CERT_FILE="+w.CA, "ADDRESS=127.0.0.1", "JAVA_TOOL_OPTIONS=-Djava.io.tmpdir="+tmp, "SPARK_LOCAL_DIRS="+tmp, "SPARK_WORKER_DIR="+tmp)
+	env := append(os.Environ(), "SSL_CERT_FILE="+w.CA, "ADDRESS=127.0.0.1", rig.JavaOptions+"="+os.Getenv(rig.JavaOptions)+" -Djava.io.tmpdir="+tmp, "SPARK_LOCAL_DIRS="+tmp, "SPARK_WORKER_DIR="+tmp)
 	page.Start(t, "master", home, c.localhost, env...)
 	workers := []*rig.Child{page.Start(t, "worker", home, c.localhost, env...), page.Start(t, "worker", home, c.localhost, env...)}
 	c.server = page.Start(t, "jobserver", home, c.localhost, env...)

@@ -341,9 +341,8 @@ func group(b *testing.B, runner, from, dir string) time.Duration {
 	merged := beam.ParDo(s, &countHosts{Want: groupedHosts}, beam.GroupByKey(s, records))
 	beam.GroupByKey(s, beam.AddFixedKey(s, merged)) // as in the job: prism 2.77 spins a core while a stage without an output works
 	start := time.Now()
-	if _, err := beam.Run(b.Context(), runner, p); err != nil {
-		b.Fatal(err)
-	}
+	_, err := beam.Run(b.Context(), runner, p)
+	require.NoError(b, err)
 	took := time.Since(start)
 	require.NoError(b, lane.Close(cfg.Lane.RunID))
 	return took

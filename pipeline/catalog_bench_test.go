@@ -47,9 +47,8 @@ func BenchmarkCatalog(b *testing.B) {
 					}
 					wall = append(wall, products/time.Since(start).Seconds())
 					served = append(served, float64((ownCPU(b)-before).Microseconds())/products)
-					if n := savedProducts(b, to); n != products {
-						b.Fatalf("%d products saved, want %d", n, products)
-					}
+					n := savedProducts(b, to)
+					require.Equal(b, products, n, "%d products saved, want %d", n, products)
 					p := cmd.ProcessState
 					speed = append(speed, products/(p.UserTime()+p.SystemTime()).Seconds())
 					rss = append(rss, float64(peak)/(1<<20))

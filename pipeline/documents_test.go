@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,9 +54,7 @@ func documents(t *testing.T) map[string]string {
 			delete(pages, name)
 		}
 	}
-	if len(pages) < 10 {
-		t.Fatalf("found %d pages, want 10 or more: were they moved?", len(pages))
-	}
+	require.True(t, len(pages) >= 10, "found %d pages, want 10 or more: were they moved?", len(pages))
 	return pages
 }
 
@@ -111,20 +110,15 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 			switch word := m[1]; {
 			case testName.MatchString(word):
 				named++
-				if !strings.Contains(tests.String(), "func "+word+"(") {
-					t.Errorf("%s names %s, and there is no such test", name, word)
-				}
+				assert.Contains(t, tests.String(), "func "+word+"(", "%s names %s, and there is no such test", name, word)
 			case ourFolder.MatchString(word):
 				named++
-				if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(word))); err != nil {
-					t.Errorf("%s names %s, which is not there", name, word)
-				}
+				_, err := os.Stat(filepath.Join("..", filepath.FromSlash(word)))
+				assert.NoError(t, err, "%s names %s, which is not there", name, word)
 			}
 		}
 	}
-	if named < 100 {
-		t.Errorf("the pages name %d tests and folders, want 100 or more: are they still written in backquotes?", named)
-	}
+	assert.True(t, named >= 100, "the pages name %d tests and folders, want 100 or more: are they still written in backquotes?", named)
 }
 
 // unwelcome are words of a private dialect, with the plain ones.

@@ -184,9 +184,7 @@ func TestImportRules(t *testing.T) {
 	})
 	require.NoError(t, err)
 	for _, want := range []string{"cmd/pipeline", "pipeline/cli", "pipeline/launch", "pipeline", "pipeline/usage", "transforms/seed", "io/web/robots", "io/store/hive", "io/web/webtest"} {
-		if !packages[want] {
-			t.Errorf("no package in %s: was it moved? then these rules check nothing", want)
-		}
+		assert.True(t, packages[want], "no package in %s: was it moved? then these rules check nothing", want)
 	}
 }
 
@@ -367,8 +365,7 @@ func TestBreach(t *testing.T) {
 		{"deploy/notice", module + "/pipeline", true},
 		{"deploy/notice", "encoding/json", false},
 	} {
-		if why := breach(c.dir, c.imported); (why != "") != c.broken {
-			t.Errorf("%s importing %s: broken is %t, want %t (%s)", c.dir, c.imported, why != "", c.broken, why)
-		}
+		why := breach(c.dir, c.imported)
+		assert.Equal(t, c.broken, why != "", "%s importing %s: broken is %t, want %t (%s)", c.dir, c.imported, why != "", c.broken, why)
 	}
 }

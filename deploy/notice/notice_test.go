@@ -3,9 +3,9 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,9 +19,7 @@ func TestNotice(t *testing.T) {
 	require.NotContains(t, want, "spiffe", "of gRPC, which the released programs do not link")
 	for _, line := range []string{"MIT: github.com/schollz/progressbar/v3 ", "BSD-3-Clause: std, ", "in the PDFium of github.com/klippa-app/go-pdfium: freetype",
 		"MIT: the vocabulary cl100k_base of github.com/openai/tiktoken"} {
-		if !strings.Contains(want, "\n"+line) {
-			t.Errorf("there is no line %q", line)
-		}
+		assert.Contains(t, want, "\n"+line, "there is no line %q", line)
 	}
 }
 

@@ -27,9 +27,8 @@ func BenchmarkGet(b *testing.B) {
 		for b.Loop() {
 			r, err := c.Get(s.URL)
 			require.NoError(b, err)
-			if _, err := io.ReadAll(r.Body); err != nil {
-				b.Fatal(err)
-			}
+			_, err = io.ReadAll(r.Body)
+			require.NoError(b, err)
 			_ = r.Body.Close()
 		}
 	})

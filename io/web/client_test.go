@@ -64,9 +64,8 @@ func TestPost(t *testing.T) {
 		assert.True(t, err == nil && r.Status == status, "%s: %+v, %v", path, r, err)
 	}
 	slices.Sort(got)
-	if want := []string{`POST / application/json 8 {"a": 1}<nil>`, `POST /empty application/json 0 <nil>`, `POST /moved application/json 8 {"a": 1}<nil>`}; !slices.Equal(got, want) {
-		t.Errorf("the server saw %q", got)
-	}
+	want := []string{`POST / application/json 8 {"a": 1}<nil>`, `POST /empty application/json 0 <nil>`, `POST /moved application/json 8 {"a": 1}<nil>`}
+	assert.True(t, slices.Equal(got, want), "the server saw %q", got)
 }
 
 func TestGet(t *testing.T) {
@@ -115,22 +114,17 @@ func TestGet(t *testing.T) {
 
 	r, err := ask("/cookie", Request{Accept: "text/plain", MaxRedirects: 1, Header: http.Header{"if-none-match": {`"e"`}}})
 	require.NoError(t, err)
-	if got, want := string(r.Body), `site.example|Test/1|text/plain|gzip, deflate, br, zstd||"e"`; got != want {
-		t.Errorf("the server saw %s, want %s", got, want)
-	}
+	got, want := string(r.Body), `site.example|Test/1|text/plain|gzip, deflate, br, zstd||"e"`
+	assert.Equal(t, want, got, "the server saw %s, want %s", got, want)
 	assert.True(t, r.FinalURL == base+"/" && r.Status == 200 && !r.Truncated, "%+v", r)
-	if r, err := ask("/404", Request{}); err != nil || r.Status != 404 || string(r.Body) != "none\n" {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if r, err := ask("/304", Request{}); err != nil || r.Status != 304 || len(r.Body) != 0 {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if r, err := ask("/bomb", Request{MaxBytes: 1 << 20}); err != nil || !r.Truncated || len(r.Body) != 1<<20 || r.Header.Get("Content-Encoding") != "" {
-		t.Errorf("bomb: %v", err)
-	}
-	if r, err := ask("/broken", Request{}); err != nil || !r.Truncated || string(r.Body) != strings.Repeat("a b c ", 100) {
-		t.Errorf("broken gzip: %+v, %v", r, err)
-	}
+	r, err = ask("/404", Request{})
+	assert.True(t, err == nil && r.Status == 404 && string(r.Body) == "none\n", "%+v, %v", r, err)
+	r, err = ask("/304", Request{})
+	assert.True(t, err == nil && r.Status == 304 && len(r.Body) == 0, "%+v, %v", r, err)
+	r, err = ask("/bomb", Request{MaxBytes: 1 << 20})
+	assert.True(t, err == nil && r.Truncated && len(r.Body) == 1<<20 && r.Header.Get("Content-Encoding") == "", "bomb: %v", err)
+	r, err = ask("/broken", Request{})
+	assert.True(t, err == nil && r.Truncated && string(r.Body) == strings.Repeat("a b c ", 100), "broken gzip: %+v, %v", r, err)
 	_, err = ask("/loop", Request{MaxRedirects: 5})
 	e := wantKind(t, err, KindRedirect)
 	assert.Equal(t, 308, e.Status, "status")
@@ -150,9 +144,8 @@ func TestGet(t *testing.T) {
 		assert.Equal(t, "/loop2", u.Path, "asked for %s", u)
 		return no
 	}})
-	if wantKind(t, err, KindBlocked); !errors.Is(err, no) {
-		t.Errorf("%v does not wrap Allow's", err)
-	}
+	wantKind(t, err, KindBlocked)
+	assert.ErrorIs(t, err, no, "%v does not wrap Allow's", err)
 	before := c.Stats().Failures["reset"]
 	_, err = ask("/short", Request{})
 	wantKind(t, err, KindReset)
@@ -160,9 +153,8 @@ func TestGet(t *testing.T) {
 	_, err = ask("/headers", Request{})
 	wantKind(t, err, KindTooLarge)
 	_, err = c.Get(t.Context(), Request{URL: "http://user:secret@a.example:x/"})
-	if wantKind(t, err, KindBlocked); strings.Contains(err.Error(), "secret") {
-		t.Errorf("%v shows the password", err)
-	}
+	wantKind(t, err, KindBlocked)
+	assert.NotContains(t, err.Error(), "secret", "%v shows the password", err)
 }
 
 func TestSecretsStayWithTheirHost(t *testing.T) {

@@ -69,9 +69,8 @@ func TestDialEndsWithItsRequest(t *testing.T) {
 		wantKind(t, err, KindTimeout)
 		within, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if _, err := c.Get(within, Request{URL: "http://a.example/"}); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v, want that it was cancelled", err)
-		}
+		_, err = c.Get(within, Request{URL: "http://a.example/"})
+		assert.ErrorIs(t, err, context.Canceled, "%v, want that it was cancelled", err)
 		synctest.Wait()
 		assert.Equal(t, []time.Duration{time.Second, 2 * time.Second}, ended, "the dials ended at")
 	})

@@ -38,9 +38,8 @@ func pack(t testing.TB, coding string, plain []byte) []byte {
 		w, err = zstd.NewWriter(&buf)
 	}
 	require.NoError(t, err)
-	if _, err := w.Write(plain); err != nil {
-		t.Fatal(err)
-	}
+	_, err = w.Write(plain)
+	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	return buf.Bytes()
 }

@@ -62,9 +62,8 @@ func start(t *testing.T, dir, args string, change ...func(*exec.Cmd)) answer {
 	for _, f := range change {
 		f(c)
 	}
-	if err := c.Run(); err != nil && c.ProcessState == nil {
-		t.Fatal(err)
-	}
+	err = c.Run()
+	require.True(t, err == nil || c.ProcessState != nil, err)
 	return answer{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
@@ -100,9 +99,7 @@ func report(t *testing.T, b []byte) ledger.Report {
 	if err := d.Decode(&r); err != nil {
 		t.Fatalf("%v in:\n%s", err, b)
 	}
-	if d.More() {
-		t.Fatalf("there is more than the report:\n%s", b)
-	}
+	require.False(t, d.More(), "there is more than the report:\n%s", b)
 	return r
 }
 
@@ -151,9 +148,8 @@ func TestDeadLettersOfACrawl(t *testing.T) {
 			t.Errorf("replay of %s without the run's database: exit %d\n%s%s", job, a.code, a.stdout, a.stderr)
 		}
 	}
-	if _, err := os.Stat("b.db"); err == nil {
-		t.Error("it made a database")
-	}
+	_, err = os.Stat("b.db")
+	assert.Error(t, err, "it made a database")
 }
 
 func TestExitTellsJoinedErrorsApart(t *testing.T) {
@@ -170,9 +166,7 @@ func TestHelpAndVersion(t *testing.T) {
 	f := func(args string, has, hasNot []string) {
 		t.Helper()
 		a := here(t, args)
-		if a.code != exitOK || a.stderr != "" {
-			t.Errorf("%s: exit %d: %s", args, a.code, a.stderr)
-		}
+		assert.True(t, a.code == exitOK && a.stderr == "", "%s: exit %d: %s", args, a.code, a.stderr)
 		for _, s := range has {
 			assert.Contains(t, a.stdout, s, args)
 		}
@@ -183,9 +177,8 @@ func TestHelpAndVersion(t *testing.T) {
 	seed := []string{"-concurrency", "(default 64)", "-host-delay", "(default 200ms)", "-until", "-report", "--endpoint", "SEED_HOST_DELAY"}
 	for _, args := range []string{"", "help", "--help", "-h"} {
 		f(args, []string{"seed docs catalog news migrate", "runs", "errors", "status [RUN]", "completion SHELL"}, []string{"-concurrency"})
-		if n := strings.Count(here(t, args).stdout, "\n"); n > 25 {
-			t.Errorf("%q: %d lines", args, n)
-		}
+		n := strings.Count(here(t, args).stdout, "\n")
+		assert.True(t, n <= 25, "%q: %d lines", args, n)
 	}
 	f("help seed", append(seed, "--help-all shows all 4"), []string{"-delete-verified", "-dry-run", "-robots-cache", "-parallel-fetch"})
 	f("help seed --help-all", append(seed, "-robots-cache", "-server-delay"), []string{"-delete-verified", "-parallel-fetch"})
@@ -199,9 +192,8 @@ func TestHelpAndVersion(t *testing.T) {
 	f("dead-letters -h", []string{"retry [ID…]"}, nil)
 	f("help version", []string{"version"}, nil)
 	f("version", []string{"seed-engine ", "commit ", "\ngo1.", "\nBeam "}, []string{"\n\n"})
-	if left := tree(t, "."); len(left) > 0 {
-		t.Errorf("help made %q", left)
-	}
+	left := tree(t, ".")
+	assert.True(t, len(left) <= 0, "help made %q", left)
 }
 
 // TestOneRun runs a job, and then every command that shows or controls the run.
@@ -215,17 +207,15 @@ func TestOneRun(t *testing.T) {
 	}
 	for d := json.NewDecoder(strings.NewReader(a.stderr)); d.More(); {
 		var line struct{ Event string }
-		if err := d.Decode(&line); err != nil || line.Event == "" {
-			t.Fatalf("the log is not one of JSON events (%v):\n%s", err, a.stderr)
-		}
+		err := d.Decode(&line)
+		require.True(t, err == nil && line.Event != "", "the log is not one of JSON events (%v):\n%s", err, a.stderr)
 	}
 	r := report(t, []byte(a.stdout))
 	if r.State != ledger.Done || r.Counts["domains_collected"] != 3 || r.Counts["records"] != 4 || r.Counts["records_bad"] != 1 || r.Counts["dead_letters"] != 1 {
 		t.Errorf("state %s, counts %v", r.State, r.Counts)
 	}
-	if _, ok := r.Options["store"]; ok || r.Options["web"] != "demo" {
-		t.Errorf("the report's options: %v", r.Options)
-	}
+	_, ok := r.Options["store"]
+	assert.True(t, !ok && r.Options["web"] == "demo", "the report's options: %v", r.Options)
 
 	// the same under --strict, with --force because all is done
 	a = start(t, dir, run+"--report=r.json --strict --force --runner=direct")
@@ -267,10 +257,8 @@ func TestOneRun(t *testing.T) {
 
 	bucket, err := store.Open(t.Context(), filepath.Join(dir, "b"))
 	require.NoError(t, err)
-	if err := errors.Join(ledger.Start(t.Context(), bucket, ledger.Run{RunID: "cancelled", Job: "seed"}),
-		ledger.WriteControl(t.Context(), bucket, "cancelled", ledger.Control{Action: ledger.ActionCancel}), bucket.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(ledger.Start(t.Context(), bucket, ledger.Run{RunID: "cancelled", Job: "seed"}),
+		ledger.WriteControl(t.Context(), bucket, "cancelled", ledger.Control{Action: ledger.ActionCancel}), bucket.Close()))
 	for verb, code := range map[string]int{"pause": exitUsage, "resume": exitUsage, "cancel": exitOK} {
 		if a := start(t, dir, "runs "+verb+" cancelled --store=b"); a.code != code || code == exitUsage && !strings.Contains(a.stderr, "run cancelled: it was cancelled, which cannot be undone") {
 			t.Errorf("runs %s after a cancel: exit %d, want %d: %s", verb, a.code, code, a.stderr)
@@ -290,9 +278,8 @@ func TestOneRun(t *testing.T) {
 	}
 	// A person replays the dead letter, and the next run reads its input again.
 	mark := filepath.Join(dir, "b", d.Input.File+".success")
-	if _, err := os.Stat(mark); err != nil {
-		t.Fatalf("the raw file is not done: %v", err)
-	}
+	_, err = os.Stat(mark)
+	require.NoError(t, err, "the raw file is not done")
 	for _, missing := range []string{"dead-letters replay --store=b 000000000000 " + id, "dead-letters replay --store=b --run=none " + id} {
 		if a := start(t, dir, missing); a.code != exitUsage {
 			t.Errorf("%s: exit %d", missing, a.code)
@@ -318,12 +305,9 @@ func TestPreviews(t *testing.T) {
 	f := func(args, want string) {
 		t.Helper()
 		a := here(t, args)
-		if a.code != exitOK || !strings.Contains(a.stdout, want) {
-			t.Errorf("%s: exit %d: %s%s", args, a.code, a.stdout, a.stderr)
-		}
-		if left := tree(t, "."); len(left) > 0 {
-			t.Errorf("%s made %q", args, left)
-		}
+		assert.True(t, a.code == exitOK && strings.Contains(a.stdout, want), "%s: exit %d: %s%s", args, a.code, a.stdout, a.stderr)
+		left := tree(t, ".")
+		assert.True(t, len(left) <= 0, "%s made %q", args, left)
 	}
 	f("--until=list", "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json\n")
 	f("--until=list --country=kr", "datasets/country=kr/")
@@ -358,9 +342,8 @@ func TestFailingStore(t *testing.T) {
 	f(503, `<Error><Code>ServiceUnavailable</Code><Message>later</Message></Error>`, exitFailed)
 	f(404, `<Error><Code>NoSuchBucket</Code><Message>none</Message></Error>`, exitUsage)
 	f(403, `<Error><Code>AccessDenied</Code><Message>no</Message></Error>`, exitUsage)
-	if left := tree(t, "."); len(left) > 0 {
-		t.Errorf("it made %q", left)
-	}
+	left := tree(t, ".")
+	assert.True(t, len(left) <= 0, "it made %q", left)
 }
 
 // TestUnreadableStore runs the program as a user who may not read the store.
@@ -426,9 +409,8 @@ func TestSecretsInErrors(t *testing.T) {
 		"--store=s3://key:hunter2@bucket", "--store=https://key:hunter2@bucket-{env}/x", "--store=s3://bucket?endpoint=http://key:hunter2@host",
 		"runs --store=r2://key:hunter2@bucket", "--runner=flink --endpoint=h:1 --store=file://key:hunter2@x",
 	} {
-		if a := here(t, args); a.code != exitUsage || strings.Contains(a.stdout+a.stderr, "hunter2") {
-			t.Errorf("%s: exit %d: %s", args, a.code, a.stderr)
-		}
+		a := here(t, args)
+		assert.True(t, a.code == exitUsage && !strings.Contains(a.stdout+a.stderr, "hunter2"), "%s: exit %d: %s", args, a.code, a.stderr)
 	}
 }
 
@@ -436,9 +418,8 @@ func TestSecretsInErrors(t *testing.T) {
 func TestExitSaysOneLine(t *testing.T) {
 	var stderr bytes.Buffer
 	assert.Equal(t, exitFailed, exit("pipeline", errors.New("[3:1] unknown field\n   1 | store: x\n>  3 | stor: y\n"), &stderr))
-	if got, want := stderr.String(), "pipeline: [3:1] unknown field 1 | store: x > 3 | stor: y\n"; got != want {
-		t.Errorf("says %q, want %q", got, want)
-	}
+	got, want := stderr.String(), "pipeline: [3:1] unknown field 1 | store: x > 3 | stor: y\n"
+	assert.Equal(t, want, got, "says %q, want %q", got, want)
 }
 
 // TestTerminal: text of strangers in the store never reaches the terminal
@@ -490,13 +471,11 @@ func TestPurgeCommand(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", " --older-than=ninety", " --older-than=-1h", " --older-than=0d", " --older-than=90d new", " --older-than=90d --job=sow"} {
-		if a := here(t, "runs purge --store="+dir+bad); a.code != exitUsage {
-			t.Errorf("runs purge%s: exit %d: %s%s", bad, a.code, a.stdout, a.stderr)
-		}
+		a := here(t, "runs purge --store="+dir+bad)
+		assert.Equal(t, exitUsage, a.code, "runs purge%s: exit %d: %s%s", bad, a.code, a.stdout, a.stderr)
 	}
-	if a := here(t, "runs list --older-than=1h --store="+dir); a.code != exitUsage {
-		t.Errorf("runs list --older-than: exit %d", a.code)
-	}
+	a := here(t, "runs list --older-than=1h --store="+dir)
+	assert.Equal(t, exitUsage, a.code, "runs list --older-than: exit %d", a.code)
 	for _, c := range [][2]string{{" --job=docs", "removed 0 runs and 0 dead letters"}, {"", "removed 1 runs and 0 dead letters"}} {
 		if a := here(t, "runs purge --older-than=90d --store="+dir+c[0]); a.code != exitOK || !strings.Contains(a.stdout, c[1]) {
 			t.Errorf("runs purge%s: exit %d: %s%s, want %q", c[0], a.code, a.stdout, a.stderr, c[1])

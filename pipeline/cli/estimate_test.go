@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store/price"
@@ -43,12 +44,9 @@ file:
 // how long a run takes.
 func near(t *testing.T, what string, got estimate.Range, want int64, factor, small float64) {
 	t.Helper()
-	if w := float64(want); got.Likely > w*factor+small || got.Likely < w/factor-small {
-		t.Errorf("%s: estimated %g, took %d", what, got.Likely, want)
-	}
-	if got.Low > got.Likely || got.Likely > got.High || got.Low < 0 {
-		t.Errorf("%s: the range is %v", what, got)
-	}
+	w := float64(want)
+	assert.True(t, got.Likely <= w*factor+small && got.Likely >= w/factor-small, "%s: estimated %g, took %d", what, got.Likely, want)
+	assert.True(t, got.Low <= got.Likely && got.Likely <= got.High && got.Low >= 0, "%s: the range is %v", what, got)
 }
 
 // An estimate touches neither the store nor a site. Without earlier runs it is near to

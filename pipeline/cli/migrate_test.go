@@ -36,7 +36,5 @@ func TestMigrationDryRun(t *testing.T) {
 	} {
 		assert.Contains(t, line(of), says, of)
 	}
-	if strings.Contains(a.stdout, "notes.txt") || strings.Contains(line("-28_0001.json"), "already") {
-		t.Errorf("%s", a.stdout)
-	}
+	assert.True(t, !strings.Contains(a.stdout, "notes.txt") && !strings.Contains(line("-28_0001.json"), "already"), "%s", a.stdout)
 }

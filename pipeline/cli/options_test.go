@@ -38,9 +38,7 @@ func resetBeam(t *testing.T) {
 	t.Cleanup(func() {
 		for _, k := range all {
 			if k.f.Value.String() != k.v {
-				if err := k.f.Value.Set(k.v); err != nil {
-					t.Errorf("restoring --%s: %v", k.f.Name, err)
-				}
+				assert.NoError(t, k.f.Value.Set(k.v), "restoring --%s", k.f.Name)
 			}
 		}
 	})
@@ -91,9 +89,8 @@ func TestPrecedence(t *testing.T) {
 	assert.Equal(t, want, got)
 
 	t.Setenv("SEED_CONFIG", "c.yaml") // the file itself can be named so
-	if o, err = parseOptions(nil, io.Discard); err != nil || o.Country != "no" || o.Lanes != 5 {
-		t.Errorf("by SEED_CONFIG: country %q, lanes %d, %v", o.Country, o.Lanes, err)
-	}
+	o, err = parseOptions(nil, io.Discard)
+	assert.True(t, err == nil && o.Country == "no" && o.Lanes == 5, "by SEED_CONFIG: country %q, lanes %d, %v", o.Country, o.Lanes, err)
 }
 
 func TestDefaults(t *testing.T) {
@@ -103,9 +100,7 @@ func TestDefaults(t *testing.T) {
 	f := func(args string, want func(o Options) bool) {
 		t.Helper()
 		o, err := parseOptions(strings.Fields(args), io.Discard)
-		if err != nil || !want(o) {
-			t.Errorf("%s: %+v, %v", args, o, err)
-		}
+		assert.True(t, err == nil && want(o), "%s: %+v, %v", args, o, err)
 	}
 	f("", func(o Options) bool {
 		return o.Job == "seed" && o.Runner == "direct" && o.Store == "out" && o.Sample && o.Lanes == 1 && o.Concurrency == 64 &&
@@ -183,9 +178,8 @@ func TestRefusals(t *testing.T) {
 			if !strings.Contains(line, culprit) || !strings.Contains(line, advice) {
 				t.Errorf("the message does not say %q and %q:\n%s", culprit, advice, line)
 			}
-			if after := tree(t, "."); !slices.Equal(before, after) {
-				t.Errorf("it touched the disk:\n%q\n%q", before, after)
-			}
+			after := tree(t, ".")
+			assert.True(t, slices.Equal(before, after), "it touched the disk:\n%q\n%q", before, after)
 		})
 	}
 	f("--nonsense", "-nonsense", "help")
@@ -364,9 +358,8 @@ func TestRefusals(t *testing.T) {
 	f("--concurrency=many", "--concurrency=many", "write a number")
 	f("--strict=maybe", "--strict=maybe", "write true or false")
 	f("--job=news --store=b --db=mysql://u@h/x", "--db", "with user@host/database after it")
-	if n := len(asked); n > 0 {
-		t.Errorf("%d connections were made by refused commands", n)
-	}
+	n := len(asked)
+	assert.True(t, n <= 0, "%d connections were made by refused commands", n)
 }
 
 func TestRefusedEnvironment(t *testing.T) {
@@ -382,9 +375,8 @@ func TestRefusedEnvironment(t *testing.T) {
 			if code := Main([]string{"--runner=direct"}, &stdout, &stderr); code != exitUsage || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), value) {
 				t.Errorf("exit %d: %s", code, stderr.String())
 			}
-			if left := tree(t, "."); len(left) > 0 {
-				t.Errorf("it made %q", left)
-			}
+			left := tree(t, ".")
+			assert.True(t, len(left) <= 0, "it made %q", left)
 		})
 	}
 	f("SEED_LANES", "many")
@@ -405,9 +397,8 @@ func TestBeamFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("SEED_JOB_NAME", "by-environment")
 	writeFile(t, "c.yaml", "experiments: by-file\nstore: mem://secret-store\n")
-	if _, err := parseOptions([]string{"--config=c.yaml", "--parallelism=3", "--retain_docker_containers", "--country=sg", "--connect-to=secret-host:1"}, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	_, err := parseOptions([]string{"--config=c.yaml", "--parallelism=3", "--retain_docker_containers", "--country=sg", "--connect-to=secret-host:1"}, io.Discard)
+	require.NoError(t, err)
 	for name, want := range map[string]string{"parallelism": "3", "retain_docker_containers": "true", "job_name": "by-environment", "experiments": "by-file"} {
 		assert.Equal(t, want, flag.Lookup(name).Value.String(), name)
 	}
@@ -425,9 +416,7 @@ func TestBeamFlags(t *testing.T) {
 	exported := options.Export().Options
 	assert.EqualValues(t, "3", exported["parallelism"], exported)
 	for name, value := range exported {
-		if own.Lookup(name) != nil || strings.Contains(value, "secret") {
-			t.Errorf("the job's options show --%s=%s", name, value)
-		}
+		assert.True(t, own.Lookup(name) == nil && !strings.Contains(value, "secret"), "the job's options show --%s=%s", name, value)
 	}
 }
 
@@ -439,9 +428,7 @@ func TestPublicOptions(t *testing.T) {
 	o, err := parseOptions([]string{"--country=sg", "--report=secret.json", "--parallelism=2", "--host-delay=1s"}, io.Discard)
 	require.NoError(t, err)
 	got := o.Public()
-	if len(got) != 2 || got["country"] != "sg" || got["host-delay"] != "1s" {
-		t.Errorf("public options %v", got)
-	}
+	assert.True(t, len(got) == 2 && got["country"] == "sg" && got["host-delay"] == "1s", "public options %v", got)
 }
 
 func TestReach(t *testing.T) {
@@ -454,9 +441,7 @@ func TestReach(t *testing.T) {
 	args := []string{"--runner=flink", "--store=s3://b?endpoint=http://" + addr, "--endpoint=" + addr, "--environment_type=EXTERNAL"}
 	o, err := parseOptions(args, io.Discard)
 	require.NoError(t, err)
-	if err := o.Reach(context.Background()); err != nil {
-		t.Errorf("a server that listens: %v", err)
-	}
+	assert.NoError(t, o.Reach(context.Background()), "a server that listens")
 	require.NoError(t, listener.Close())
 	var stdout, stderr bytes.Buffer
 	start := time.Now()
@@ -464,9 +449,8 @@ func TestReach(t *testing.T) {
 	if code != exitFailed || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), addr) || !strings.Contains(stderr.String(), "start it") {
 		t.Errorf("exit %d: %s", code, stderr.String())
 	}
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("it took %s to say so", took)
-	}
+	took := time.Since(start)
+	assert.True(t, took <= 3*time.Second, "it took %s to say so", took)
 }
 
 // tree is what lies under dir, with sizes and times of change.

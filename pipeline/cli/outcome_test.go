@@ -34,9 +34,8 @@ func TestRunThatKeepsNothingFailed(t *testing.T) {
 		t.Errorf("exit code %d, want 0 where one of three could not be kept:\n%s", a.code, a.stderr)
 	}
 	// All that is left to do fails.
-	if a = start(t, dir, args); a.code != exitFailed {
-		t.Errorf("exit code %d, want 1 where the run kept nothing:\n%s", a.code, a.stderr)
-	}
+	a = start(t, dir, args)
+	assert.Equal(t, exitFailed, a.code, "exit code %d, want 1 where the run kept nothing:\n%s", a.code, a.stderr)
 	require.NoError(t, os.RemoveAll(inTheWay))
 	if a = start(t, dir, args); a.code != exitOK || reportFile(t, dir).Counts["domains_collected"] != 3 {
 		t.Errorf("exit code %d after the store was mended:\n%s", a.code, a.stderr)
@@ -84,13 +83,10 @@ func TestDeadLettersOfAllJobs(t *testing.T) {
 	}
 	all, one := start(t, dir, "dead-letters --store=b"), start(t, dir, "dead-letters --store=b --job=news")
 	for j, id := range ids {
-		if !strings.Contains(all.stdout, id+"  "+j) {
-			t.Errorf("%s is not in the list:\n%s%s", j, all.stdout, all.stderr)
-		}
+		assert.Contains(t, all.stdout, id+"  "+j, "%s is not in the list:\n%s%s", j, all.stdout, all.stderr)
 		assert.Equal(t, j == "news", strings.Contains(one.stdout, id), one.stdout)
-		if a := start(t, dir, "dead-letters show --store=b "+id); a.code != exitOK || !strings.Contains(a.stdout, "kind_of_"+j) {
-			t.Errorf("show: exit code %d\n%s%s", a.code, a.stdout, a.stderr)
-		}
+		a := start(t, dir, "dead-letters show --store=b "+id)
+		assert.True(t, a.code == exitOK && strings.Contains(a.stdout, "kind_of_"+j), "show: exit code %d\n%s%s", a.code, a.stdout, a.stderr)
 	}
 	if a := start(t, dir, "dead-letters show --store=b --job=news "+ids["docs"]); a.code != exitUsage || !strings.Contains(a.stderr, "of job news") {
 		t.Errorf("exit code %d: %s", a.code, a.stderr)

@@ -25,9 +25,7 @@ import (
 func runs(t *testing.T, dir string, words ...string) string {
 	t.Helper()
 	out, err := exec.Command(rig.Program, append(append([]string{"runs"}, words...), "--store="+dir)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("runs %v: %v\n%s", words, err, out)
-	}
+	require.NoError(t, err, "runs %v: %v\n%s", words, err, out)
 	return string(out)
 }
 
@@ -65,13 +63,10 @@ func TestCancel(t *testing.T) {
 			c := start(t, w, dir, "--runner="+runner)
 			rig.Eventually(t, "the run at its hosts", 20*time.Second, asked(w, 6))
 			id, state := newest(t, dir)
-			if state != "running" {
-				t.Errorf("the state of the live run is %s", state)
-			}
+			assert.Equal(t, "running", state, "the state of the live run is %s", state)
 			begin := time.Now()
-			if out := runs(t, dir, "cancel", id); !strings.Contains(out, id) {
-				t.Errorf("runs cancel says %q", out)
-			}
+			out := runs(t, dir, "cancel", id)
+			assert.Contains(t, out, id, "runs cancel says %q", out)
 			code := c.Wait(t, 30*time.Second)
 			// Two seconds until the workers read the control object, and the grace of the requests in flight.
 			if took := time.Since(begin); code != 130 || took > 10*time.Second {
@@ -129,9 +124,8 @@ func TestPauseAndResume(t *testing.T) {
 				t.Fatalf("paused with %d marks of at least %d, ended %v: the pause came too late to prove anything", n, len(b.domains), c.Ended())
 			}
 			stoppedInTime(t, w, begin)
-			if r, err := ledger.Load(t.Context(), rig.Open(t, dir), id); err != nil || r.State != ledger.Paused {
-				t.Errorf("the run is %s (%v), want paused", r.State, err)
-			}
+			r, err := ledger.Load(t.Context(), rig.Open(t, dir), id)
+			assert.True(t, err == nil && r.State == ledger.Paused, "the run is %s (%v), want paused", r.State, err)
 			runs(t, dir, "resume", id)
 			rig.Eventually(t, "the paused run to resume", 5*time.Second, func() bool { return len(w.Requests()) > n })
 			code := 0
@@ -171,18 +165,15 @@ func TestProxyFromTheEnvironment(t *testing.T) {
 			tunnels++
 		}
 	}
-	if tunnels < 20 {
-		t.Errorf("%d tunnels were requested, want one for each https host", tunnels)
-	}
+	assert.True(t, tunnels >= 20, "%d tunnels were requested, want one for each https host", tunnels)
 	// With another CA every certificate is refused.
 	other := rig.StartWeb(t, webtest.Options{Seed: 8})
 	dir = rig.Directory(t, map[string]string{"datasets/country=sg/category=news/date=2026-02-01/raw_0001.json": `{"records":[{"raw_url":"https://urlset-1.com/"}]}`})
 	args[slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "--store=") })] = "--store=" + dir
 	args = append(args, "--hosts=strict") // a site with a bad certificate may answer by http
 	assert.EqualValues(t, 0, startChild(t, exec.Command(rig.Program, args...), other.CA).Wait(t, time.Minute))
-	if m := collected(t, dir, "urlset-1.com"); m.Robots.Error != "tls" || m.Robots.StatusCode != 0 {
-		t.Errorf("with another CA: %+v", m.Robots)
-	}
+	m := collected(t, dir, "urlset-1.com")
+	assert.True(t, m.Robots.Error == "tls" && m.Robots.StatusCode == 0, "with another CA: %+v", m.Robots)
 }
 
 func collected(t *testing.T, dir, domain string) (m metadata.Domain) {

@@ -58,9 +58,8 @@ func misread(t *testing.T, dsn string) {
 	d, err := db.Open(t.Context(), dsn)
 	require.NoError(t, err)
 	defer d.Close()
-	if _, err := d.ExecContext(t.Context(), "UPDATE news_articles SET title = 'Misread', content_hash = 'of a misread article'"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = d.ExecContext(t.Context(), "UPDATE news_articles SET title = 'Misread', content_hash = 'of a misread article'")
+	require.NoError(t, err)
 }
 
 // reserve adds an article that is reserved: no site of the demo says so.
@@ -100,9 +99,7 @@ func readExports(t *testing.T, python, dir string) {
 		for _, format := range []string{"parquet", "jsonl", "csv"} {
 			out, err := exec.Command(program, "export", "--what="+what, "--format="+format, "--to="+to, "--store="+from, "--db="+database).CombinedOutput()
 			words := strings.Fields(string(out))
-			if err != nil || len(words) < 2 {
-				t.Fatalf("%s as %s: %v\n%s", what, format, err, out)
-			}
+			require.True(t, err == nil && len(words) >= 2, "%s as %s: %v\n%s", what, format, err, out)
 			want[what] = words[1] // wrote N rows
 		}
 	}
@@ -117,9 +114,7 @@ func readExports(t *testing.T, python, dir string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var got map[string]json.Number
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	require.NoError(t, json.Unmarshal(out, &got), string(out))
 	for what, n := range want {
 		if got[what].String() != n || n == "0" {
 			t.Errorf("others count %s rows of %s, the export wrote %s", got[what], what, n)

@@ -122,14 +122,11 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 					continue
 				}
 				for _, mark := range domains {
-					if !marked[mark] {
-						t.Errorf("%s was marked at the kill, though %s was not", file, mark)
-					}
+					assert.True(t, marked[mark], "%s was marked at the kill, though %s was not", file, mark)
 				}
 			}
-			if out := run(t, w, url, args...).Output(t); strings.Contains(out, "lease_waits") {
-				t.Error("the run waited for the lease of a dead process, which is taken over at once")
-			}
+			out := run(t, w, url, args...).Output(t)
+			assert.NotContains(t, out, "lease_waits", "the run waited for the lease of a dead process, which is taken over at once")
 			for domain, asks := range b.domains {
 				all := true
 				for _, mark := range asks {
@@ -156,9 +153,7 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 			}
 		})
 	}
-	if checked == 0 {
-		t.Error("no kill came between two domains, so the test proves nothing")
-	}
+	assert.NotEqual(t, 0, checked, "no kill came between two domains, so the test proves nothing")
 }
 
 // packed are the arguments of a run whose results are in segments, several of them.
@@ -273,9 +268,7 @@ func TestLeaseOfAKilledHolderOnAnotherMachineExpires(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Put(t.Context(), o.Key, bytes.NewReader(body), store.PutOptions{}))
 	}
-	if expires.IsZero() {
-		t.Fatal("there is no lease")
-	}
+	require.False(t, expires.IsZero(), "there is no lease")
 	early := start(t, w, dir)
 	if code := early.Wait(t, 10*time.Second); code != 1 || !strings.Contains(early.Output(t), "host elsewhere") {
 		t.Errorf("before the lease expired: exit code %d, want 1 and the holder's host\n%s", code, rig.Tail(early.Output(t)))

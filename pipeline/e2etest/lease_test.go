@@ -53,13 +53,9 @@ func TestSuspendedPastItsLease(t *testing.T) {
 	}
 	after := versions(t, dir)
 	for key, etag := range after {
-		if complete[key] != etag {
-			t.Errorf("%s was written when the suspended run woke up", key)
-		}
+		assert.Equal(t, etag, complete[key], "%s was written when the suspended run woke up", key)
 	}
-	if len(after) != len(complete) {
-		t.Errorf("%d objects, %d before the suspended run woke up", len(after), len(complete))
-	}
+	assert.Len(t, after, len(complete), "%d objects, %d before the suspended run woke up", len(after), len(complete))
 }
 
 // A suspended process continues when no other run took over its lease.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store/segment"
@@ -88,21 +89,13 @@ func TestOthersReadPackedResults(t *testing.T) {
 	want.Domains = int64(len(names))
 	cmd := exec.Command(python, "-c", readAll, filepath.Join(dir, seed.PackedRoot))
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if got.Pieces < got.Responses {
-		t.Errorf("the rows name %d pieces of evidence, and there are %d", got.Pieces, got.Responses)
-	}
+	require.NoError(t, err, string(out))
+	require.NoError(t, json.Unmarshal(out, &got), string(out))
+	assert.True(t, got.Pieces >= got.Responses, "the rows name %d pieces of evidence, and there are %d", got.Pieces, got.Responses)
 	want.Pieces = got.Pieces // of a domain of several partitions each row names them
 	readExports(t, python, dir)
 	readArticles(t, python)
-	if got != want || want.Domains != 60 || want.Responses == 0 {
-		t.Errorf("others count %+v, want %+v", got, want)
-	}
+	assert.True(t, got == want && want.Domains == 60 && want.Responses != 0, "others count %+v, want %+v", got, want)
 }
 
 // readEvidence prints what there is in the evidence of articles in a folder.
@@ -130,17 +123,11 @@ func readArticles(t *testing.T, python string) {
 		More: []newsraw.Page{{URL: "https://news.example/1/2", ContentType: kind, FetchedAt: at, HTML: []byte("\xb0\xa2"), Header: header}}}
 	require.NoError(t, newsraw.Keep(t.Context(), rig.Open(t, dir), e.URL, e))
 	out, err := exec.Command(python, "-c", readEvidence, dir).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	require.NoError(t, err, string(out))
 	var got [][]string
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	require.NoError(t, json.Unmarshal(out, &got), string(out))
 	want := [][]string{{"https://news.example/1", kind, "가"}, {"https://news.example/1/2", kind, "각"}}
-	if !slices.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("warcio reads %v, want %v", got, want)
-	}
+	assert.True(t, slices.EqualFunc(got, want, slices.Equal), "warcio reads %v, want %v", got, want)
 }
 
 // documents returns the document of each domain in packed results, whose bytes are those
@@ -163,9 +150,8 @@ func documents(t *testing.T, url string) map[string]string {
 			require.NoError(t, err)
 			for _, r := range rows {
 				key := r.Partition().DomainDir(r.RegistrableDomain)
-				if _, twice := all[key]; twice {
-					t.Errorf("%s is there twice", key)
-				}
+				_, twice := all[key]
+				assert.False(t, twice, "%s is there twice", key)
 				all[key] = r.Document
 			}
 		}
@@ -202,17 +188,13 @@ func TestCompactKilled(t *testing.T) {
 			}
 			_ = c.Cmd.Process.Kill() // it may have ended already
 			c.Wait(t, 10*time.Second)
-			if got := documents(t, dir); !maps.Equal(got, want) {
-				t.Fatalf("after a kill at %d/12 there are %d domains, want the same %d", i+1, len(got), len(want))
-			}
+			got := documents(t, dir)
+			require.True(t, maps.Equal(got, want), "after a kill at %d/12 there are %d domains, want the same %d", i+1, len(got), len(want))
 		}
 		require.EqualValues(t, 0, again(dir).Wait(t, time.Minute))
-		if got := documents(t, dir); !maps.Equal(got, want) {
-			t.Fatalf("in the end there are %d domains, want the same %d", len(got), len(want))
-		}
+		got := documents(t, dir)
+		require.True(t, maps.Equal(got, want), "in the end there are %d domains, want the same %d", len(got), len(want))
 	}
-	if killed == 0 {
-		t.Error("no compact was killed while it worked")
-	}
+	assert.NotEqual(t, 0, killed, "no compact was killed while it worked")
 	t.Logf("%d killed of 24, %v each", killed, took)
 }

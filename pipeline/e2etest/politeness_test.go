@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
@@ -51,9 +52,8 @@ func TestPoliteness(t *testing.T) {
 			dir := rig.Directory(t, b.files)
 			run(t, w, dir, append(c.args, "--host-delay="+c.delay.String())...)
 			log := w.Requests()
-			if n := w.MaxInFlight(); n > c.most {
-				t.Errorf("%d requests in flight, want at most %d", n, c.most)
-			}
+			n := w.MaxInFlight()
+			assert.True(t, n <= c.most, "%d requests in flight, want at most %d", n, c.most)
 			parallel := slices.Contains(c.args, "--parallel-fetch")
 			fetchedOnce(t, log)
 			rig.PausesKept(t, log, c.delay, parallel)
@@ -89,9 +89,7 @@ func fetchedOnce(t *testing.T, log []webtest.LoggedRequest) {
 		}
 		before[at] = append(before[at], r.Status)
 	}
-	if len(before) == 0 {
-		t.Error("no request was sent")
-	}
+	assert.NotEqual(t, 0, len(before), "no request was sent")
 }
 
 func TestCrawlDelayIsObeyed(t *testing.T) {
@@ -141,9 +139,7 @@ func TestJobsTakeTurns(t *testing.T) {
 func politenessFile(t *testing.T, settings string) string {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), "hosts.yaml")
-	if err := os.WriteFile(at, []byte("hosts:\n  \"*\": {"+settings+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(at, []byte("hosts:\n  \"*\": {"+settings+"}\n"), 0o600))
 	return "--politeness=" + at
 }
 

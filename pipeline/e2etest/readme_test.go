@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
@@ -74,9 +75,7 @@ func TestReadmeCommands(t *testing.T) {
 			t.Fatalf("README.md:%d: %v\n%s\n%s", b.line, err, b.script, rig.Tail(string(out)))
 		}
 	}
-	if ran < 4 {
-		t.Errorf("ran %d blocks of README.md, want 4 or more: are they still marked ```sh?", ran)
-	}
+	assert.True(t, ran >= 4, "ran %d blocks of README.md, want 4 or more: are they still marked ```sh?", ran)
 	marks, err := filepath.Glob(filepath.Join(root, "out", "processing", "*", "*", "*", "*", "domain_metadata.json.success"))
 	require.NoError(t, err)
 	if len(marks) != 246 { // testdata/README.md, Expected numbers

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store"
@@ -96,9 +97,7 @@ func reopen(t testing.TB, s store.Store) {
 			keys = append(keys, o.Key)
 		}
 	}
-	if len(keys) == 0 {
-		t.Error("no raw file was complete")
-	}
+	assert.NotEqual(t, 0, len(keys), "no raw file was complete")
 	for _, key := range keys {
 		require.NoError(t, s.Delete(t.Context(), key))
 	}
@@ -116,9 +115,7 @@ func committed(t testing.TB, s store.Store, n int) (count int64) {
 		for _, d := range c.Done {
 			for _, name := range d.Names {
 				i, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(name, "host-"), ".com"))
-				if err != nil || i >= n || seen[i] {
-					t.Fatalf("%s was committed: is it there twice? (%v)", name, err)
-				}
+				require.True(t, err == nil && i < n && !seen[i], "%s was committed: is it there twice? (%v)", name, err)
 				seen[i] = true
 				count++
 			}
@@ -199,9 +196,7 @@ func TestScale(t *testing.T) {
 		layout, runner, _ := strings.Cut(layout, "/")
 		runner = cmp.Or(runner, "direct")
 		n, err := strconv.Atoi(hosts)
-		if err != nil || web != "mixed" && web != "dead" {
-			t.Fatalf("-scale has %q, want such as mixed/packed=2000", run)
-		}
+		require.True(t, err == nil && (web == "mixed" || web == "dead"), "-scale has %q, want such as mixed/packed=2000", run)
 		name := strings.ReplaceAll(run, "/", "-")
 		behind := rig.Open(t, r.url(r.s3.Endpoint, name))
 		putNames(t, behind, n)
@@ -214,12 +209,10 @@ func TestScale(t *testing.T) {
 		}
 		if layout == "packed" {
 			// Besides, a process makes a call a second, however much it gets done: see docs/scale.md.
-			if most := 60*int64(n)/1000 + int64(r.wall.Seconds()); r.calls > most {
-				t.Errorf("%s: %d store calls in %v, want at most %d", run, r.calls, r.wall, most)
-			}
-			if c := committed(t, behind, n); c != int64(n) {
-				t.Errorf("%s: %d domains were committed", run, c)
-			}
+			most := 60*int64(n)/1000 + int64(r.wall.Seconds())
+			assert.True(t, r.calls <= most, "%s: %d store calls in %v, want at most %d", run, r.calls, r.wall, most)
+			c := committed(t, behind, n)
+			assert.Equal(t, int64(n), c, "%s: %d domains were committed", run, c)
 		}
 		reopen(t, behind)
 		report = r.run(t, run+", resumed", name, web, n, "--layout="+layout, "--runner="+runner)
@@ -244,17 +237,14 @@ func TestThrottledBucket(t *testing.T) {
 				t.Errorf("%s: %s %d, want %d", layout, name, report.Counts[name], n)
 			}
 		}
-		if letters := report.Counts["dead_letters"]; letters != 0 {
-			t.Errorf("%s: %d dead letters", layout, letters)
-		}
+		letters := report.Counts["dead_letters"]
+		assert.Equal(t, int64(0), letters, "%s: %d dead letters", layout, letters)
 		if layout == "packed" {
 			rig.Materialize(t, behind)
 			want = rig.Objects(t, behind)
 			continue
 		}
-		if refused == 0 {
-			t.Error("no call was refused, so the test proves nothing")
-		}
+		assert.NotEqual(t, int64(0), refused, "no call was refused, so the test proves nothing")
 		rig.Same(t, rig.Objects(t, behind), want)
 	}
 	t.Log(r.table.String())

@@ -104,9 +104,8 @@ func limited(resource int, take, give uint64) func(*testing.T, *crawl, []string)
 	may := func(n uint64) func(*testing.T, map[string]*rig.Child) {
 		return func(t *testing.T, runs map[string]*rig.Child) {
 			for job, run := range runs {
-				if err := unix.Prlimit(run.Cmd.Process.Pid, resource, &unix.Rlimit{Cur: n, Max: give}, nil); err != nil && !run.Ended() {
-					t.Error(job, err)
-				}
+				err := unix.Prlimit(run.Cmd.Process.Pid, resource, &unix.Rlimit{Cur: n, Max: give}, nil)
+				assert.True(t, err == nil || run.Ended(), "%v %v", job, err)
 			}
 		}
 	}
@@ -189,9 +188,7 @@ func lackFile(t *testing.T, _ *crawl, jobs []string) shortage {
 				err = os.Remove(f)
 			}
 		}
-		if err != nil || len(files) < len(jobs) {
-			t.Errorf("%d files removed, %v", len(files), err)
-		}
+		assert.True(t, err == nil && len(files) >= len(jobs), "%d files removed, %v", len(files), err)
 	}
 	for _, job := range jobs {
 		s.places[job] = rig.Left{DSN: "sqlite://" + filepath.Join(dir, job+".db")}
@@ -480,9 +477,7 @@ func lack(t *testing.T, c *crawl, lacking func(*testing.T, *crawl, []string) sho
 		}
 		wantCode(t, job, run, codes, word)
 	}
-	if lasts > 0 && !strings.Contains(said, word) {
-		t.Errorf("no run says %q", word)
-	}
+	assert.True(t, lasts <= 0 || strings.Contains(said, word), "no run says %q", word)
 	if lasts == 0 {
 		s.give(t, nil)
 		for job, run := range s.begin(t, c, at) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/sockets"
@@ -22,9 +24,8 @@ func TestSockets(t *testing.T) {
 	catalog, docs, news := rig.Catalog(w), rig.Docs(t, w), rig.News(t, w)
 	silent := func(t *testing.T, c *rig.Child) {
 		t.Helper()
-		if found := c.Sockets(t, c.Ended); len(found) > 0 {
-			t.Errorf("it listens on %v, want nowhere", found)
-		}
+		found := c.Sockets(t, c.Ended)
+		assert.True(t, len(found) <= 0, "it listens on %v, want nowhere", found)
 		if code := c.Wait(t, time.Minute); code != 0 {
 			t.Fatalf("exit code %d, want 0:\n%s", code, rig.Tail(c.Output(t)))
 		}
@@ -47,9 +48,8 @@ func TestSockets(t *testing.T) {
 	t.Run("watch", func(t *testing.T) {
 		dir := rig.Directory(t, rig.Bucket(20))
 		c := w.Start(t, dir, "--watch=200ms")
-		if found := c.Sockets(t, done(t, dir)); len(found) > 0 {
-			t.Errorf("it listens on %v, want nowhere", found)
-		}
+		found := c.Sockets(t, done(t, dir))
+		assert.True(t, len(found) <= 0, "it listens on %v, want nowhere", found)
 	})
 	for name, more := range map[string][]string{"prism": {"--runner=prism", "--watch=200ms"}, "stream": {"--watch=200ms", "--streaming"}} {
 		t.Run(name, func(t *testing.T) {
@@ -71,13 +71,9 @@ func TestSockets(t *testing.T) {
 // local fails if other machines can reach a socket, or if there are fewer than least.
 func local(t *testing.T, found []sockets.Socket, least int) {
 	t.Helper()
-	if len(found) < least {
-		t.Errorf("it listens on %v, want %d sockets: was the right process looked at?", found, least)
-	}
+	assert.True(t, len(found) >= least, "it listens on %v, want %d sockets: was the right process looked at?", found, least)
 	for _, s := range found {
-		if s.Open() {
-			t.Errorf("it listens on %s, which other machines can reach", s)
-		}
+		assert.False(t, s.Open(), "it listens on %s, which other machines can reach", s)
 	}
 }
 

@@ -54,9 +54,7 @@ func TestEveryStoreAndRunnerGivesTheSameObjects(t *testing.T) {
 			run(t, w, c.url, strings.Fields(c.args)...)
 			assert.EqualValues(t, 0, len(w.Requests()))
 			run(t, w, c.url, append(strings.Fields(c.args), "--force")...)
-			if len(w.Requests()) == 0 {
-				t.Error("a forced run sent no request")
-			}
+			assert.NotEqual(t, 0, len(w.Requests()), "a forced run sent no request")
 			rig.Same(t, rig.Objects(t, c.url), want)
 		})
 	}
@@ -181,9 +179,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 			code := child.Wait(t, 3*time.Minute)
 			f.on.Store(false)
 			t.Logf("%d faults, exit code %d", f.faults.Load(), code)
-			if f.faults.Load() == 0 {
-				t.Error("no call failed, so the test proves nothing")
-			}
+			assert.NotEqual(t, int64(0), f.faults.Load(), "no call failed, so the test proves nothing")
 			if want := map[bool]int{true: 1, false: 0}[c.args == nil]; code != want { // packed results have no object for the victim
 				t.Errorf("exit code %d, want %d\n%s", code, want, rig.Tail(child.Output(t)))
 			}
@@ -209,9 +205,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 			}
 			for file, domains := range b.inFile {
 				for _, mark := range domains {
-					if marked[file+".success"] && !marked[mark] {
-						t.Errorf("%s was marked, though %s was not", file, mark)
-					}
+					assert.True(t, !marked[file+".success"] || marked[mark], "%s was marked, though %s was not", file, mark)
 				}
 			}
 			run(t, w, before, args...)
@@ -219,9 +213,8 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 				rig.Materialize(t, behind)
 			}
 			rig.Same(t, rig.Objects(t, behind), want)
-			if left := deadLetterKeys(t, behind, "store_failed"); len(left) != 0 {
-				t.Errorf("dead letters remain after the success: %v", left)
-			}
+			left := deadLetterKeys(t, behind, "store_failed")
+			assert.Len(t, left, 0, "dead letters remain after the success: %v", left)
 		})
 	}
 }

@@ -101,17 +101,14 @@ func TestWatch(t *testing.T) {
 			ids := slices.Sorted(maps.Keys(tries))
 			for i, id := range ids {
 				r := tries[id]
-				if r.Counts["files_bad"] != 1 || r.Counts["files_read"] != 0 {
-					t.Errorf("%s: %v, want the open file alone", id, r.Counts)
-				}
+				assert.True(t, r.Counts["files_bad"] == 1 && r.Counts["files_read"] == 0, "%s: %v, want the open file alone", id, r.Counts)
 				if i == 0 {
 					continue
 				}
 				// The next poll begins an interval after the end of the last one, so a
 				// pause can only be longer.
-				if gap, least := r.StartedAt.Sub(tries[ids[i-1]].StartedAt), interval<<i; gap < least-interval/4 {
-					t.Errorf("try %d of the open file %v after the one before, want %v", i+1, gap, least)
-				}
+				gap, least := r.StartedAt.Sub(tries[ids[i-1]].StartedAt), interval<<i
+				assert.True(t, gap >= least-interval/4, "try %d of the open file %v after the one before, want %v", i+1, gap, least)
 			}
 			begin := time.Now()
 			key := raw(t, dir, 1, "urlset-2.com", "euckr-3.com", "no-robots-4.com")
@@ -125,9 +122,8 @@ func TestWatch(t *testing.T) {
 				if r.Counts["files_bad"] != 0 || r.Counts["files_read"] != 1 || r.Counts["files_completed"] != 1 || r.Counts["domains_collected"] != 3 {
 					t.Errorf("the new file's batch: %v, want that file alone and its 3 domains", r.Counts)
 				}
-				if took := r.StartedAt.Sub(begin); took > 2*interval {
-					t.Errorf("the new file was picked up after %v, want two intervals", took)
-				}
+				took := r.StartedAt.Sub(begin)
+				assert.True(t, took <= 2*interval, "the new file was picked up after %v, want two intervals", took)
 			}
 			interrupt(t, c)
 			assert.Equal(t, "interrupted", rig.LastReport(t, dir).State)
@@ -206,24 +202,19 @@ func TestWatchStreaming(t *testing.T) {
 			if c.Ended() {
 				t.Fatalf("the watch ended:\n%s", rig.Tail(c.Output(t)))
 			}
-			if bad := events(t, c, "file_processing_failed", grown); len(bad) > 0 {
-				t.Errorf("the growing file was read before it was complete: %v", bad)
-			}
-			if _, err := s.Head(t.Context(), broken+".success"); err == nil {
-				t.Error("the broken file has its .success")
-			}
+			bad := events(t, c, "file_processing_failed", grown)
+			assert.True(t, len(bad) <= 0, "the growing file was read before it was complete: %v", bad)
+			_, err = s.Head(t.Context(), broken+".success")
+			assert.Error(t, err, "the broken file has its .success")
 			tries := events(t, c, "file_processing_failed", broken)
 			for i := range tries[1:] {
-				if gap, least := tries[i+1].Time.Sub(tries[i].Time), interval<<(i+1); gap < least-interval/4 {
-					t.Errorf("try %d of the open file %v after the one before, want %v", i+2, gap, least)
-				}
+				gap, least := tries[i+1].Time.Sub(tries[i].Time), interval<<(i+1)
+				assert.True(t, gap >= least-interval/4, "try %d of the open file %v after the one before, want %v", i+2, gap, least)
 			}
 			asked := map[string]int{}
 			for _, r := range w.Requests() {
 				asked[r.Host+r.Path]++
-				if asked[r.Host+r.Path] > 1 {
-					t.Errorf("%s%s was requested again", r.Host, r.Path)
-				}
+				assert.True(t, asked[r.Host+r.Path] <= 1, "%s%s was requested again", r.Host, r.Path)
 			}
 
 			state := "interrupted"
@@ -241,9 +232,8 @@ func TestWatchStreaming(t *testing.T) {
 			if r.State != state || r.Counts["files_completed"] != 3 || r.Counts["domains_collected"] != int64(3+1+1+more) {
 				t.Errorf("state %v, want %s; counts %v, want 3 files and %d domains", r.State, state, r.Counts, 5+more)
 			}
-			if left := marks(t, dir, false); len(left) != 2+5+more {
-				t.Errorf("%d marks, want %d: %v", len(left), 7+more, left)
-			}
+			left := marks(t, dir, false)
+			assert.Len(t, left, 2+5+more, "%d marks, want %d: %v", len(left), 7+more, left)
 		})
 	}
 }
@@ -262,9 +252,8 @@ func TestWatchDrains(t *testing.T) {
 			interrupt(t, c)
 			done := 0
 			for _, r := range w.Requests() {
-				if late := r.Start.Sub(begin); late > 3*time.Second {
-					t.Errorf("%s got a request %v after Ctrl-C", r.Host, late)
-				}
+				late := r.Start.Sub(begin)
+				assert.True(t, late <= 3*time.Second, "%s got a request %v after Ctrl-C", r.Host, late)
 			}
 			marked := marks(t, dir, false)
 			if len(marked) <= before {
@@ -332,12 +321,9 @@ func TestSecondWatcherTakesOver(t *testing.T) {
 			if second.Ended() {
 				t.Fatalf("the second watcher ended:\n%s", rig.Tail(second.Output(t)))
 			}
-			if len(w.Requests()) <= asked {
-				t.Error("the second watcher sent no request, so the test proves nothing")
-			}
-			if r, err := ledger.Load(t.Context(), s, id); err != nil || !r.State.Over() {
-				t.Errorf("the killed watch %q is %v (%v), want its run closed", id, r.State, err)
-			}
+			assert.True(t, len(w.Requests()) > asked, "the second watcher sent no request, so the test proves nothing")
+			r, err := ledger.Load(t.Context(), s, id)
+			assert.True(t, err == nil && r.State.Over(), "the killed watch %q is %v (%v), want its run closed", id, r.State, err)
 			interrupt(t, second)
 			b.files[key] = `{"records":[{"raw_url":"https://urlset-1001.com/"}]}`
 			rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))

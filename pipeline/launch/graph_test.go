@@ -123,9 +123,8 @@ func objects(t *testing.T, s store.Store) map[string]string {
 		if strings.HasSuffix(o.Key, ".json") && !strings.HasPrefix(o.Key, "datasets/") && !strings.HasPrefix(o.Key, "research/") {
 			var v any
 			require.NoError(t, json.Unmarshal(b, &v), o.Key)
-			if b, err = json.MarshalIndent(timeless(v), "", " "); err != nil {
-				t.Fatal(err)
-			}
+			b, err = json.MarshalIndent(timeless(v), "", " ")
+			require.NoError(t, err)
 		}
 		all[o.Key] = string(b)
 	}

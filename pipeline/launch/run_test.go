@@ -50,9 +50,8 @@ func TestFailedRunSaysWhy(t *testing.T) {
 		if err := r.WriteTable(&table, nil); err != nil || !strings.Contains(table.String(), c.want) {
 			t.Errorf("the table of %s (%v):\n%s", c.id, err, table.String())
 		}
-		if kept, err := ledger.Load(t.Context(), s, c.id); err != nil || kept.Error != c.want {
-			t.Errorf("the ledger has %q (%v), want %q", kept.Error, err, c.want)
-		}
+		kept, err := ledger.Load(t.Context(), s, c.id)
+		assert.True(t, err == nil && kept.Error == c.want, "the ledger has %q (%v), want %q", kept.Error, err, c.want)
 	}
 }
 
@@ -70,9 +69,8 @@ func TestConcludeWithoutTheStore(t *testing.T) {
 	r, _, err := x.conclude(t.Context(), record, outcome{live: live})
 	assert.True(t, err != nil && r != nil && r.State == ledger.Failed && r.Counts["domains_collected"] == 7 && r.RunID == record.RunID,
 		"report %+v, error %v; want the report of a failed run with its counts, and the store's error", r, err)
-	if _, _, err := x.conclude(t.Context(), record, outcome{live: live, interrupted: true}); !errors.Is(err, ErrInterrupted) {
-		t.Errorf("an interrupted run: %v, want ErrInterrupted", err)
-	}
+	_, _, err = x.conclude(t.Context(), record, outcome{live: live, interrupted: true})
+	assert.ErrorIs(t, err, ErrInterrupted, "an interrupted run: %v, want ErrInterrupted", err)
 }
 
 // recorded is a store that records the order of its writes and syncs.

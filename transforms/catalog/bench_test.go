@@ -53,9 +53,7 @@ func BenchmarkTasksInMemory(b *testing.B) {
 	complete, err := e.run(b.Context())
 	b.StopTimer()
 	runtime.ReadMemStats(&after)
-	if !complete || err != nil {
-		b.Fatal(complete, err)
-	}
+	require.True(b, complete && err == nil, "%v %v", complete, err)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "chains/s")
 	b.ReportMetric(float64(after.HeapSys)/(1<<20), "heap-MiB")
 }
@@ -107,13 +105,10 @@ func durable(b *testing.B, d *db.DB, products int) {
 	b.ResetTimer()
 	complete, err := e.run(b.Context())
 	b.StopTimer()
-	if !complete || err != nil {
-		b.Fatal(complete, err)
-	}
+	require.True(b, complete && err == nil, "%v %v", complete, err)
 	var left int
-	if err := d.QueryRowContext(b.Context(), `SELECT count(*) FROM catalog_tasks WHERE state <> 2`).Scan(&left); err != nil || left > 0 {
-		b.Fatalf("%d tasks left, %v", left, err)
-	}
+	err = d.QueryRowContext(b.Context(), `SELECT count(*) FROM catalog_tasks WHERE state <> 2`).Scan(&left)
+	require.True(b, err == nil && left <= 0, "%d tasks left, %v", left, err)
 	b.ReportMetric(float64(pages*fan)/b.Elapsed().Seconds(), "products/s")
 }
 

@@ -317,9 +317,8 @@ func FuzzParseSite(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := s.compile(); err != nil {
-			t.Errorf("a site that was accepted does not compile: %v", err)
-		}
+		_, err = s.compile()
+		assert.NoError(t, err, "a site that was accepted does not compile")
 	})
 }
 

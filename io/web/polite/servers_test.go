@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/web/polite"
@@ -58,9 +59,7 @@ func TestTurnsAtAServer(t *testing.T) {
 				visit := &polite.Client{Web: c.Web, Pacer: c.Pacer, Policy: p}
 				defer visit.Close()
 				resp, err := visit.Get(t.Context(), polite.Request{URL: "https://" + u, MaxRedirects: 2, Parallel: i%2 == 0})
-				if err != nil || resp.Status != 200 {
-					t.Errorf("%s: %+v, %v", u, resp, err)
-				}
+				assert.True(t, err == nil && resp.Status == 200, "%s: %+v, %v", u, resp, err)
 			})
 		}
 		wg.Wait()

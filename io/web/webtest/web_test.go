@@ -127,15 +127,13 @@ func TestLog(t *testing.T) {
 	assert.True(t, !got[0].End.Before(got[0].Start) && !got[0].Start.IsZero(), "from %v to %v", got[0].Start, got[0].End)
 	first := got[0]
 	first.Start, first.End = time.Time{}, time.Time{}
-	if want := (LoggedRequest{Scheme: "http", Host: "urlset-1.com", Path: "/robots.txt?x=1", Method: "GET", UserAgent: "test", Status: 200, Bytes: int64(len(body))}); first != want {
-		t.Errorf("logged %+v, want %+v", first, want)
-	}
+	want := (LoggedRequest{Scheme: "http", Host: "urlset-1.com", Path: "/robots.txt?x=1", Method: "GET", UserAgent: "test", Status: 200, Bytes: int64(len(body))})
+	assert.True(t, first == want, "logged %+v, want %+v", first, want)
 	for i := range 9 {
 		get(t, c, fmt.Sprintf("https://urlset-1.com/articles/%d.html", i+1))
 	}
-	if got := w.Requests(); len(got) != 3 || got[2].Path != "/articles/9.html" || got[2].Scheme != "https" {
-		t.Errorf("kept %+v, want the last 3", got)
-	}
+	got = w.Requests()
+	assert.True(t, len(got) == 3 && got[2].Path == "/articles/9.html" && got[2].Scheme == "https", "kept %+v, want the last 3", got)
 	w.ResetLog()
 	n := len(w.Requests())
 	assert.True(t, n == 0 && w.MaxInFlight() == 0, "%d requests, %d in flight after ResetLog", n, w.MaxInFlight())
@@ -204,9 +202,8 @@ func TestClientLeavesDrip(t *testing.T) {
 	w, c := start(t, Options{})
 	resp, err := c.Get("https://drip-1.com/sitemap.xml")
 	require.NoError(t, err)
-	if _, err := io.CopyN(io.Discard, resp.Body, 6000); err != nil || resp.ContentLength != 200<<20 {
-		t.Errorf("length %d, %v", resp.ContentLength, err)
-	}
+	_, err = io.CopyN(io.Discard, resp.Body, 6000)
+	assert.True(t, err == nil && resp.ContentLength == 200<<20, "length %d, %v", resp.ContentLength, err)
 	_ = resp.Body.Close()
 	w.busy.Wait()
 	got := w.Requests()

@@ -55,9 +55,7 @@ func run(t *testing.T, ca string, args ...string) (int, string) {
 	select {
 	case err := <-ended:
 		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) {
-			t.Fatal(err)
-		}
+		require.True(t, err == nil || errors.As(err, &exit), err)
 	case <-time.After(4 * time.Minute):
 		_ = cmd.Process.Signal(syscall.SIGQUIT) // its goroutines go to the output
 		<-ended

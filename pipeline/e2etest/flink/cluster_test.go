@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/db/dbtest"
@@ -172,9 +173,8 @@ func (o onCluster) fourJobs(t *testing.T, dsn string, managers []*rig.Child) {
 	for i, j := range jobs {
 		j.Same(t, here[i], there[i])
 		j.Polite(t, log)
-		if state := rig.LastReport(t, here[i].Store).State; state != "done" {
-			t.Errorf("%v is %s, want done", j.Args, state)
-		}
+		state := rig.LastReport(t, here[i].Store).State
+		assert.Equal(t, "done", state, "%v is %s, want done", j.Args, state)
 	}
 	got, want := rig.LastReport(t, dir), rig.LastReport(t, o.reference)
 	if got.State != "done" || !maps.Equal(got.Counted(), want.Counted()) {
@@ -185,9 +185,8 @@ func (o onCluster) fourJobs(t *testing.T, dsn string, managers []*rig.Child) {
 	log = slices.DeleteFunc(log, func(r webtest.LoggedRequest) bool {
 		return slices.ContainsFunc(jobs, func(j rig.Job) bool { return slices.Contains(j.Hosts, r.Host) })
 	})
-	if all := managers[0].Output(t) + managers[1].Output(t); !strings.Contains(all, `"event":"domain_collector_complete"`) {
-		t.Error("the TaskManagers' logs have nothing of their workers")
-	}
+	all := managers[0].Output(t) + managers[1].Output(t)
+	assert.Contains(t, all, `"event":"domain_collector_complete"`, "the TaskManagers' logs have nothing of their workers")
 	rig.PausesKept(t, log, seedPause, false)
 	rig.RobotsObeyed(t, o.w, log)
 	requestedOnce(t, log)
@@ -211,13 +210,10 @@ func (o onCluster) byServer(t *testing.T) {
 	})
 	ended(t, run)
 	t.Logf("%v", time.Since(begin))
-	if workers != 2 {
-		t.Errorf("%d workers, want one for each TaskManager", workers)
-	}
+	assert.Equal(t, 2, workers, "%d workers, want one for each TaskManager", workers)
 	rig.Same(t, rig.Objects(t, dir), rig.Objects(t, reference))
-	if got, want := rig.LastReport(t, dir).Counted(), rig.LastReport(t, reference).Counted(); !maps.Equal(got, want) {
-		t.Errorf("counts %v, on prism %v", got, want)
-	}
+	got, want := rig.LastReport(t, dir).Counted(), rig.LastReport(t, reference).Counted()
+	assert.True(t, maps.Equal(got, want), "counts %v, on prism %v", got, want)
 	log := slices.DeleteFunc(o.w.Requests(), func(r webtest.LoggedRequest) bool { return r.Method == "" })
 	slices.SortFunc(log, func(a, b webtest.LoggedRequest) int { return a.Start.Compare(b.Start) })
 	for i, r := range log[1:] {

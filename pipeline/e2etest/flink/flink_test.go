@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -25,9 +26,7 @@ func TestSameAsPrism(t *testing.T) {
 	reference := rig.Directory(t, files)
 	w.Run(t, reference, "--runner=prism")
 	want, counts := rig.Objects(t, reference), rig.LastReport(t, reference).Counted()
-	if counts["domains_collected"] < hosts || counts["files_completed"] != 4 {
-		t.Fatalf("on prism: %v", counts)
-	}
+	require.True(t, counts["domains_collected"] >= hosts && counts["files_completed"] == 4, "on prism: %v", counts)
 	s := startServer(t, w)
 	for _, environment := range []string{"LOOPBACK", "PROCESS"} {
 		if environment == "PROCESS" {
@@ -47,21 +46,18 @@ func TestSameAsPrism(t *testing.T) {
 				rig.Same(t, rig.Objects(t, dir), want)
 				rig.OneAtATime(t, w.Requests())
 				r := rig.LastReport(t, dir)
-				if got := r.Counted(); !maps.Equal(got, counts) {
-					t.Errorf("counts %v, on prism %v", got, counts)
-				}
+				got := r.Counted()
+				assert.True(t, maps.Equal(got, counts), "counts %v, on prism %v", got, counts)
 				sent := slices.DeleteFunc(w.Requests(), func(r webtest.LoggedRequest) bool { return r.Method == "" })
 				if r.HTTP.Requests != int64(len(sent)) {
 					t.Errorf("the report counts %d requests, the web's log %d", r.HTTP.Requests, len(sent))
 				}
 				rig.StoreCounted(t, dir)
-				if len(r.Lanes) < 2 || slices.ContainsFunc(r.Lanes, func(l struct {
+				assert.True(t, len(r.Lanes) >= 2 && !slices.ContainsFunc(r.Lanes, func(l struct {
 					Finished bool `json:"finished"`
 				}) bool {
 					return !l.Finished
-				}) {
-					t.Errorf("lanes %v, want several, all finished", r.Lanes)
-				}
+				}), "lanes %v, want several, all finished", r.Lanes)
 				rig.Eventually(t, "no worker is left", 20*time.Second, func() bool { return len(s.workers(t)) == 0 })
 			})
 		}
@@ -83,18 +79,15 @@ func TestInterruptAndControl(t *testing.T) {
 				require.NoError(t, c.Cmd.Process.Signal(syscall.SIGINT))
 			} else {
 				out, err := exec.Command(rig.Program, "runs", "cancel", runID(t, dir), "--store="+dir).CombinedOutput()
-				if err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
+				require.NoError(t, err, string(out))
 			}
 			at := time.Now()
 			if code := c.Wait(t, time.Minute); code != 130 {
 				t.Errorf("exit code %d, want 130:\n%s", code, rig.Tail(c.Output(t)))
 			}
 			for _, r := range w.Requests() {
-				if late := r.Start.Sub(at); late > 5*time.Second {
-					t.Errorf("%s got a request %v after the stop", r.Host, late)
-				}
+				late := r.Start.Sub(at)
+				assert.True(t, late <= 5*time.Second, "%s got a request %v after the stop", r.Host, late)
 			}
 		})
 	}

@@ -124,9 +124,7 @@ func (o onCluster) stream(t *testing.T, victim *rig.Child) {
 	objects := rig.Open(t, dir)
 	watch := o.seed(t, dir, "--watch="+interval.String(), "--streaming")
 	o.middle(t, watch)
-	if marked(t, objects, first(o.files)...)() {
-		t.Fatal("all files are done at the kill, so the test proves nothing")
-	}
+	require.False(t, marked(t, objects, first(o.files)...)(), "all files are done at the kill, so the test proves nothing")
 	victim.KillAll(t)
 	lost := time.Now()
 	o.taskManager()
@@ -176,9 +174,7 @@ func (o onCluster) costs(t *testing.T, dir string, lost time.Time, cuts int) {
 		}
 	}
 	t.Logf("%d of %d hosts were done at the kill; of %d requests %d came later; %d hosts got %d requests for the second time", before, len(done), len(log), later, len(twice), repeated)
-	if before == 0 || later == 0 {
-		t.Error("nothing was done before the kill, or nothing was left: it proves nothing")
-	}
+	assert.True(t, before != 0 && later != 0, "nothing was done before the kill, or nothing was left: it proves nothing")
 	if len(twice) > cuts*underWay {
 		t.Errorf("%d hosts got a request twice, and at most %d were under way: %v", len(twice), cuts*underWay, slices.Sorted(maps.Keys(twice)))
 	}

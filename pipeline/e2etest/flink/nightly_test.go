@@ -24,17 +24,15 @@ func TestLimitsHoldOverAllLanes(t *testing.T) {
 	t.Run("concurrency", func(t *testing.T) {
 		w.ResetLog()
 		w.Run(t, rig.Directory(t, rig.Bucket(150)), s.args("PROCESS", 4, "--concurrency=8")...)
-		if n := w.MaxInFlight(); n > 8 || n < 4 {
-			t.Errorf("%d requests in flight, want up to 8 over all lanes", n)
-		}
+		n := w.MaxInFlight()
+		assert.True(t, n <= 8 && n >= 4, "%d requests in flight, want up to 8 over all lanes", n)
 		rig.OneAtATime(t, w.Requests())
 	})
 	t.Run("fewer than slots", func(t *testing.T) {
 		w.ResetLog()
 		w.Run(t, rig.Directory(t, rig.Bucket(40)), s.args("PROCESS", 4, "--concurrency=2")...)
-		if n := w.MaxInFlight(); n > 2 {
-			t.Errorf("%d requests in flight, want at most 2", n)
-		}
+		n := w.MaxInFlight()
+		assert.True(t, n <= 2, "%d requests in flight, want at most 2", n)
 	})
 	t.Run("rate", func(t *testing.T) {
 		w.ResetLog()
@@ -50,9 +48,7 @@ func TestLimitsHoldOverAllLanes(t *testing.T) {
 					n++
 				}
 			}
-			if n > 60+8 {
-				t.Fatalf("%d requests within two seconds, want 30 a second", n)
-			}
+			require.True(t, n <= 60+8, "%d requests within two seconds, want 30 a second", n)
 		}
 	})
 }
@@ -78,9 +74,7 @@ func TestKilled(t *testing.T) {
 			switch victim {
 			case "worker":
 				pids := s.workers(t)
-				if len(pids) == 0 {
-					t.Fatal("there is no worker")
-				}
+				require.NotEqual(t, 0, len(pids), "there is no worker")
 				kill(t, pids)
 			case "job server":
 				s.Kill(t)
@@ -106,9 +100,7 @@ func TestKilled(t *testing.T) {
 			rig.Same(t, rig.Objects(t, dir), want)
 			log := w.Requests()
 			rig.OneAtATime(t, log)
-			if len(log) <= len(begun) {
-				t.Error("nothing was left for the second run: the kill proves nothing")
-			}
+			assert.True(t, len(log) > len(begun), "nothing was left for the second run: the kill proves nothing")
 		})
 	}
 }

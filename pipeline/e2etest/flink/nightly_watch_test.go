@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -34,9 +35,7 @@ func TestWatch(t *testing.T) {
 				// Meanwhile batches tried the broken file; each takes at most some seconds.
 				taken = taken || strings.Contains(r.RunID, "-b0") && r.StartedAt.After(begin) && r.StartedAt.Sub(begin) <= 2*interval+10*time.Second
 			}
-			if !taken {
-				t.Error("no batch took the new file within two intervals")
-			}
+			assert.True(t, taken, "no batch took the new file within two intervals")
 			requestedOnce(t, w.Requests())
 			rig.OneAtATime(t, w.Requests())
 			rig.Eventually(t, "no Flink job and no worker is left", 30*time.Second, func() bool { return s.running(t) == 0 && len(s.workers(t)) == 0 })
@@ -65,17 +64,13 @@ func TestStreamPause(t *testing.T) {
 		at := len(w.Requests())
 		rig.Put(t, dir, more)
 		time.Sleep(span)
-		if now := len(w.Requests()); now != at {
-			t.Errorf("%d requests were sent while the stream was paused", now-at)
-		}
-		if r, err := ledger.Load(t.Context(), objects, runID(t, dir)); err != nil || r.State != ledger.Paused {
-			t.Errorf("the stream is %s (%v), want paused", r.State, err)
-		}
+		now := len(w.Requests())
+		assert.Equal(t, at, now, "%d requests were sent while the stream was paused", now-at)
+		r, err := ledger.Load(t.Context(), objects, runID(t, dir))
+		assert.True(t, err == nil && r.State == ledger.Paused, "the stream is %s (%v), want paused", r.State, err)
 	}
 	paused(8*time.Second, nil)
-	if marked(t, objects, first(files)...)() {
-		t.Fatal("all files are done at the pause, so the test proves nothing")
-	}
+	require.False(t, marked(t, objects, first(files)...)(), "all files are done at the pause, so the test proves nothing")
 	control(t, dir, "resume")
 	rig.Eventually(t, "the first files' .success", 2*time.Minute, func() bool { return watch.Ended() || marked(t, objects, first(files)...)() })
 
@@ -111,9 +106,7 @@ func TestStreamOutlivesItsWorker(t *testing.T) {
 	watch := w.Start(t, dir, s.args("PROCESS", 2, "--watch="+interval.String(), "--streaming", "--concurrency=8", "--lease-ttl=6s")...)
 	rig.Eventually(t, "the stream in the middle", 2*time.Minute, func() bool { return watch.Ended() || len(w.Requests()) > 60 })
 	pids := s.workers(t)
-	if len(pids) == 0 || marked(t, objects, first(files)...)() {
-		t.Fatalf("workers %v at the kill: it proves nothing", pids)
-	}
+	require.True(t, len(pids) != 0 && !marked(t, objects, first(files)...)(), "workers %v at the kill: it proves nothing", pids)
 	kill(t, pids)
 	rig.Eventually(t, "the first files' .success", 2*time.Minute, func() bool { return watch.Ended() || marked(t, objects, first(files)...)() })
 	rig.Put(t, dir, map[string]string{appears: inIt})
@@ -159,9 +152,8 @@ func TestStreamOutlivesThreeWorkers(t *testing.T) {
 	if out := watch.Output(t); !strings.HasSuffix(out, "; the job server's log says more; what was done is kept, and the same command resumes from there\n") {
 		t.Errorf("it does not say what to do:\n%s", rig.Tail(out))
 	}
-	if r := rig.LastReport(t, dir); r.State != "failed" {
-		t.Errorf("the watch is %s, want failed", r.State)
-	}
+	r := rig.LastReport(t, dir)
+	assert.Equal(t, "failed", r.State, "the watch is %s, want failed", r.State)
 	watch = start()
 	rig.Eventually(t, "the files' .success", 3*time.Minute, func() bool { return watch.Ended() || marked(t, objects, first(files)...)() })
 	stop(t, watch, dir, "runs cancel")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -31,9 +32,8 @@ func TestOrchestrated(t *testing.T) {
 	o := w.StartOrchestrator(t, nil, dir, s.args("PROCESS", 2, "--lease-ttl=6s", "--concurrency=4", "--rate=20")...)
 
 	id := o.Trigger(`{}`)
-	if busy := o.Call("POST", "/api/v1/seeds/orchestrate", `{"country":"kr"}`, http.StatusConflict); busy.RunID != id {
-		t.Errorf("409 names run %q, want %q", busy.RunID, id)
-	}
+	busy := o.Call("POST", "/api/v1/seeds/orchestrate", `{"country":"kr"}`, http.StatusConflict)
+	assert.Equal(t, id, busy.RunID, "409 names run %q, want %q", busy.RunID, id)
 	r := o.Reaches(id, "done")
 	if r.Runner != "flink" || len(r.Lanes) < 2 {
 		t.Errorf("the run was on %q with %d lanes, want flink and several", r.Runner, len(r.Lanes))
@@ -50,9 +50,8 @@ func TestOrchestrated(t *testing.T) {
 	time.Sleep(5 * time.Second) // workers look every two seconds; a host's requests end
 	at := len(w.Requests())
 	time.Sleep(2 * time.Second)
-	if now := len(w.Requests()); now != at {
-		t.Errorf("%d requests were sent while the run was paused", now-at)
-	}
+	now := len(w.Requests())
+	assert.Equal(t, at, now, "%d requests were sent while the run was paused", now-at)
 	o.Call("POST", "/api/v1/runs/"+id+"/resume", "", http.StatusAccepted)
 	rig.Eventually(t, "the run at work again", time.Minute, func() bool { return len(w.Requests()) > at })
 	o.Call("POST", "/api/v1/runs/"+id+"/cancel", "", http.StatusAccepted)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store/segment"
@@ -32,9 +33,7 @@ func packed(t *testing.T, s server, w rig.Web, files, want map[string]string) {
 	ended(t, run)
 	t.Logf("killed after %v, done after %v", killed, time.Since(begin))
 	log := w.Requests()
-	if len(log) == sent {
-		t.Error("nothing was left to do after the kill: it proves nothing")
-	}
+	assert.NotEqual(t, sent, len(log), "nothing was left to do after the kill: it proves nothing")
 	rig.OneAtATime(t, log)
 	rig.RobotsObeyed(t, w, log)
 	done := map[string]time.Time{}
@@ -55,9 +54,8 @@ func packed(t *testing.T, s server, w rig.Web, files, want map[string]string) {
 			t.Errorf("%s was committed, and got a request for %s %v later", r.Host, r.Path, r.Start.Sub(at))
 		}
 	}
-	if r := rig.LastReport(t, dir); r.State != "done" {
-		t.Errorf("the run is %s, want done", r.State)
-	}
+	r := rig.LastReport(t, dir)
+	assert.Equal(t, "done", r.State, "the run is %s, want done", r.State)
 	rig.Materialize(t, dir)
 	rig.Same(t, rig.Objects(t, dir), want)
 }

@@ -104,8 +104,7 @@ func (s server) workers(t testing.TB) []int {
 func kill(t testing.TB, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			t.Fatal(err)
-		}
+		err := syscall.Kill(pid, syscall.SIGKILL)
+		require.True(t, err == nil || errors.Is(err, syscall.ESRCH), err)
 	}
 }

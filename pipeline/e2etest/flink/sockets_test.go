@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
@@ -17,13 +19,9 @@ func TestSockets(t *testing.T) {
 	s := startServer(t, w)
 	c := w.Start(t, rig.Directory(t, rig.Bucket(20)), s.args("LOOPBACK", 2)...)
 	found := c.Sockets(t, c.Ended)
-	if len(found) == 0 {
-		t.Error("the workers' socket was not seen: was the right process looked at?")
-	}
+	assert.NotEqual(t, 0, len(found), "the workers' socket was not seen: was the right process looked at?")
 	for _, one := range found {
-		if one.Open() {
-			t.Errorf("it listens on %s, which other machines can reach", one)
-		}
+		assert.False(t, one.Open(), "it listens on %s, which other machines can reach", one)
 	}
 	if code := c.Wait(t, time.Minute); code != 0 {
 		t.Fatalf("exit code %d, want 0:\n%s", code, rig.Tail(c.Output(t)))

@@ -127,9 +127,7 @@ func (r *running) quiet() bool {
 func eventually(t *testing.T, what string, limit time.Duration, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); !ok(); time.Sleep(50 * time.Millisecond) { // for other processes
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s", what, limit)
-		}
+		require.False(t, time.Now().After(deadline), "%s: not within %s", what, limit)
 	}
 }
 
@@ -244,9 +242,7 @@ func run(t *testing.T, env []string, args ...string) (int, string) {
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
+	require.True(t, err == nil || errors.As(err, &exit), err)
 	left, err := os.ReadDir(cmd.Dir)
 	require.NoError(t, err)
 	require.Empty(t, left, "files were created: %v", args)

@@ -35,9 +35,8 @@ func TestQuantity(t *testing.T) {
 	f("1,5 KWH", "Wh", 1500, "Wh")
 	f("4 m2", "cm²", 40000, "cm²")
 	f("0 mm", "m", 0, "m")
-	if m, err := Quantity("5 Stk", de, ""); err == nil {
-		t.Error(m)
-	}
+	m, err := Quantity("5 Stk", de, "")
+	assert.Error(t, err, m)
 }
 
 func TestTime(t *testing.T) {
@@ -112,8 +111,7 @@ func FuzzTime(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := time.Parse(time.RFC3339, got); err != nil {
-			t.Error(err)
-		}
+		_, err = time.Parse(time.RFC3339, got)
+		assert.NoError(t, err)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -295,9 +296,7 @@ func TestOneAtATime(t *testing.T) {
 				if _, ok := f.Take(fmt.Sprint(site), noon); !ok {
 					continue
 				}
-				if at[site].Add(1) != 1 {
-					t.Error("two at once")
-				}
+				assert.Equal(t, int64(1), at[site].Add(1), "two at once")
 				turns[site].Add(1)
 				at[site].Add(-1)
 				f.Give(fmt.Sprint(site), Times{Ended: noon}, 0)

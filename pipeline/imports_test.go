@@ -49,7 +49,7 @@ func knowsNoJob(dir string) bool {
 }
 
 // pureIO are the packages of io/ that only read and write text.
-var pureIO = []string{"io/store/hive", "io/untrusted", "io/web/robots"}
+var pureIO = []string{"io/columnar", "io/store/hive", "io/untrusted", "io/web/robots"}
 
 // pureStd are the standard packages that would let the world into a pure
 // package. (net/url and net/netip only read text.)

@@ -187,8 +187,12 @@ func (m memory) Robots(ctx context.Context, origin string, now time.Time) (*poli
 		header  string
 		fetched int64
 	)
+	since := time.Unix(0, 0)
+	if !now.IsZero() {
+		since = now.Add(-polite.RobotsAge)
+	}
 	err := m.DB.QueryRowContext(ctx, `SELECT status, body, header, sha256, final_url, fetched_at FROM docs_robots WHERE origin = $1 AND fetched_at > $2`,
-		origin, db.Micros(now.Add(-polite.RobotsAge))).Scan(&a.Status, &body, &header, &a.SHA256, &a.FinalURL, &fetched)
+		origin, db.Micros(since)).Scan(&a.Status, &body, &header, &a.SHA256, &a.FinalURL, &fetched)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil

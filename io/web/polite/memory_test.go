@@ -46,7 +46,7 @@ func (n *testMemory) Paused(_ context.Context, site string, until time.Time) err
 }
 
 func (n *testMemory) Robots(_ context.Context, origin string, now time.Time) (*polite.RobotsAnswer, error) {
-	if a, ok := n.robots[origin]; ok && now.Sub(a.FetchedAt) < 24*time.Hour {
+	if a, ok := n.robots[origin]; ok && (now.IsZero() || now.Sub(a.FetchedAt) < 24*time.Hour) {
 		return &a, nil
 	}
 	return nil, nil
@@ -138,6 +138,29 @@ func TestNoGapAfterAKillWithoutDelay(t *testing.T) {
 	require.Equal(t, []string{"0s a.example/robots.txt", "0s a.example/x", "0s a.example/robots.txt", "0s a.example/x"}, w.requests())
 }
 
+// Where a first robots.txt fails and the client continues, it is requested again after five minutes. What it says
+// then holds; that it cannot be reached at all ends the visit.
+func TestFailureIsShort(t *testing.T) {
+	for name, c := range map[string]struct {
+		then http.HandlerFunc
+		want string
+	}{
+		"rules":   {respond(200, "User-agent: *\nDisallow: /private\n"), "robots.txt line 2: Disallow: /private"},
+		"nothing": {breaks, "robots.txt cannot be fetched"},
+		"still":   {respond(503, ""), "200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(503, ""), c.then), "a.example/private": list(respond(200, "x"))})
+			client := w.client(policies()["docs"])
+			require.Equal(t, "200", get(t, client, "https://a.example/private"))
+			w.clock.Advance(4 * time.Minute)
+			require.Equal(t, "200", get(t, client, "https://a.example/private"))
+			w.clock.Advance(time.Minute)
+			require.Contains(t, get(t, client, "https://a.example/private"), c.want)
+		})
+	}
+}
+
 // A failure of robots.txt is not kept in Memory. With AllowSlowly it lasts as long
 // as the client.
 func TestFailureIsNotKept(t *testing.T) {
@@ -149,12 +172,12 @@ func TestFailureIsNotKept(t *testing.T) {
 	require.Equal(t, []string{"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"}, w.requests())
 }
 
-// If robots.txt fails later, the rules that a process read before hold for another day, in the same process
-// and in the next one: slowly or not, no page that they disallow is requested.
+// If robots.txt fails later, the rules that were read last hold until it can be read again, in the same process and
+// in the next one: slowly or not, no page that they disallow is requested.
 func TestEarlierRulesHold(t *testing.T) {
 	const disallowed = "robots.txt line 2: Disallow: /private"
 	for name, next := range map[string]bool{"same process": false, "next process": true} {
-		for job, after := range map[string]string{"docs": "200", "catalog": "robots.txt cannot be fetched: https://a.example/robots.txt answers with status 503"} {
+		for _, job := range []string{"docs", "catalog"} {
 			t.Run(job+", "+name, func(t *testing.T) {
 				w := newWorld(t, map[string][]http.HandlerFunc{
 					"a.example/robots.txt": list(respond(200, "User-agent: *\nDisallow: /private\n"), respond(503, "")), "a.example/private": list(respond(200, "x"))})
@@ -166,13 +189,11 @@ func TestEarlierRulesHold(t *testing.T) {
 					}
 				}
 				require.Equal(t, disallowed, get(t, c, "https://a.example/private"))
-				w.clock.Advance(25 * time.Hour)
-				restart()
-				require.Equal(t, disallowed, get(t, c, "https://a.example/private"))
-				require.Equal(t, "404", get(t, c, "https://a.example/x"))
-				if w.clock.Advance(25 * time.Hour); next { // two days are enough
+				for _, later := range []time.Duration{25 * time.Hour, 25 * time.Hour, 60 * 24 * time.Hour} {
+					w.clock.Advance(later)
 					restart()
-					require.Equal(t, after, get(t, c, "https://a.example/private"))
+					require.Equal(t, disallowed, get(t, c, "https://a.example/private"))
+					require.Equal(t, "404", get(t, c, "https://a.example/x"))
 				}
 			})
 		}

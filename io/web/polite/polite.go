@@ -75,8 +75,8 @@ type Memory interface {
 	// Paused keeps that no process may send the site a request before until: after a
 	// pause, or after a gap that robots.txt lengthened.
 	Paused(ctx context.Context, site string, until time.Time) error
-	// Robots returns the answer kept for an origin's robots.txt, nil if there is none
-	// or it is too old.
+	// Robots returns the answer kept for an origin's robots.txt, nil if there is none or it is
+	// older than RobotsAge. With a zero now it is never too old: robots.txt fails.
 	Robots(ctx context.Context, origin string, now time.Time) (*RobotsAnswer, error)
 	// KeepRobots is called with each answer that is not a failure and may keep it.
 	KeepRobots(ctx context.Context, origin string, a RobotsAnswer) error

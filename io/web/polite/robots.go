@@ -38,9 +38,12 @@ type Robots struct {
 	Reserves func(a RobotsAnswer, agent string) func(u *url.URL) error
 }
 
-// RobotsAge is how long the answer for a robots.txt is used (RFC 9309 section 2.4), and for
-// as long again where it cannot be had any more.
+// RobotsAge is how long the answer for a robots.txt is used (RFC 9309 section 2.4). Where robots.txt fails later, the
+// rules that were read last hold until it can be read again.
 const RobotsAge = 24 * time.Hour
+
+// failureAge is how long a robots.txt that failed is not requested again, where AllowSlowly lets the client continue.
+const failureAge = 5 * time.Minute
 
 // Verdict is what a crawler may fetch from a host whose robots.txt it cannot read.
 type Verdict int
@@ -49,7 +52,7 @@ type Verdict int
 const (
 	Deny        Verdict = iota // nothing
 	Allow                      // everything
-	AllowSlowly                // everything, with gaps of at least Robots.SlowGap; the answer is not kept
+	AllowSlowly                // everything that the rules read last allow, with gaps of at least Robots.SlowGap; the answer is not kept
 )
 
 // Standard is RFC 9309 sections 2.3.1.2 to 2.3.1.4: everything is allowed if there is
@@ -107,6 +110,13 @@ func (r *Rules) Check(u *url.URL) error {
 	return &DisallowedError{URL: u.String(), Line: line, Rule: untrusted.Line(text, maxRule)}
 }
 
+func (r *Rules) age() time.Duration {
+	if r.Slow {
+		return failureAge
+	}
+	return RobotsAge
+}
+
 func (r *Rules) reserved(u *url.URL) error {
 	if r == nil || r.reserves == nil {
 		return nil
@@ -157,7 +167,7 @@ func (c *Client) Robots(ctx context.Context, u *url.URL) (*Rules, error) {
 	defer c.robotsMu.Unlock()
 	origin := origin(of)
 	now := c.Pacer.now()
-	if r := c.rules[origin]; r != nil && now.Sub(r.FetchedAt) < RobotsAge {
+	if r := c.rules[origin]; r != nil && now.Sub(r.FetchedAt) < r.age() {
 		return r, nil
 	}
 	kept, err := c.memory().Robots(ctx, origin, now)
@@ -217,7 +227,7 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 		verdict = judge(status, a.Kind)
 	}
 	if verdict != Allow && abandoned == nil {
-		again, err := c.earlier(ctx, origin, a.FetchedAt)
+		again, err := c.earlier(ctx, origin)
 		if err != nil {
 			return nil, err
 		}
@@ -252,14 +262,13 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 	return r, c.obey(ctx, origin, r)
 }
 
-// earlier returns the rules that an origin had before its robots.txt failed: they hold for
-// another RobotsAge. It returns nil if there are none.
-func (c *Client) earlier(ctx context.Context, origin string, now time.Time) (*Rules, error) {
-	if r := c.rules[origin]; r != nil {
+// earlier returns the rules that were read last before an origin's robots.txt failed, nil if none ever were.
+func (c *Client) earlier(ctx context.Context, origin string) (*Rules, error) {
+	if r := c.rules[origin]; r != nil && r.Status < 500 && r.Status != http.StatusTooManyRequests {
 		again := *r
 		return &again, nil
 	}
-	kept, err := c.memory().Robots(ctx, origin, now.Add(-RobotsAge))
+	kept, err := c.memory().Robots(ctx, origin, time.Time{})
 	if err != nil || kept == nil {
 		return nil, err
 	}

@@ -92,9 +92,12 @@ func Row(t testing.TB, name string, v judge.Verdict) {
 	fmt.Fprintf(&b, " %d | %d | %d | %.0f |\n", len(v.Again), len(v.Lost), v.Requests, v.Seconds)
 	faults := maps.Clone(v.Broken)
 	faults["again"] = v.Again
-	for _, r := range append(slices.Clone(judge.All), "again") {
+	faults["sent"] = slices.DeleteFunc(v.Read, func(read judge.Entry) bool { // what the sites of disallowed pages had sent
+		return !slices.ContainsFunc(append(v.Broken[judge.Disallowed], v.Broken[judge.Unread]...), func(e judge.Entry) bool { return e.Host == read.Host })
+	})
+	for _, r := range append(slices.Clone(judge.All), "again", "sent") {
 		for _, e := range faults[r][:min(len(faults[r]), 12)] {
-			fmt.Fprintf(&b, "%s: %s %s%s at %s, life %d: %d %s\n", r, e.Method, e.Host, e.Path, e.Start.Format("04:05.000"), e.Life, e.Status, e.Agent)
+			fmt.Fprintf(&b, "%s: %s %s%s from %s to %s, life %d: %d %s\n", r, e.Method, e.Host, e.Path, e.Start.Format("04:05.000"), e.End.Format("04:05.000"), e.Life, e.Status, e.Agent)
 		}
 	}
 	fmt.Fprintf(&b, "lost: %v\n", v.Lost)

@@ -42,6 +42,7 @@ type Verdict struct {
 	Lost     []string // pages that the crawler must have, neither fetched nor named with a reason
 	Requests int
 	Seconds  float64 // from the first request to the last response
+	Read     []Entry // responses for robots.txt
 }
 
 const (
@@ -64,6 +65,9 @@ func Judge(sites map[string]*Site, log []Entry, kills []time.Time, reasons map[s
 		}
 		if !strings.Contains(e.Agent, Agent) {
 			v.broken(Unnamed, e)
+		}
+		if e.Rules != nil {
+			v.Read = append(v.Read, e)
 		}
 		if e.Method != http.MethodGet {
 			v.broken(Forced, e)

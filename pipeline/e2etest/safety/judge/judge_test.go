@@ -115,3 +115,19 @@ func TestJudge(t *testing.T) {
 	v := Judge(sites, []Entry{at("0 a/2 404")}, nil, map[string]bool{"a/1": true})
 	assert.Empty(t, v.Lost, "it has a reason")
 }
+
+// A robots.txt changes after a kill if the crawler can have read it before.
+func TestVersion(t *testing.T) {
+	begin := time.Now()
+	at := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
+	w := &Web{read: map[string]time.Time{}}
+	version := func(host string, start float64) int {
+		return w.version(&Entry{Host: host, Path: "/robots.txt", Start: at(start)})
+	}
+	assert.Equal(t, []int{0, 0}, []int{version("early.test", 1), version("late.test", 4.5)})
+	w.kills = []time.Time{at(5)}
+	assert.Equal(t, []int{1, 0, 0}, []int{version("early.test", 6), version("late.test", 6), version("new.test", 6)})
+	w.kills = append(w.kills, at(9))
+	assert.Equal(t, []int{2, 1, 1}, []int{version("early.test", 10), version("late.test", 10), version("new.test", 10)})
+	assert.Zero(t, w.version(&Entry{Host: "unread.test", Path: "/p/1", Start: at(11)}))
+}

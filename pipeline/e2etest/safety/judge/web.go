@@ -36,7 +36,7 @@ type Rules struct {
 
 // Site is one host of the web. Its front page links to all other pages.
 type Site struct {
-	Rules   []Rules                           // one for each life of the crawler; the last one stays
+	Rules   []Rules                           // one after the other, see version; the last one stays
 	Pages   []string                          // that a crawler must have at the end
 	Links   []string                          // more links of the front page
 	Under   map[string][]string               // links of other pages
@@ -70,6 +70,7 @@ type Web struct {
 	times  map[string]int       // requests by URL
 	pages  map[string]int       // page requests by host
 	until  map[string]time.Time // end of the storm by host
+	read   map[string]time.Time // first response for robots.txt by host
 }
 
 // Serve starts a web.
@@ -78,7 +79,8 @@ func Serve(sites map[string]*Site) (*Web, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening for the simulated web: %w", err)
 	}
-	w := &Web{Sites: sites, Addr: ln.Addr().String(), times: map[string]int{}, pages: map[string]int{}, until: map[string]time.Time{}}
+	w := &Web{Sites: sites, Addr: ln.Addr().String(), times: map[string]int{}, pages: map[string]int{}, until: map[string]time.Time{},
+		read: map[string]time.Time{}}
 	w.server = &http.Server{Handler: w, ReadHeaderTimeout: time.Minute}
 	go func() { _ = w.server.Serve(ln) }() // ends with Close
 	return w, nil
@@ -143,7 +145,7 @@ func (w *Web) answer(e *Entry, site *Site, h http.Header) (body string) {
 	url := e.Host + e.Path
 	times := w.times[url]
 	w.times[url]++
-	rules := &site.Rules[min(e.Life, len(site.Rules)-1)]
+	rules := &site.Rules[min(w.version(e), len(site.Rules)-1)]
 	defer func() {
 		e.End = time.Now()
 		w.log = append(w.log, *e)
@@ -183,6 +185,20 @@ func (w *Web) answer(e *Entry, site *Site, h http.Header) (body string) {
 	}
 	h.Set("Cache-Control", "max-age=86400")
 	return page(e.Host, e.Path, links)
+}
+
+// version is how often the robots.txt of a request's site has changed: with each kill that comes more than a second after
+// the crawler was first sent it. A crawler that was killed earlier may not have read it.
+func (w *Web) version(e *Entry) (n int) {
+	if _, asked := w.read[e.Host]; !asked && e.Path == "/robots.txt" {
+		w.read[e.Host] = e.Start
+	}
+	for _, at := range w.kills {
+		if first, asked := w.read[e.Host]; asked && at.Sub(first) > grace {
+			n++
+		}
+	}
+	return n
 }
 
 // storm answers while a site is overloaded.

@@ -219,3 +219,33 @@ func TestSold(t *testing.T) {
 		state(Indexed, true, true, rights.Unsaid)
 	})
 }
+
+// A site that sells all its pages is in question as one that refuses all of them: what is stored stays, the next session asks
+// again, and finds it as it was.
+func TestSoldWhole(t *testing.T) {
+	eachWorld(t, func(t *testing.T, w *world) {
+		paths := []string{"/docs", "/docs/a", "/docs/b", "/docs/c", "/docs/d"}
+		w.cfg.Purpose = rights.Search
+		session := func(want State) {
+			t.Helper()
+			w.newSession()
+			got, why := w.run()
+			require.Equal(t, want, got, why)
+			for _, path := range paths {
+				require.True(t, w.row(path).Content, path)
+			}
+			w.time.Advance(24 * time.Hour)
+		}
+		w.pages("a", "b", "c", "d")
+		session(Done)
+		for _, path := range paths {
+			w.set(path, status(402))
+		}
+		for range 20 {
+			session(siteBlocked)
+		}
+		w.pages("a", "b", "c", "d")
+		session(Done)
+		require.Empty(t, w.strings(`SELECT address FROM docs_pages WHERE rights_search <> 'unsaid'`))
+	})
+}

@@ -40,7 +40,7 @@ type State string
 // The states of a site.
 const (
 	Open    State = "open"    // it shows what it showed
-	Blocked State = "blocked" // it refuses: 401, 403, a challenge, a login or a consent page
+	Blocked State = "blocked" // it refuses: 401, 402, 403, a challenge, a login or a consent page
 	Moved   State = "moved"   // its URLs redirect to another host or out of the job's scope
 	Closed  State = "closed"  // it is parked, its name is gone, or nothing that was there is there
 	Thin    State = "thin"    // it shows much less than it did
@@ -273,7 +273,7 @@ type class int
 const (
 	good      class = iota
 	other           // it says nothing
-	refused         // 401, 403, a challenge …
+	refused         // 401, 402, 403, a challenge …
 	elsewhere       // a redirect out of the site
 	gone            // 404, 410, a soft 404
 	parked          // a page of a parking host
@@ -314,7 +314,7 @@ func classify(a Answer) class {
 		return wall
 	case a.To != "":
 		return elsewhere
-	case slices.Contains([]int{401, 403, 451}, a.Status):
+	case slices.Contains([]int{401, 402, 403, 451}, a.Status):
 		return refused
 	case a.Status == 404, a.Status == 410:
 		return gone

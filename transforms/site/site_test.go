@@ -59,6 +59,7 @@ func TestVerdict(t *testing.T) {
 		"not modified":                            {append(each(4, known(304)), status(Seed, "/", 304)), Open, ""},
 		"403 for all":                             {append(each(5, known(403)), status(Robots, "/robots.txt", 403), status(Seed, "/", 403)), Blocked, "docs.test refuses (403 for 1 of 1 seeds, 5 of 5 known URLs, robots.txt)"},
 		"the seed alone, at the first crawl":      {seeds(status(Seed, "/", 401)), Blocked, "docs.test refuses (401 for 1 of 1 seeds)"},
+		"402 for all":                             {append(each(5, known(402)), status(Seed, "/", 402)), Blocked, "docs.test refuses (402 for 1 of 1 seeds, 5 of 5 known URLs)"},
 		"robots.txt alone":                        {seeds(status(Robots, "/robots.txt", 403)), Blocked, "docs.test refuses (403 for robots.txt)"},
 		"403 for robots.txt of an open site":      {append(each(4, known(200)), status(Robots, "/robots.txt", 403), ok(Seed, "/")), Open, ""},
 		"one seed of two":                         {append(each(4, known(200)), status(Seed, "/", 403), ok(Seed, "/b")), Open, ""},

@@ -78,13 +78,21 @@ func (v *visit) disallowed(ctx context.Context, err error, address, canonical st
 	return v.reserved(ctx, raw.Withheld{URL: address, Canonical: []string{canonical}, Decision: d, Rights: v.gate.Read(v.rules, rights.Rights{}, address)})
 }
 
-// sold withholds an article whose page is for sale.
+// sold withholds an article whose page is for sale, if the site is open: one that sells all its pages may not do so for long.
 func (v *visit) sold(ctx context.Context, r *web.Response, c candidate) (bool, error) {
 	if r == nil || r.Status != http.StatusPaymentRequired {
 		return false, nil
 	}
 	said := v.gate.Read(v.rules, rights.Rights{}, r.FinalURL, permit.Answer{URL: r.FinalURL, Status: r.Status, Header: r.Header, Body: r.Body, At: v.now()})
-	return v.reserved(ctx, raw.Withheld{URL: c.url.String(), Canonical: []string{c.canonical}, SitemapAt: c.at, Requested: true, Rights: said})
+	d := said.Decision(v.Purpose)
+	if d == nil {
+		return false, nil
+	}
+	w := raw.Withheld{URL: c.url.String(), Canonical: []string{c.canonical}, SitemapAt: c.at, Requested: true, Decision: d, Rights: said}
+	return true, v.ifOpen(ctx, func(ctx context.Context) error {
+		_, err := v.reserved(ctx, w)
+		return err
+	})
 }
 
 // judgeStored withholds what is stored and reserved by what is known of it and of robots.txt now, as with another

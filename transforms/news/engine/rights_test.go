@@ -115,13 +115,16 @@ func TestSold(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		now := w.now.Format(time.RFC3339)
-		sold := true
+		sold, all := true, false
 		w.sim.Handle("press.example.com", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.URL.Path == "/sitemap.xml":
 				rw.Header().Set("Content-Type", "application/xml")
-				_, _ = io.WriteString(rw, `<urlset><url><loc>/articles/1</loc><lastmod>`+now+`</lastmod></url><url><loc>/articles/2</loc><lastmod>`+now+`</lastmod></url></urlset>`)
-			case r.URL.Path == "/articles/1" && sold:
+				for n := range 4 {
+					_, _ = fmt.Fprintf(rw, `%s<url><loc>/articles/%d</loc><lastmod>%s</lastmod></url>`, map[int]string{0: "<urlset>"}[n], n+1, now)
+				}
+				_, _ = io.WriteString(rw, "</urlset>")
+			case all && strings.HasPrefix(r.URL.Path, "/articles/"), r.URL.Path == "/articles/1" && sold:
 				rw.Header().Set("Crawler-Price", "USD 0.01")
 				rw.WriteHeader(http.StatusPaymentRequired)
 			case strings.HasPrefix(r.URL.Path, "/articles/"):
@@ -139,14 +142,21 @@ func TestSold(t *testing.T) {
 			require.Equal(t, []any{asked, reserved, failed, stored}, []any{slices.Contains(w.paths(), "/articles/1"), r.Reserved, r.Failed, w.count("source = 'press'")})
 		}
 		require.EqualValues(t, 1, w.run(p).Failed, "without a purpose")
-		run(true, 1, 0, 1)
+		run(true, 1, 0, 3)
 		var why string
 		require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT verdict || ' ' || line || ' ' || raw FROM news_reserved WHERE sha256 <> '' AND url LIKE '%/articles/1'`).Scan(&why))
 		require.Equal(t, "reserved 0 402 Payment Required USD 0.01", why)
 		sold = false
-		run(false, 0, 0, 1)
+		run(false, 0, 0, 3)
 		w.now = w.now.Add(15 * 24 * time.Hour)
-		run(true, 0, 0, 2)
+		run(true, 0, 0, 4)
+		all = true // a site that sells everything is in question: nothing is concluded
+		for range 3 {
+			w.now = w.now.Add(24 * time.Hour)
+			now = w.now.Format(time.RFC3339)
+			r := w.run(p, func(e *engine.Engine) { e.Purpose = rights.Archive })
+			require.Equal(t, []any{engine.State("blocked"), int64(0), 4}, []any{r.State, r.Reserved, w.count("source = 'press'")}, r.Reason)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package rights
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"time"
 
@@ -72,9 +73,30 @@ func (l *Ledger) directives(line int, raw, list string) {
 			s.claim(AIInput, false)
 		}
 	}
+	if expired(list, l.at) {
+		s.claim(Search, false)
+	}
 	if s.Says != "" {
 		l.add(s)
 	}
+}
+
+var unavailable = regexp.MustCompile(`(?i)\bunavailable_after[ \t]*:[ \t]*((?:[a-z]+,[ \t]*)?[^,;]+)`)
+
+// expired reports whether robots directives say that search results may show the page until a time that is over. The zone of
+// a date may be lost: that is some hours.
+func expired(list string, at time.Time) bool {
+	m := unavailable.FindStringSubmatch(list)
+	if m == nil {
+		return false
+	}
+	for _, form := range []string{time.RFC1123, time.RFC1123Z, time.RFC850, "2 Jan 2006 15:04:05 MST", "2 Jan 2006 15:04:05 -0700", "2-Jan-06 15:04:05 MST",
+		"2-Jan-2006 15:04:05 MST", "2 Jan 2006", time.RFC3339, "2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
+		if until, err := time.Parse(form, strings.TrimSpace(m[1])); err == nil {
+			return until.Before(at)
+		}
+	}
+	return false
 }
 
 // tdm adds a property of TDMRep: 1 reserves text and data mining, 0 does not, other values are errors and count as unset.

@@ -18,6 +18,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -124,12 +125,12 @@ type Document struct {
 	At     string `json:"fetched_at"` // RFC 3339 UTC
 }
 
-// Verdicts has allowed, reserved, unsaid or contradictory for each purpose.
+// Verdicts has allowed, reserved, unsaid or contradictory for each purpose. It is also the columns of rows about a site or a page.
 type Verdicts struct {
-	Search  string `json:"search"`
-	AIInput string `json:"ai-input"`
-	AITrain string `json:"ai-train"`
-	Archive string `json:"archive"`
+	Search  string `json:"search" parquet:"rights_search,dict" doc:"what the site says about search indexes: allowed, reserved, unsaid, or contradictory; empty: it was not read, or by an older version"`
+	AIInput string `json:"ai-input" parquet:"rights_ai_input,dict" doc:"the same about input of models, such as for answers"`
+	AITrain string `json:"ai-train" parquet:"rights_ai_train,dict" doc:"the same about training of models"`
+	Archive string `json:"archive" parquet:"rights_archive,dict" doc:"the same about archives"`
 }
 
 // Of returns the verdict about a purpose.
@@ -301,22 +302,27 @@ func groupToken(value string) string {
 	}
 }
 
-// read reads the value of a Content-Signal, which may begin with a path.
+// equals is what stands between the name and the value of a signal.
+var equals = regexp.MustCompile(`[ \t]*=[ \t]*`)
+
+// read reads the value of a Content-Signal, which may begin with a path. Commas divide signals; where spaces or semicolons
+// stand in their place, they are meant.
 func (s *entry) read(value string) {
 	s.signal = true
 	if strings.HasPrefix(value, "/") {
-		s.path, value, _ = strings.Cut(value, " ")
+		end := cmp.Or(strings.IndexAny(value, " \t")+1, len(value)+1) - 1
+		s.path, value = value[:end], value[end:]
 		if s.path == "/" || s.path == "/*" {
 			s.path = ""
 		}
 		s.Only = s.path
 	}
-	for part := range strings.SplitSeq(strings.ToLower(value), ",") {
+	value = equals.ReplaceAllString(strings.ToLower(value), "=")
+	for _, part := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(",; \t", r) }) {
 		key, value, _ := strings.Cut(part, "=")
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		value = strings.Trim(value, `"'`)
 		p := Purpose(key)
 		switch known := p == Search || p == AIInput || p == AITrain; {
-		case strings.TrimSpace(part) == "":
 		case known && (value == "yes" || value == "no"):
 			s.claim(p, value == "yes")
 		case key == "use" && slices.Contains([]string{useImmediate, useReference, useFull}, "use="+value):

@@ -85,12 +85,13 @@ def read(text, agent):
             says = ["content-usage:draft-ietf-aipref-attach-05"]
         else:
             if value.startswith("/"):
-                path, _, value = value.partition(" ")
+                path, value = re.match(r"([^ \t]*)(.*)", value, re.S).groups()
                 path = "" if path in ("/", "/*") else path
-            for part in value.lower().split(","):
-                k, _, v = (s.strip() for s in part.partition("="))
-                if not part.strip():
+            for part in re.split(r"[,; \t]+", re.sub(r"[ \t]*=[ \t]*", "=", value.lower())):
+                if not part:
                     continue
+                k, _, v = part.partition("=")
+                v = v.strip("\"'")
                 if k in PURPOSES[:3] and v in ("yes", "no"):
                     found.append((k, v))
                     word = k + ("=allowed" if v == "yes" else "=reserved")

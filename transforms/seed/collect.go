@@ -58,7 +58,7 @@ type findings struct {
 	metadata metadata.Domain     // without id, country, category and source
 	evidence map[string]exchange // by file name; a file that is not in it is removed from the store
 	network  web.Kind            // why robots.txt failed below HTTP, empty for no failure
-	doubt    web.Kind            // the same for the outage guard, to which an answer by http is no answer by https
+	doubt    web.Kind            // the same for the outage guard, to which an answer by http is none if a certificate could not be verified
 	sum      ledger.Tally
 }
 
@@ -136,7 +136,7 @@ func (c *collector) sitemapEarly(ctx context.Context) (early chan exchange, end 
 // collectRobots returns the answer, and whether another host than the domain's own gave it.
 func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Logger, endEarly func()) (r exchange, moved bool) {
 	r = c.robots(ctx)
-	failed := r.kind
+	first := r
 	if !c.cfg.Collect.StrictHosts && slices.Contains(outageBy, r.kind) && ctx.Err() == nil {
 		endEarly()
 		if other, ok := c.otherHost(r, others(c.name, c.own), func() exchange { return c.robots(ctx) }); ok && ctx.Err() == nil {
@@ -149,8 +149,8 @@ func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Lo
 	if c.abandonedFor(r.url) == "" {
 		f.network, f.doubt = r.kind, r.kind
 	}
-	if moved && c.origin.Scheme == "http" {
-		f.doubt = failed
+	if moved && c.origin.Scheme == "http" && strings.HasPrefix(first.why, "x509: ") {
+		f.doubt = first.kind
 	}
 	f.metadata.Robots = c.robotsMetadata(r)
 	if f.metadata.Robots.Exists {

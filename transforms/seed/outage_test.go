@@ -141,6 +141,19 @@ func TestCertificatesOutage(t *testing.T) {
 	}
 }
 
+// Sites that speak no TLS and answer by http show that the network works.
+func TestPlainHTTPIsNoOutage(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	var urls []string
+	for i := range 25 {
+		urls = append(urls, fmt.Sprintf("https://kind-tls-refused-%d.com", i))
+	}
+	j.put(raw, rawFile(urls...))
+	total := j.run()
+	assert.Equal(t, []int64{0, 0, 25}, []int64{total.Counts["outage"], total.Counts["outage_tls"], total.Counts["domains_collected"]}, total.Counts)
+	assert.Equal(t, 25, j.marks())
+}
+
 // Where no sitemap candidate answered the status is 404; error and
 // last_status tell a host that does not answer from one without a sitemap.
 func TestNobodyAnswered(t *testing.T) {

@@ -545,3 +545,13 @@ func TestLostAnswerOfACreate(t *testing.T) {
 		}
 	})
 }
+
+// The duration of a run that was killed ends with the last sign of its lanes, however late somebody notices.
+func TestDurationOfAKilledRun(t *testing.T) {
+	for state, want := range map[State]float64{Interrupted: 60, Silent: 60, Failed: 7200} {
+		r := aRun("r1")
+		r.State, r.StartedAt, r.FinishedAt = state, day, day.Add(2*time.Hour)
+		rep := BuildReport(aJob(), r, Tally{}, day.Add(3*time.Hour), Progress{UpdatedAt: day.Add(time.Minute)}, Progress{Lane: 1, UpdatedAt: day.Add(time.Second)})
+		assert.InDelta(t, want, rep.Duration, 1e-9, state)
+	}
+}

@@ -20,30 +20,44 @@ func (r Run) inLauncher() bool { return slices.Contains([]string{"direct", "pris
 // since when, unless its workers continue without its launcher: its process was killed or its machine went down. The next run of the job
 // marks it as interrupted. An asynchronous run has no lease.
 func Seen(ctx context.Context, s store.Store, r Run) (Run, error) {
+	r, _, err := seen(ctx, s, r)
+	return r, err
+}
+
+// seen also returns the progress of the lanes, nil if it was not needed.
+func seen(ctx context.Context, s store.Store, r Run) (_ Run, lanes []Progress, err error) {
 	if r.State.Over() || r.Async {
-		return r, nil
+		return r, nil, nil
 	}
 	last, alive, err := lease.Sign(ctx, s, r.Job)
 	if err != nil || alive {
-		return r, err
+		return r, nil, err
 	}
 	if r, err = Load(ctx, s, r.RunID); err != nil || r.State.Over() || r.Async { // it has ended since, and then released the lease
-		return r, err
+		return r, nil, err
 	}
-	lanes, err := Progresses(ctx, s, r.RunID)
+	lanes, err = Progresses(ctx, s, r.RunID)
 	if last.Before(r.StartedAt) {
 		last = r.StartedAt // the lease is an earlier run's
 	}
+	if at := lastSign(lanes); at.After(last) {
+		last = at
+	}
+	if !r.inLauncher() && time.Since(last) < maxSilence {
+		return r, lanes, err
+	}
+	r.State, r.Error = Silent, "no sign of life since "+last.UTC().Format(time.RFC3339)+"; the next run of "+r.Job+" resumes it"
+	return r, lanes, err
+}
+
+// lastSign returns when a lane was last written, zero for none.
+func lastSign(lanes []Progress) (last time.Time) {
 	for _, l := range lanes {
 		if l.UpdatedAt.After(last) {
 			last = l.UpdatedAt
 		}
 	}
-	if !r.inLauncher() && time.Since(last) < maxSilence {
-		return r, err
-	}
-	r.State, r.Error = Silent, "no sign of life since "+last.UTC().Format(time.RFC3339)+"; the next run of "+r.Job+" resumes it"
-	return r, err
+	return last
 }
 
 // ReportSoFar returns the report of a job's run. If the run has none yet, it makes one
@@ -54,10 +68,10 @@ func ReportSoFar(ctx context.Context, s store.Store, j Job, run Run, now time.Ti
 	if err == nil || !errors.Is(err, store.ErrNotExist) {
 		return report, err
 	}
-	if run, err = Seen(ctx, s, run); err != nil {
-		return Report{}, err
+	run, lanes, err := seen(ctx, s, run)
+	if err == nil && lanes == nil {
+		lanes, err = Progresses(ctx, s, run.RunID)
 	}
-	lanes, err := Progresses(ctx, s, run.RunID)
 	if err != nil {
 		return Report{}, err
 	}

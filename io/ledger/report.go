@@ -46,7 +46,7 @@ type Report struct {
 	State       State          `json:"state"`
 	StartedAt   time.Time      `json:"started_at"`
 	FinishedAt  *time.Time     `json:"finished_at"`     // null while the run is active
-	Duration    float64        `json:"duration_s"`      // so far, while the run is active
+	Duration    float64        `json:"duration_s"`      // so far, while the run is active; to the last sign of life of one that was killed
 	Error       string         `json:"error,omitempty"` // why it failed or was interrupted
 	Options     map[string]any `json:"options"`
 	Counts      Counts         `json:"counts"`
@@ -65,7 +65,7 @@ type Report struct {
 }
 
 // BuildReport makes the report of a job's run from the sum of its lanes' tallies. The
-// duration of a run that is not over ends at now.
+// duration of a run that is not over ends at now, that of one that was killed with the last sign of its lanes.
 func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...Progress) Report {
 	var sum Tally // a copy, so that the report shares nothing
 	sum.Add(t)
@@ -81,6 +81,9 @@ func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...Progress) Report
 		end = r.FinishedAt
 		at := end.UTC().Truncate(time.Millisecond)
 		rep.FinishedAt = &at
+	}
+	if last := lastSign(lanes); (r.State == Interrupted || r.State == Silent) && last.After(r.StartedAt) && last.Before(end) {
+		end = last
 	}
 	seconds := max(0, end.Sub(r.StartedAt).Seconds())
 	rep.Duration = round(seconds)

@@ -104,7 +104,11 @@ func (p *program) options(c *cobra.Command, values preset) error {
 		}
 	}
 	given := o.Flags.Given()
-	if err := o.layers(given); err != nil {
+	err := o.layers(given)
+	if err == nil {
+		err = o.ReadPoliteness()
+	}
+	if err != nil {
 		return err
 	}
 	if err := o.Flags.UseDefaults(o.Job, given); err != nil {

@@ -33,10 +33,7 @@ func (o *Options) layers(given map[string]bool) error {
 	if err == nil && o.Config != "" {
 		err = o.file(given)
 	}
-	if err != nil {
-		return err
-	}
-	return o.ReadPoliteness()
+	return err
 }
 
 // otherVariables are those that set no option: secrets, and what a server tells the runs that it starts.

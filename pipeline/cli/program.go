@@ -189,7 +189,11 @@ func (p *program) command(use, short string, own func(*option.Set), do func(ctx 
 		if !p.o.Flags.Lookup("job").Changed {
 			p.o.Job = "" // all jobs
 		}
-		if err := p.o.layers(p.o.Flags.Given()); err != nil {
+		err := p.o.layers(p.o.Flags.Given())
+		if err == nil && slices.Contains(takes, "politeness") {
+			err = p.o.ReadPoliteness()
+		}
+		if err != nil {
 			return err
 		}
 		if err := p.o.Flags.Check(); err != nil {

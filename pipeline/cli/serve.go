@@ -110,7 +110,11 @@ func (p *program) serverOptions(ctx context.Context, file map[string]string) (s 
 			return bad(usage.Errorf("--%s is for one run; give it when a run is started", name))
 		}
 	}
-	if err := o.layers(given); err != nil {
+	err = o.layers(given)
+	if err == nil {
+		err = o.ReadPoliteness()
+	}
+	if err != nil {
 		return bad(err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(file)) {

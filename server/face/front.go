@@ -139,7 +139,9 @@ func (f runRows) reports(*call) (any, error) {
 			j, _ := f.Jobs.Started().Named(name)
 			v.Rows = append(v.Rows, reportRow{Job: name, What: j, JobSummary: s.Jobs[name], Failures: known.Total(s.Jobs[name].HTTP.Failures)})
 		}
-		all = append(all, v)
+		if len(v.Rows) > 0 {
+			all = append(all, v)
+		}
 	}
 	return all, nil
 }

@@ -15,6 +15,9 @@ type Provider struct{}
 // ID implements provider.Provider.
 func (Provider) ID() string { return "mk" }
 
+// Press is the publisher's name for readers.
+func (Provider) Press() string { return press }
+
 // BaseURL implements provider.Provider.
 func (Provider) BaseURL() string { return "https://www.mk.co.kr" }
 

@@ -98,6 +98,30 @@ func (d *DB) QueryRowContext(ctx context.Context, query string, args ...any) (ro
 	return row
 }
 
+// Changed returns how many rows a statement changed, given what ExecContext returns.
+func Changed(r sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// Write runs one statement as ExecContext does. doing says for its error what it does, such as "ending the session".
+func (d *DB) Write(ctx context.Context, doing, statement string, args ...any) error {
+	if _, err := d.ExecContext(ctx, statement, args...); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
+
+// Do runs f in a transaction as Tx does. doing says for its error what f does, such as "ending the session".
+func (d *DB) Do(ctx context.Context, doing string, f func(*sql.Tx) error) error {
+	if err := d.Tx(ctx, f); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
+
 // ExecContext runs one statement, when Allow permits it, on PostgreSQL in a transaction:
 // so it is made once when a connection is lost.
 func (d *DB) ExecContext(ctx context.Context, statement string, args ...any) (result sql.Result, err error) {

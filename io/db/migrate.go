@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -78,6 +79,12 @@ func (d *DB) Migrate(ctx context.Context, name string, files fs.FS) error {
 		return fmt.Errorf("migrating %s: the database is at version %d, this program knows %d: use the newer program", name, current, target)
 	}
 	return nil
+}
+
+// Files returns the folder migrations of a package's embedded files, for Migrate.
+func Files(embedded embed.FS) fs.FS {
+	files, _ := fs.Sub(embedded, "migrations") // the name is valid
+	return files
 }
 
 // stepsOnce lets the table of versions have each version once. A step and its version are

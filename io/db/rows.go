@@ -89,11 +89,7 @@ func eachRow(ctx context.Context, tx *sql.Tx, table string, columns []string, ro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		result, err := statement.ExecContext(within, row...)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
+		n, err := Changed(statement.ExecContext(within, row...))
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -95,11 +94,7 @@ func (p inDB) lock(ctx context.Context, tx *sql.Tx, name string, r record) (ours
 // changesRow runs a statement and reports whether it changed a row.
 func (p inDB) changesRow(ctx context.Context, statement string, args ...any) (changed bool, err error) {
 	err = p.db.Tx(ctx, func(tx *sql.Tx) error {
-		r, err := tx.ExecContext(ctx, statement, args...)
-		if err != nil {
-			return err
-		}
-		n, err := r.RowsAffected()
+		n, err := db.Changed(tx.ExecContext(ctx, statement, args...))
 		changed = n == 1
 		return err
 	})
@@ -109,13 +104,7 @@ func (p inDB) changesRow(ctx context.Context, statement string, args ...any) (ch
 // prepare creates the table. The name of its migrations is "db", because they were
 // once in package db.
 func (p inDB) prepare(ctx context.Context) error {
-	return p.db.Once("leases", func() error {
-		files, err := fs.Sub(migrations, "migrations")
-		if err != nil {
-			return fmt.Errorf("reading the tables of leases: %w", err)
-		}
-		return p.db.Migrate(ctx, "db", files)
-	})
+	return p.db.Once("leases", func() error { return p.db.Migrate(ctx, "db", db.Files(migrations)) })
 }
 
 // Table has the leases in a database.

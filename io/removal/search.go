@@ -46,28 +46,22 @@ func FromSearch(ctx context.Context, d *db.DB, provider string) (n int64, err er
 	}
 	ctx, release := l.Keep(ctx, func(lease.Event) {})
 	defer func() { err = errors.Join(err, release()) }()
-	err = d.Tx(ctx, func(tx *sql.Tx) error {
+	err = d.Do(ctx, fmt.Sprintf("removing %s from the search index", provider), func(tx *sql.Tx) error {
 		if d.Dialect == db.SQLite {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM search_words WHERE rowid IN (SELECT n FROM search_chunks WHERE provider = $1)`, provider); err != nil {
 				return err
 			}
 		}
 		for _, table := range tables {
-			r, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE id IN (SELECT id FROM search_chunks WHERE provider = $1)`, provider)
-			if err != nil {
-				return err
-			}
-			if n, err = r.RowsAffected(); err != nil { // of the chunks, at last
+			n, err = db.Changed(tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE id IN (SELECT id FROM search_chunks WHERE provider = $1)`, provider))
+			if err != nil { // n is of the chunks, at last
 				return err
 			}
 		}
 		_, err := tx.ExecContext(ctx, `UPDATE search_version SET n = n + 1`) // whoever keeps vectors in memory reads them again
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("removing %s from the search index: %w", provider, err)
-	}
-	return n, nil
+	return n, err
 }
 
 // EraseSearch removes what deleted chunks leave in the database's files. A database without an index contains nothing of them.

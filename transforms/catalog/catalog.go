@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"reflect"
 	"slices"
 	"time"
@@ -72,16 +71,12 @@ var migrations embed.FS
 
 // Migrate brings the job's tables up to date, from an empty database too.
 func Migrate(ctx context.Context, d *db.DB) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return fmt.Errorf("reading the tables of the catalog job: %w", err)
-	}
-	return d.Migrate(ctx, Job, files)
+	return d.Migrate(ctx, Job, db.Files(migrations))
 }
 
 // Reopen lets the next run do the inputs of dead letters again.
 func Reopen(ctx context.Context, d *db.DB, dead []ledger.DeadLetter) error {
-	err := d.Tx(ctx, func(tx *sql.Tx) error {
+	return d.Do(ctx, "reopening the inputs of dead letters", func(tx *sql.Tx) error {
 		for _, l := range dead {
 			if l.Input.Source == "" || l.Input.URL == "" {
 				continue // a site's own failure: each run tries the site again
@@ -98,10 +93,6 @@ func Reopen(ctx context.Context, d *db.DB, dead []ledger.DeadLetter) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("reopening the inputs of dead letters: %w", err)
-	}
-	return nil
 }
 
 func init() {

@@ -130,13 +130,10 @@ func (c comparison) allAbsent() bool { return c.listed >= minBreak && c.notThere
 
 // compared is compare in a transaction of its own.
 func (j *rows) compared(ctx context.Context, believed bool) (c comparison, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) (err error) {
+	err = j.db.Do(ctx, fmt.Sprintf("comparing the list of %s with what is stored", j.site), func(tx *sql.Tx) (err error) {
 		c, err = j.compare(ctx, tx, believed)
 		return err
 	})
-	if err != nil {
-		err = fmt.Errorf("comparing the list of %s with what is stored: %w", j.site, err)
-	}
 	return c, err
 }
 
@@ -152,7 +149,7 @@ func (j *rows) thin(c comparison) bool {
 // that it is complete, however many are missing. A list that lost most of them may have been
 // a wrong page for a moment: unless seeds is nil, it is read again instead.
 func (j *rows) askMissing(ctx context.Context, r *reader, believed bool, seeds []entry) (n int, again bool, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Do(ctx, fmt.Sprintf("comparing the list of %s with what is stored", j.site), func(tx *sql.Tx) error {
 		n, again = 0, false
 		c, err := j.compare(ctx, tx, believed)
 		if again = err == nil && (c.shrunk || c.thin) && seeds != nil && c.notThere < c.listed; again {
@@ -181,10 +178,7 @@ func (j *rows) askMissing(ctx context.Context, r *reader, believed bool, seeds [
 		_, err = j.insert(ctx, tx, tasks)
 		return err
 	})
-	if err != nil {
-		return 0, false, fmt.Errorf("comparing the list of %s with what is stored: %w", j.site, err)
-	}
-	return n, again, nil
+	return n, again, err
 }
 
 // storedRow returns a product's row of the list as it is stored.
@@ -212,7 +206,7 @@ func (r *reader) storedRow(key, detail string) (string, error) {
 // close ends a complete crawl, and marks as gone what the list and the products' own pages
 // say is gone. believed means that the list is complete, however many are missing.
 func (j *rows) close(ctx context.Context, r *reader, now time.Time, runID string, believed bool) (c crawlEnd, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) (err error) {
+	err = j.db.Do(ctx, "closing the crawl of "+j.site, func(tx *sql.Tx) (err error) {
 		c = crawlEnd{}
 		if c.comparison, err = j.compare(ctx, tx, believed); err != nil {
 			return err
@@ -237,10 +231,7 @@ func (j *rows) close(ctx context.Context, r *reader, now time.Time, runID string
 		_, err = tx.ExecContext(ctx, `UPDATE catalog_crawls SET finished_at = $1, list_pages = $3 WHERE site = $2`, db.Micros(now), j.site, c.pages)
 		return err
 	})
-	if err != nil {
-		return crawlEnd{}, fmt.Errorf("closing the crawl of %s: %w", j.site, err)
-	}
-	return c, nil
+	return c, err
 }
 
 // conclusion is one rule of what becomes of products that were not found.
@@ -294,12 +285,10 @@ func (j *rows) conclude(ctx context.Context, tx *sql.Tx, s conclusion, now time.
 	case "listed":
 		args, set = append(args, int64(0)), `unlisted_at = $3 WHERE NOT `+j.db.Never("unlisted_at")
 	}
-	r, err := tx.ExecContext(ctx, `UPDATE catalog_products SET `+set+` AND site = $1 AND state <> 'gone' AND `+s.products, args...)
-	if err != nil || s.becomes != "missing" {
-		return err
+	n, err := db.Changed(tx.ExecContext(ctx, `UPDATE catalog_products SET `+set+` AND site = $1 AND state <> 'gone' AND `+s.products, args...))
+	if s.becomes == "missing" {
+		c.notFound += n
 	}
-	n, err := r.RowsAffected()
-	c.notFound += n
 	return err
 }
 
@@ -315,12 +304,8 @@ func (j *rows) gone(ctx context.Context, tx *sql.Tx, now time.Time, runID, condi
 		j.site, j.number, db.Micros(now.Add(-unlistedTerm)), db.Micros(now), stateField, runID); err != nil {
 		return 0, err
 	}
-	r, err := tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $4, missing_in = 0, unlisted_at = $5 WHERE (site, product_key) IN (SELECT site, product_key`+condition+`)`,
-		j.site, j.number, db.Micros(now.Add(-unlistedTerm)), db.Micros(now), int64(0))
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
+	return db.Changed(tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $4, missing_in = 0, unlisted_at = $5 WHERE (site, product_key) IN (SELECT site, product_key`+condition+`)`,
+		j.site, j.number, db.Micros(now.Add(-unlistedTerm)), db.Micros(now), int64(0)))
 }
 
 // markAbsent ends the task of a page that does not show its product. known means that it was

@@ -46,7 +46,7 @@ const (
 // was found by another file, of which file is the hash, is not resumed: its tasks are what
 // the other file found.
 func (j *rows) begin(ctx context.Context, seeds []entry, file string, now time.Time, restart bool) (resumed bool, pending int64, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Do(ctx, "beginning the crawl of "+j.site, func(tx *sql.Tx) error {
 		resumed, pending = false, 0
 		var unfinished, others, before int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN file NOT IN ('', $2) THEN 1 ELSE 0 END), 0) FROM catalog_crawls WHERE site = $1 AND `+j.db.Never("finished_at"), j.site, file).Scan(&unfinished, &others); err != nil {
@@ -83,10 +83,7 @@ func (j *rows) begin(ctx context.Context, seeds []entry, file string, now time.T
 		}
 		return tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2 AND state <> $3`, j.site, KindFetchProductDetailPage, done).Scan(&pending)
 	})
-	if err != nil {
-		return false, 0, fmt.Errorf("beginning the crawl of %s: %w", j.site, err)
-	}
-	return resumed, pending, nil
+	return resumed, pending, err
 }
 
 // add adds list pages that the crawl does not have yet.
@@ -101,7 +98,7 @@ func (j *rows) add(ctx context.Context, pages []entry) error {
 // list page wait for the next run, which resumes the crawl. It reads the list from the first page if whole is true
 // or no product was listed.
 func (j *rows) leave(ctx context.Context, first string, whole bool, now time.Time) error {
-	err := j.db.Tx(ctx, func(tx *sql.Tx) error {
+	return j.db.Do(ctx, "ending the crawl of "+j.site, func(tx *sql.Tx) error {
 		var listed int64
 		err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2 AND asked = ''`,
 			j.site, KindFetchProductDetailPage).Scan(&listed)
@@ -120,10 +117,6 @@ func (j *rows) leave(ctx context.Context, first string, whole bool, now time.Tim
 		_, err = tx.ExecContext(ctx, `UPDATE catalog_crawls SET finished_at = $1 WHERE site = $2`, db.Micros(now), j.site)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("ending the crawl of %s: %w", j.site, err)
-	}
-	return nil
 }
 
 // some returns up to n stored products as tasks.

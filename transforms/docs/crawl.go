@@ -85,19 +85,17 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 	// database are right, and those in memory are not.
 	write := c.advance
 	if err != nil {
-		write = c.db.Tx
+		write = c.db.Do
 	}
 	within := context.WithoutCancel(ctx)
-	return state, reason, errors.Join(err, write(within, func(tx *sql.Tx) error {
+	return state, reason, errors.Join(err, write(within, "ending the crawl of "+c.id, func(tx *sql.Tx) error {
 		var finished int64
 		if state == Done {
 			finished = db.Micros(c.clock.Now())
 		}
-		if _, err := tx.ExecContext(within, `UPDATE docs_runs SET state = $1, reason = $2, finished_at = $3 WHERE session = $4 AND provider = $5`,
-			state, reason, finished, c.part.session, c.id); err != nil {
-			return fmt.Errorf("ending the crawl of %s: %w", c.id, err)
-		}
-		return nil
+		_, err := tx.ExecContext(within, `UPDATE docs_runs SET state = $1, reason = $2, finished_at = $3 WHERE session = $4 AND provider = $5`,
+			state, reason, finished, c.part.session, c.id)
+		return err
 	}))
 }
 
@@ -199,7 +197,7 @@ func (c *crawl) waitForBudget(ctx context.Context, host string, until time.Time,
 	c.log.Warn("hour_budget_used_up", "host", host, "until", at)
 	defer c.w.Waits(fmt.Sprintf("%s waits until %s: the docs job's requests of this hour are used up", c.id, at))()
 	for {
-		if err := c.advance(ctx, func(*sql.Tx) error { return nil }); err != nil {
+		if err := c.advance(ctx, "counting the wait of "+c.id, func(*sql.Tx) error { return nil }); err != nil {
 			return err
 		}
 		began := c.clock.Now()
@@ -303,12 +301,12 @@ func (c *crawl) claim(ctx context.Context, ch *chain) error {
 	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
 		now := db.Micros(c.clock.Now())
 		if !p.counted {
-			if n, err := changed(tx.ExecContext(ctx, `UPDATE docs_runs SET requested = requested + 1, active_at = $1
+			if n, err := db.Changed(tx.ExecContext(ctx, `UPDATE docs_runs SET requested = requested + 1, active_at = $1
 				WHERE session = $2 AND provider = $3 AND requested < $4`,
 				now, c.part.session, c.id, c.policy.MaxPages)); err != nil || n == 0 {
 				return cmp.Or(err, errMaxPages)
 			}
-			if n, err := changed(tx.ExecContext(ctx, `UPDATE docs_sessions SET requested = requested + 1, active_at = $1
+			if n, err := db.Changed(tx.ExecContext(ctx, `UPDATE docs_sessions SET requested = requested + 1, active_at = $1
 				WHERE id = $2 AND ($3 = 0 OR requested < $3)`,
 				now, c.part.session, c.cfg.Lane.Limit)); err != nil || n == 0 {
 				return cmp.Or(err, errLimit)
@@ -326,13 +324,6 @@ func (c *crawl) claim(ctx context.Context, ch *chain) error {
 
 const claims = `UPDATE docs_pages SET status = $1, counted = TRUE, requested_at = $2 WHERE provider = $3 AND key = $4`
 
-func changed(r sql.Result, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
-}
-
 // tryPlaces queues the descriptions that are where sites usually have them. If the answer is
 // one, its page is done with this one request.
 func (c *crawl) tryPlaces(ctx context.Context) error {
@@ -340,8 +331,8 @@ func (c *crawl) tryPlaces(ctx context.Context) error {
 	if err != nil || len(links) == 0 {
 		return err
 	}
-	if err := c.advance(ctx, func(tx *sql.Tx) error { return c.queue(ctx, tx, links, 1) }); err != nil {
-		return fmt.Errorf("queueing descriptions of %s: %w", c.id, err)
+	if err := c.advance(ctx, "queueing descriptions of "+c.id, func(tx *sql.Tx) error { return c.queue(ctx, tx, links, 1) }); err != nil {
+		return err
 	}
 	for _, l := range links {
 		if err := c.note(ctx, string(policy.OpenAPI), l.address, "found", reason, nil); err != nil {

@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"context"
 	"embed"
-	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -131,9 +129,5 @@ var migrations embed.FS
 
 // Migrate brings the job's tables up to date, from an empty database too.
 func Migrate(ctx context.Context, d *db.DB) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return fmt.Errorf("reading the tables of the docs job: %w", err)
-	}
-	return d.Migrate(ctx, Job, files)
+	return d.Migrate(ctx, Job, db.Files(migrations))
 }

@@ -22,11 +22,11 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
 )
 
-// advance changes the part's rows and its counts in one transaction.
-func (c *crawl) advance(ctx context.Context, do func(*sql.Tx) error) error {
+// advance changes the part's rows and its counts in one transaction, as db.Do does.
+func (c *crawl) advance(ctx context.Context, doing string, do func(*sql.Tx) error) error {
 	queued, stats, marked := c.part.queued, c.part.stats, c.marked
 	undo := func() { c.part.queued, c.part.stats, c.marked, c.fresh = queued, stats, marked, nil }
-	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
+	err := c.db.Do(ctx, doing, func(tx *sql.Tx) error {
 		undo() // a transaction may run more than once
 		if err := do(tx); err != nil {
 			return err
@@ -38,11 +38,9 @@ func (c *crawl) advance(ctx context.Context, do func(*sql.Tx) error) error {
 		if err != nil {
 			return fmt.Errorf("encoding figures: %w", err)
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE docs_runs SET queued = $1, stats = $2, active_at = $3 WHERE session = $4 AND provider = $5`,
-			c.part.queued, string(b), db.Micros(now), c.part.session, c.id); err != nil {
-			return fmt.Errorf("writing figures: %w", err)
-		}
-		return nil
+		_, err = tx.ExecContext(ctx, `UPDATE docs_runs SET queued = $1, stats = $2, active_at = $3 WHERE session = $4 AND provider = $5`,
+			c.part.queued, string(b), db.Micros(now), c.part.session, c.id)
+		return err
 	})
 	if err != nil {
 		undo()
@@ -301,7 +299,7 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	if err := c.keep(ctx, p, e); err != nil {
 		return err
 	}
-	err := c.advance(ctx, func(tx *sql.Tx) error {
+	return c.advance(ctx, "writing "+p.address, func(tx *sql.Tx) error {
 		e.count(&c.part.stats, kind)
 		if ch.rights != nil {
 			c.part.stats.Said = permit.Sum(c.part.stats.Said, ch.rights.Counts())
@@ -317,8 +315,4 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 		}
 		return c.queue(ctx, tx, slices.DeleteFunc(slices.Clone(e.links), func(l link) bool { return l.key == p.key }), ch.page.depth+1)
 	})
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", p.address, err)
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/rows"
 	told "github.com/newsfork/seed-engine/transforms/docs/asked"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // Page is a page of a provider.
@@ -31,11 +32,8 @@ type Page struct {
 	ChangedAt    *time.Time `parquet:"changed_at,optional,timestamp(microsecond)" doc:"when its content became what it is; null: never"`
 	GoneAt       *time.Time `parquet:"gone_at,optional,timestamp(microsecond)" doc:"since when it is deleted; null: it is not"`
 
-	RightsSearch  string `parquet:"rights_search,dict" doc:"what the site says about search indexes: allowed, reserved, unsaid, or contradictory; empty: it was not read, or by an older version"`
-	RightsAIInput string `parquet:"rights_ai_input,dict" doc:"the same about input of models, such as for answers"`
-	RightsAITrain string `parquet:"rights_ai_train,dict" doc:"the same about training of models"`
-	RightsArchive string `parquet:"rights_archive,dict" doc:"the same about archives"`
-	Rights        string `parquet:"rights" doc:"the lines that say so, each with its document's hash and time: JSON"`
+	rights.Verdicts
+	Rights string `parquet:"rights" doc:"the lines that say so, each with its document's hash and time: JSON"`
 }
 
 // Chunk is a chunk of a page, without its whole text, which the database does not keep.

@@ -144,13 +144,13 @@ func (c *crawl) receive(ctx context.Context, ch *chain, resp *web.Response) erro
 			return err
 		}
 		e, err := c.reservedPage(ctx, ch, resp, nil)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case e != nil:
-			return c.end(ctx, ch, *e)
 		}
-		return c.end(ctx, ch, ending{status: NotModified, http: resp.Status, links: links})
+		if e == nil {
+			e = &ending{status: NotModified, http: resp.Status, links: links}
+		}
+		return c.end(ctx, ch, *e)
 	case resp.Status/100 == 2 && resp.Truncated && len(resp.Body) >= maxPage:
 		return c.end(ctx, ch, ending{status: TooLarge, http: resp.Status, reason: "longer than 5 MB"})
 	case brokenOff(resp):
@@ -207,12 +207,9 @@ func (c *crawl) later(ctx context.Context, ch *chain, a polite.Attempt, wait tim
 	if wait <= maxRetryAfter { // otherwise a later run makes this try
 		ch.page.retries++
 	}
-	if _, err := c.db.ExecContext(ctx, `UPDATE docs_pages SET status = $1, retries = $2, http_status = $3 WHERE provider = $4 AND key = $5`,
-		to, ch.page.retries, status, c.id, ch.page.key); err != nil {
-		return fmt.Errorf("recording the retry of %s: %w", ch.page.address, err)
-	}
 	c.part.stats.Retries++
-	return nil
+	return c.db.Write(ctx, "recording the retry of "+ch.page.address, `UPDATE docs_pages SET status = $1, retries = $2, http_status = $3 WHERE provider = $4 AND key = $5`,
+		to, ch.page.retries, status, c.id, ch.page.key)
 }
 
 // fail ends a page that could not be fetched. It writes a dead letter if the page may
@@ -290,7 +287,7 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string, permanen
 // target claims the page to which a redirect leads, without counting it. taken means
 // that this session has requested it already.
 func (c *crawl) target(ctx context.Context, to link, depth int) (p *page, taken bool, err error) {
-	err = c.advance(ctx, func(tx *sql.Tx) (err error) {
+	err = c.advance(ctx, "claiming "+to.address, func(tx *sql.Tx) (err error) {
 		if err := c.queue(ctx, tx, []link{to}, depth); err != nil {
 			return err
 		}
@@ -309,8 +306,5 @@ func (c *crawl) target(ctx context.Context, to link, depth int) (p *page, taken 
 		_, err = tx.ExecContext(ctx, claims, Fetching, db.Micros(c.clock.Now()), c.id, to.key)
 		return err
 	})
-	if err != nil {
-		return nil, false, fmt.Errorf("claiming %s: %w", to.address, err)
-	}
-	return p, taken, nil
+	return p, taken, err
 }

@@ -62,7 +62,7 @@ func (c *crawl) queue(ctx context.Context, tx *sql.Tx, links []link, depth int) 
 		if len(c.seen)+len(c.fresh) >= maxQueued {
 			return nil
 		}
-		n, err := changed(tx.ExecContext(ctx, `INSERT INTO docs_pages (provider, key, address, status, depth, session, seq, discovered_at)
+		n, err := db.Changed(tx.ExecContext(ctx, `INSERT INTO docs_pages (provider, key, address, status, depth, session, seq, discovered_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (provider, key) DO UPDATE SET address = excluded.address, status = excluded.status, reason = '', depth = excluded.depth,
 				session = excluded.session, seq = excluded.seq, counted = FALSE, retries = 0, http_status = 0
@@ -142,16 +142,12 @@ func (c *crawl) seed(ctx context.Context) error {
 		return err
 	}
 	listed = slices.Concat(c.repo.pages, c.api.places, more, listed) // the llms.txt knows the Markdown of its pages
-	err = c.advance(ctx, func(tx *sql.Tx) error {
+	return c.advance(ctx, "queueing the seeds of "+c.id, func(tx *sql.Tx) error {
 		if err := c.queue(ctx, tx, seeds, 0); err != nil {
 			return err
 		}
 		return c.queue(ctx, tx, listed, 1)
 	})
-	if err != nil {
-		return fmt.Errorf("queueing the seeds of %s: %w", c.id, err)
-	}
-	return nil
 }
 
 // next returns the first page of the queue, nil when it is empty. The order is breadth
@@ -210,7 +206,7 @@ func (c *crawl) recheck(ctx context.Context) (*page, error) {
 
 // requeue queues a page once more, with its stored content.
 func (c *crawl) requeue(ctx context.Context, key string) error {
-	err := c.advance(ctx, func(tx *sql.Tx) error {
+	return c.advance(ctx, "queueing "+key+" again", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, reason = '', session = $2, seq = $3, counted = FALSE, retries = 0, http_status = 0
 			WHERE provider = $4 AND key = $5`,
 			Queued, c.part.session, c.part.queued, c.id, key)
@@ -218,10 +214,6 @@ func (c *crawl) requeue(ctx context.Context, key string) error {
 		c.fresh = append(c.fresh, key)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("queueing %s again: %w", key, err)
-	}
-	return nil
 }
 
 // settleCopies ends the pages that were skipped for their originals, when no page is left to

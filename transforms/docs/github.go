@@ -189,7 +189,7 @@ func (s *repository) list(ctx context.Context, etag, before string) error {
 	for i, f := range files {
 		rows[i] = []any{s.id, f.Path, f.SHA, f.Size}
 	}
-	if err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+	if err := s.db.Do(ctx, "storing the files of the repository of "+s.id, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM docs_repository_files WHERE provider = $1`, s.id); err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (s *repository) list(ctx context.Context, etag, before string) error {
 		}
 		return s.db.InsertRows(ctx, tx, "docs_repository_files", []string{"provider", "path", "sha", "size"}, rows, "")
 	}); err != nil {
-		return fmt.Errorf("storing the files of the repository of %s: %w", s.id, err)
+		return err
 	}
 	return s.note(ctx, string(policy.GitHub), s.Address(), "found", fmt.Sprintf("it has %d files of Markdown%s", len(files), reason),
 		resp.Header)

@@ -172,10 +172,8 @@ func (s *provider) storedContent(ctx context.Context, key string) (k storedConte
 }
 
 // forbid records that a page or a file answered 403 and is never asked for again.
-func (s *provider) forbid(ctx context.Context, on interface {
-	ExecContext(context.Context, string, ...any) (sql.Result, error)
-}, l link, status int) error {
-	_, err := on.ExecContext(ctx, `INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $3, $4, $5)
+func (s *provider) forbid(ctx context.Context, tx *sql.Tx, l link, status int) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (provider, key) DO NOTHING`,
 		s.id, l.key, l.address, status, db.Micros(s.clock.Now()))
 	if err != nil {

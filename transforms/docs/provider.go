@@ -364,18 +364,14 @@ func setIf(h http.Header, name, value string) {
 // were recorded before stay.
 func (s *provider) note(ctx context.Context, source, address, state, reason string, header http.Header) error {
 	etag, modified := validator(header.Get("ETag")), validator(header.Get("Last-Modified"))
-	_, err := s.db.ExecContext(ctx, `INSERT INTO docs_sources (provider, source, address, session, state, reason, etag, last_modified, read_by, checked_at)
+	s.log.Info("source_checked", "source", source, "url", address, "state", state, "reason", reason)
+	return s.db.Write(ctx, "recording whether there is "+address, `INSERT INTO docs_sources (provider, source, address, session, state, reason, etag, last_modified, read_by, checked_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 		ON CONFLICT (provider, source, address) DO UPDATE SET session = excluded.session, state = excluded.state, reason = excluded.reason,
 			read_by = excluded.read_by, checked_at = excluded.checked_at,
 			etag = CASE WHEN excluded.etag = '' THEN docs_sources.etag ELSE excluded.etag END,
 			last_modified = CASE WHEN excluded.last_modified = '' THEN docs_sources.last_modified ELSE excluded.last_modified END`,
 		s.id, source, clean(address), s.part.session, state, content.Clean(reason), etag, modified, s.readBy, db.Micros(s.clock.Now()))
-	if err != nil {
-		return fmt.Errorf("recording whether there is %s: %w", address, err)
-	}
-	s.log.Info("source_checked", "source", source, "url", address, "state", state, "reason", reason)
-	return nil
 }
 
 // markdownNames are how the address of a page's Markdown ends (llmstxt.org), and what

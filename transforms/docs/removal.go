@@ -118,7 +118,7 @@ func Providers(ctx context.Context, d *db.DB) ([]string, error) {
 
 // Enable lets a purged provider be crawled again; false: it was not disabled.
 func Enable(ctx context.Context, d *db.DB, provider string) (bool, error) {
-	n, err := changed(d.ExecContext(ctx, `UPDATE docs_providers SET disabled_at = $2 WHERE id = $1 AND NOT `+d.Never("disabled_at"),
+	n, err := db.Changed(d.ExecContext(ctx, `UPDATE docs_providers SET disabled_at = $2 WHERE id = $1 AND NOT `+d.Never("disabled_at"),
 		provider, int64(0)))
 	if err != nil {
 		return false, fmt.Errorf("enabling %s: %w", provider, err)
@@ -135,7 +135,7 @@ func Unblock(ctx context.Context, d *db.DB, provider, address string) (int64, er
 			key = k
 		}
 	}
-	n, err := changed(d.ExecContext(ctx, `DELETE FROM docs_blocked_urls WHERE provider = $1 AND ($2 = '' OR address = $2 OR key = $3)`,
+	n, err := db.Changed(d.ExecContext(ctx, `DELETE FROM docs_blocked_urls WHERE provider = $1 AND ($2 = '' OR address = $2 OR key = $3)`,
 		provider, address, key))
 	if err != nil {
 		return 0, fmt.Errorf("lifting the blocks of %s: %w", provider, err)

@@ -103,13 +103,11 @@ func (s *provider) ofFile(ctx context.Context, resp *web.Response) (said rights.
 // with another purpose than before. Pages that were kept out for another purpose are queued again.
 func (c *crawl) withdraw(ctx context.Context) error {
 	c.part.stats.Purpose = c.cfg.Purpose
-	if _, err := c.db.ExecContext(ctx, `UPDATE docs_pages SET status = $1, counted = FALSE WHERE provider = $2 AND session = $3 AND status IN ($4, $5)
-		AND reason LIKE $6 AND reason NOT LIKE $7`, Queued, c.id, c.part.session, Blocked, Skipped,
-		rights.ReservedFor+"%", rights.ReservedFor+string(c.cfg.Purpose)+" %"); err != nil {
-		return fmt.Errorf("queueing pages of %s that another purpose kept out: %w", c.id, err)
-	}
-	if c.cfg.Purpose == "" {
-		return nil
+	err := c.db.Write(ctx, "queueing pages of "+c.id+" that another purpose kept out", `UPDATE docs_pages SET status = $1, counted = FALSE
+		WHERE provider = $2 AND session = $3 AND status IN ($4, $5) AND reason LIKE $6 AND reason NOT LIKE $7`, Queued, c.id, c.part.session, Blocked, Skipped,
+		rights.ReservedFor+"%", rights.ReservedFor+string(c.cfg.Purpose)+" %")
+	if err != nil || c.cfg.Purpose == "" {
+		return err
 	}
 	var stored []*page
 	for p, err := range db.Select(ctx, c.db, func(r *sql.Rows) (*page, error) { return scanPage(r) },

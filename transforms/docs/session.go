@@ -31,7 +31,7 @@ const (
 
 // beginSession resumes the session that an earlier run left open, or begins one that is named after the run.
 func beginSession(ctx context.Context, d *db.DB, runID string, now time.Time) (id string, resumed bool, err error) {
-	err = d.Tx(ctx, func(tx *sql.Tx) error {
+	err = d.Do(ctx, "beginning the session", func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `SELECT id FROM docs_sessions
 			WHERE `+d.Never("finished_at")+` AND active_at > $1 ORDER BY started_at DESC, id DESC LIMIT 1`,
 			db.Micros(now.Add(-resumeWithin))).Scan(&id)
@@ -52,19 +52,12 @@ func beginSession(ctx context.Context, d *db.DB, runID string, now time.Time) (i
 		_, err = tx.ExecContext(ctx, `INSERT INTO docs_sessions (id, started_at, active_at) VALUES ($1, $2, $2)`, id, db.Micros(now))
 		return err
 	})
-	if err != nil {
-		return "", false, fmt.Errorf("beginning the session: %w", err)
-	}
-	return id, resumed, nil
+	return id, resumed, err
 }
 
 // endSession closes a session in which no provider is left open.
 func endSession(ctx context.Context, d *db.DB, id string, now time.Time) error {
-	_, err := d.ExecContext(ctx, `UPDATE docs_sessions SET finished_at = $1 WHERE id = $2 AND `+d.Never("finished_at"), db.Micros(now), id)
-	if err != nil {
-		return fmt.Errorf("ending the session: %w", err)
-	}
-	return nil
+	return d.Write(ctx, "ending the session", `UPDATE docs_sessions SET finished_at = $1 WHERE id = $2 AND `+d.Never("finished_at"), db.Micros(now), id)
 }
 
 // stats are the counts of a provider's crawl in a session.
@@ -177,7 +170,7 @@ type part struct {
 // it. A part that is not finished in an earlier session (held, out of budget, or open when a run
 // with other policies ended the session) moves to this session with its frontier.
 func enter(ctx context.Context, d *db.DB, session, provider, runID string, now time.Time) (p part, err error) {
-	err = d.Tx(ctx, func(tx *sql.Tx) error {
+	err = d.Do(ctx, "opening the part of "+provider, func(tx *sql.Tx) error {
 		p = part{session: session}
 		var stats string
 		read := func() error {
@@ -221,10 +214,7 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 			Open, runID, db.Micros(now), session, provider)
 		return err
 	})
-	if err != nil {
-		return part{}, fmt.Errorf("opening the part of %s: %w", provider, err)
-	}
-	return p, nil
+	return p, err
 }
 
 // begin gives a session the provider's part of an earlier one, or a new one.
@@ -256,7 +246,7 @@ func handOffAgain(ctx context.Context, d *db.DB, p *part, provider string) error
 	if err != nil {
 		return fmt.Errorf("encoding figures: %w", err)
 	}
-	err = d.Tx(ctx, func(tx *sql.Tx) error {
+	err = d.Do(ctx, "beginning the hand-off of "+provider+" again", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE docs_pages SET status = $1, retries = 0
 			WHERE provider = $2 AND session = $3 AND content_hash <> '' AND status IN ($4, $5)`,
 			Queued, provider, p.session, Indexed, NotModified); err != nil {
@@ -266,11 +256,10 @@ func handOffAgain(ctx context.Context, d *db.DB, p *part, provider string) error
 			string(b), p.session, provider)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("beginning the hand-off of %s again: %w", provider, err)
+	if err == nil {
+		*p = now
 	}
-	*p = now
-	return nil
+	return err
 }
 
 // Status is the state of a page.

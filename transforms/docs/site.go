@@ -250,8 +250,9 @@ func (c *crawl) replace(ctx context.Context, ch *chain, r *reading, end func() e
 	case ch.now.contentHash == "":
 		return end()
 	}
-	if err := c.advance(ctx, func(tx *sql.Tx) error { return c.queue(ctx, tx, r.links, ch.page.depth+1) }); err != nil {
-		return fmt.Errorf("queueing the links of %s: %w", ch.now.address, err)
+	queue := func(tx *sql.Tx) error { return c.queue(ctx, tx, r.links, ch.page.depth+1) }
+	if err := c.advance(ctx, "queueing the links of "+ch.now.address, queue); err != nil {
+		return err
 	}
 	r.resp.Body, r.body, r.html = nil, nil, nil // they have been read, and may be large
 	c.replaced = append(c.replaced, replacing{text, title, ch, r.resp.Status, end})

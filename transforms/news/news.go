@@ -5,7 +5,6 @@ package news
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -260,6 +259,9 @@ func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger
 	return t
 }
 
+// maxResult is more than the row of a provider with maxDecisions has.
+const maxResult = 16 << 20
+
 func rowsPrefix(runID string) string { return "runs/" + runID + "/providers/" }
 
 func writeResult(ctx context.Context, s store.Store, runID string, r engine.Result) error {
@@ -273,15 +275,7 @@ func Results(ctx context.Context, s store.Store, runID string) (out []engine.Res
 			return nil, fmt.Errorf("listing the rows of providers: %w", err)
 		}
 		var r engine.Result
-		if err := store.Retry(ctx, func() error {
-			body, err := s.Open(ctx, o.Key)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = body.Close() }() // only read
-			r = engine.Result{}
-			return json.NewDecoder(body).Decode(&r)
-		}); err != nil {
+		if err := store.ReadJSON(ctx, s, o.Key, maxResult, &r); err != nil {
 			return nil, fmt.Errorf("reading the row of a provider: %w", err)
 		}
 		out = append(out, r)

@@ -228,7 +228,7 @@ func entry(c table.Columns, urls *int64) indexed {
 	for i, has := range []bool{true, c.RobotsKind == string(answer.Robots) || c.RobotsKind == "" && c.RobotsExists, c.SitemapParsed,
 		c.RobotsStatus == 0 && !strings.HasPrefix(c.RobotsError, "http_"),
 		answer.Kind(c.RobotsKind) == answer.Challenge || answer.Kind(c.SitemapKind) == answer.Challenge || c.SiteState == "blocked",
-		c.RightsAITrain == rights.Reserved, c.RightsAIInput == rights.Reserved, c.RightsSearch == rights.Reserved} {
+		c.AITrain == rights.Reserved, c.AIInput == rights.Reserved, c.Search == rights.Reserved} {
 		if has {
 			d.has |= 1 << i
 		}

@@ -51,7 +51,7 @@ func TestRights(t *testing.T) {
 	}, r.Statements)
 	require.Len(t, r.Documents, 2)
 	row := j.row("says.com", "2026-01-28")
-	require.Equal(t, []string{"allowed", "reserved", "contradictory", "unsaid"}, []string{row.RightsSearch, row.RightsAIInput, row.RightsAITrain, row.RightsArchive})
+	require.Equal(t, []string{"allowed", "reserved", "contradictory", "unsaid"}, []string{row.Search, row.AIInput, row.AITrain, row.Archive})
 	require.Equal(t, []string{"/robots.txt", "/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml", "/"}, j.asked("says.com"))
 	require.Equal(t, []int64{1, 0, 1}, []int64{total.Counts["rights_reserved_ai_input"], total.Counts["rights_reserved_search"], total.Counts["rights_contradictory"]})
 	unsaid := rights.Verdicts{Search: rights.Unsaid, AIInput: rights.Unsaid, AITrain: rights.Unsaid, Archive: rights.Unsaid}

@@ -11,7 +11,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -52,11 +51,7 @@ type Index struct {
 
 // Open makes the tables in a database.
 func Open(ctx context.Context, d *db.DB, model string) (Index, error) {
-	sub, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return Index{}, err
-	}
-	return Index{DB: d, Model: model}, d.Migrate(ctx, "search", sub)
+	return Index{DB: d, Model: model}, d.Migrate(ctx, "search", db.Files(migrations))
 }
 
 // Lease is the right to change the index.
@@ -104,7 +99,7 @@ func excerpt(text string) string {
 
 // Apply makes one change, all of it or nothing.
 func (x Index) Apply(ctx context.Context, c Change) error {
-	err := x.DB.Tx(ctx, func(tx *sql.Tx) error {
+	return x.DB.Do(ctx, "changing the search index", func(tx *sql.Tx) error {
 		for _, v := range c.Vectors { // all of them have one length
 			if err := x.fits(ctx, tx, len(v)); err != nil {
 				return err
@@ -123,10 +118,6 @@ func (x Index) Apply(ctx context.Context, c Change) error {
 		}
 		return changed(ctx, tx)
 	})
-	if err != nil {
-		return fmt.Errorf("changing the search index: %w", err)
-	}
-	return nil
 }
 
 // changed gives the index a new version.

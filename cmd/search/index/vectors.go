@@ -63,7 +63,7 @@ func (x Index) fits(ctx context.Context, tx *sql.Tx, length int) error {
 
 // Forget removes the vectors of the model, so that all of them are made again.
 func (x Index) Forget(ctx context.Context) error {
-	err := x.DB.Tx(ctx, func(tx *sql.Tx) error {
+	return x.DB.Do(ctx, fmt.Sprintf("removing the vectors of %s from the search index", x.Model), func(tx *sql.Tx) error {
 		for _, table := range []string{"search_vectors", "search_done"} {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE model = $1`, x.Model); err != nil {
 				return err
@@ -71,10 +71,6 @@ func (x Index) Forget(ctx context.Context) error {
 		}
 		return changed(ctx, tx)
 	})
-	if err != nil {
-		return fmt.Errorf("removing the vectors of %s from the search index: %w", x.Model, err)
-	}
-	return nil
 }
 
 // near is a chunk and the product of its vector and the question's.

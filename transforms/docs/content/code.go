@@ -84,16 +84,7 @@ func (c *coder) newLine() {
 	}
 }
 
-func (c *coder) children(n *html.Node) {
-	for k := n.FirstChild; k != nil; k = k.NextSibling {
-		switch k.Type {
-		case html.TextNode:
-			c.write(k.Data)
-		case html.ElementNode:
-			c.element(k)
-		}
-	}
-}
+func (c *coder) children(n *html.Node) { below(n, c.write, c.element) }
 
 // gutters are the class names of line numbers and prompts next to code.
 var gutters = dom.Set(`linenos linenodiv lineno linenumber line-number line-numbers line-numbers-rows line-numbers-wrapper

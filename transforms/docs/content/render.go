@@ -32,13 +32,16 @@ type writer struct {
 }
 
 // children renders what is below n.
-func (w *writer) children(n *html.Node) {
+func (w *writer) children(n *html.Node) { below(n, w.text, w.element) }
+
+// below passes the texts and the elements that are directly below n, in their order.
+func below(n *html.Node, text func(string), element func(*html.Node)) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch c.Type {
 		case html.TextNode:
-			w.text(c.Data)
+			text(c.Data)
 		case html.ElementNode:
-			w.element(c)
+			element(c)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Reopen lets the next run of each publisher request the articles of dead letters again.
 func Reopen(ctx context.Context, d *db.DB, dead []ledger.DeadLetter) error {
-	err := d.Tx(ctx, func(tx *sql.Tx) error {
+	return d.Do(ctx, "reopening the inputs of dead letters", func(tx *sql.Tx) error {
 		for _, l := range dead {
 			if l.Input.Source == "" || l.Input.URL == "" || l.Stage == "Sitemap" {
 				continue // a kept page that is damaged: each --reparse tries it again; each run reads the sitemaps
@@ -22,10 +22,6 @@ func Reopen(ctx context.Context, d *db.DB, dead []ledger.DeadLetter) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("reopening the inputs of dead letters: %w", err)
-	}
-	return nil
 }
 
 // Again returns the addresses of a publisher that Reopen has recorded, in their order.
@@ -39,5 +35,5 @@ func Again(ctx context.Context, d *db.DB, source string) ([]string, error) {
 
 // Requested removes an address that Reopen has recorded.
 func Requested(ctx context.Context, d *db.DB, source, address string) error {
-	return write(ctx, d, "recording what was requested again", `DELETE FROM news_again WHERE source = $1 AND url = $2`, source, address)
+	return d.Write(ctx, "recording what was requested again", `DELETE FROM news_again WHERE source = $1 AND url = $2`, source, address)
 }

@@ -137,11 +137,7 @@ func markLike(ctx context.Context, d *db.DB, ours []text) (n int64, err error) {
 	if err := d.Tx(ctx, func(tx *sql.Tx) error {
 		n = 0
 		for _, a := range changed {
-			r, err := tx.ExecContext(ctx, `UPDATE news_articles SET copy_of = $2 WHERE id = $1 AND copy_of = $3 AND simhash = $4`, a.id, to[a.id], a.copyOf, int64(a.hash))
-			if err != nil {
-				return err
-			}
-			rows, err := r.RowsAffected()
+			rows, err := db.Changed(tx.ExecContext(ctx, `UPDATE news_articles SET copy_of = $2 WHERE id = $1 AND copy_of = $3 AND simhash = $4`, a.id, to[a.id], a.copyOf, int64(a.hash)))
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/rows"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // ArticleRow is an article as the database has it, until it expires.
@@ -37,11 +38,8 @@ type ArticleRow struct {
 	CopyOf       string     `parquet:"copy_of,dict" doc:"id of another publisher's earlier article with nearly the same text, which may have expired; empty: none"`
 	Paywall      string     `parquet:"paywall,dict" doc:"metered: its publisher says that it is not free, and the text is the part for everybody, or one that everybody may read some of; teaser: the text is at most 800 characters of the beginning; empty: none is known"`
 
-	RightsSearch  string `parquet:"rights_search,dict" doc:"what the site says about search indexes: allowed, reserved, unsaid, or contradictory; empty: an older row"`
-	RightsAIInput string `parquet:"rights_ai_input,dict" doc:"the same about input of models, such as for answers"`
-	RightsAITrain string `parquet:"rights_ai_train,dict" doc:"the same about training of models"`
-	RightsArchive string `parquet:"rights_archive,dict" doc:"the same about archives"`
-	Rights        string `parquet:"rights" doc:"the lines that say so, each with its document's hash and time: JSON"`
+	rights.Verdicts
+	Rights string `parquet:"rights" doc:"the lines that say so, each with its document's hash and time: JSON"`
 }
 
 // VersionRow is an earlier version of an article, which is kept until the article expires.

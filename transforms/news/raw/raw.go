@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -29,11 +28,7 @@ var migrations embed.FS
 
 // Migrate creates or updates the job's tables.
 func Migrate(ctx context.Context, d *db.DB) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return fmt.Errorf("reading the tables of the news job: %w", err)
-	}
-	return d.Migrate(ctx, "news", files)
+	return d.Migrate(ctx, "news", db.Files(migrations))
 }
 
 // Outcome is what Save did with an article.
@@ -141,7 +136,7 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 	case provider.ByTitlePublished:
 		where, args = "title_hash = $3 AND published_at = $4", append(args, titled, published)
 	}
-	err = d.Tx(ctx, func(tx *sql.Tx) error {
+	err = d.Do(ctx, "saving an article of "+r.Source, func(tx *sql.Tx) error {
 		out = ""
 		var purged bool
 		if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM news_urls WHERE source = $1 AND url_hash IN ($2, $3) AND state = 'purged')`,
@@ -196,10 +191,7 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 		}
 		return remember(ctx, tx, r, "stored")
 	})
-	if err != nil {
-		return "", fmt.Errorf("saving an article of %s: %w", r.Source, err)
-	}
-	return out, nil
+	return out, err
 }
 
 // describe stores what is not part of what a reader sees: a change of it alone is no new
@@ -292,20 +284,8 @@ func (s Stored) Like(a provider.Article, l Limits) bool {
 
 // Readdress gives a stored article another canonical address, unless another article has it.
 func Readdress(ctx context.Context, d *db.DB, id, canonical string) error {
-	return write(ctx, d, "changing the address of an article", `UPDATE news_articles SET canonical_url = $2 WHERE id = $1
+	return d.Write(ctx, "changing the address of an article", `UPDATE news_articles SET canonical_url = $2 WHERE id = $1
 		AND NOT EXISTS (SELECT 1 FROM news_articles AS other WHERE other.source = news_articles.source AND other.canonical_url = $2)`, id, canonical)
-}
-
-// write executes one statement in a transaction of its own. doing says for its error what it does.
-func write(ctx context.Context, d *db.DB, doing, statement string, args ...any) error {
-	err := d.Tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, statement, args...)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return nil
 }
 
 // Refuse records that an article was refused, so that it is requested after the others next time.
@@ -316,7 +296,7 @@ func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time, counts bool) er
 	if counts {
 		more = 1
 	}
-	return write(ctx, d, "recording a refusal", `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at, refusals) VALUES ($1, $2, 'refused', $3, $4, 1)
+	return d.Write(ctx, "recording a refusal", `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at, refusals) VALUES ($1, $2, 'refused', $3, $4, 1)
 		ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + CASE WHEN news_urls.refusals = 0 THEN 1 ELSE CAST($5 AS INTEGER) END,
 			sitemap_at = CASE WHEN CAST($5 AS INTEGER) = 1 AND (excluded.sitemap_at > news_urls.sitemap_at OR `+d.Never("news_urls.sitemap_at")+`) THEN excluded.sitemap_at ELSE news_urls.sitemap_at END
 		WHERE news_urls.state <> 'purged'`, r.Source, Hash(r.Canonical), at, db.Micros(now), more)
@@ -359,7 +339,7 @@ func Lookup(ctx context.Context, d *db.DB, source, canonical string) (Known, err
 		return Known{}, fmt.Errorf("looking an address up: %w", err)
 	}
 	k.FetchedAt, k.SitemapAt = db.Time(fetched), timeOf(at)
-	return k, nil
+	return k, err
 }
 
 // reservedKept is how long it is kept why an article was withheld.
@@ -368,7 +348,7 @@ const reservedKept = 30 * 24 * time.Hour
 // Purge removes the articles whose retention has ended, and returns their number. Hashes of
 // their addresses and of their keys stay.
 func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
-	err = d.Tx(ctx, func(tx *sql.Tx) error {
+	err = d.Do(ctx, "removing expired articles", func(tx *sql.Tx) error {
 		n = 0
 		rows, err := tx.QueryContext(ctx, `DELETE FROM news_articles WHERE expires_at <= $1 RETURNING id, source, canonical_url, unique_by, external_id, title_hash, published_at`, db.Micros(now))
 		if err != nil {
@@ -406,10 +386,7 @@ func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
 		_, err = tx.ExecContext(ctx, `DELETE FROM news_reserved WHERE decided_at <= $1`, db.Micros(now.Add(-reservedKept)))
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("removing expired articles: %w", err)
-	}
-	return n, nil
+	return n, err
 }
 
 // Health counts how well a provider's pages could be read in a run.
@@ -426,7 +403,7 @@ const past = 10
 
 // Note stores a run's health and returns the sum of the provider's earlier runs.
 func Note(ctx context.Context, d *db.DB, source, runID string, h Health, now time.Time) (before Health, err error) {
-	err = d.Tx(ctx, func(tx *sql.Tx) error {
+	err = d.Do(ctx, fmt.Sprintf("recording how well the pages of %s could be read", source), func(tx *sql.Tx) error {
 		before = Health{}
 		err := tx.QueryRowContext(ctx, `SELECT COALESCE(SUM(parsed), 0), COALESCE(SUM(failed), 0), COALESCE(SUM(titled), 0), COALESCE(SUM(bodied), 0), COALESCE(SUM(dated), 0)
 			FROM (SELECT * FROM news_runs WHERE source = $1 AND run_id <> $2 ORDER BY ended_at DESC LIMIT $3) AS recent`, source, runID, past).
@@ -440,10 +417,7 @@ func Note(ctx context.Context, d *db.DB, source, runID string, h Health, now tim
 			source, runID, db.Micros(now), h.Parsed, h.Failed, h.Titled, h.Bodied, h.Dated)
 		return err
 	})
-	if err != nil {
-		return Health{}, fmt.Errorf("recording how well the pages of %s could be read: %w", source, err)
-	}
-	return before, nil
+	return before, err
 }
 
 // Alias records another address of a saved article: the one in the sitemap.
@@ -456,9 +430,5 @@ func Alias(ctx context.Context, d *db.DB, r Row, canonical string, out Outcome) 
 		state = string(out)
 	}
 	r.Canonical = canonical
-	err := d.Tx(ctx, func(tx *sql.Tx) error { return remember(ctx, tx, r, state) })
-	if err != nil {
-		return fmt.Errorf("recording an address: %w", err)
-	}
-	return nil
+	return d.Do(ctx, "recording an address", func(tx *sql.Tx) error { return remember(ctx, tx, r, state) })
 }

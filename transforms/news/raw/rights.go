@@ -61,7 +61,7 @@ func Withhold(ctx context.Context, d *db.DB, w Withheld, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	err = d.Tx(ctx, func(tx *sql.Tx) error {
+	err = d.Do(ctx, fmt.Sprintf("recording that an article of %s is reserved", w.Source), func(tx *sql.Tx) error {
 		for _, canonical := range w.Canonical {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM news_versions WHERE article_id IN (SELECT id FROM news_articles WHERE source = $1 AND canonical_url = $2)`, w.Source, canonical); err != nil {
 				return err
@@ -82,9 +82,6 @@ func Withhold(ctx context.Context, d *db.DB, w Withheld, now time.Time) error {
 			w.Source, w.URL, Hash(w.Canonical[0]), string(e.Purpose), e.Verdict, e.Source, int64(e.Line), e.Raw, e.SHA256, db.Micros(e.Time()), columns[0], db.Micros(now))
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("recording that an article of %s is reserved: %w", w.Source, err)
-	}
 	return nil
 }
 
@@ -112,20 +109,16 @@ func ToJudge(ctx context.Context, d *db.DB, source string) (all []Judged, err er
 		}
 		all = append(all, j)
 	}
-	return all, nil
+	return all, err
 }
 
 // Release lets a withheld article be fetched again.
 func Release(ctx context.Context, d *db.DB, source, hash string) error {
-	err := d.Tx(ctx, func(tx *sql.Tx) error {
+	return d.Do(ctx, "releasing an article of "+source, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM news_urls WHERE source = $1 AND state = 'reserved' AND url_hash = $2`, source, hash)
 		if err == nil {
 			_, err = tx.ExecContext(ctx, `DELETE FROM news_reserved WHERE source = $1 AND url_hash = $2`, source, hash)
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("releasing an article of %s: %w", source, err)
-	}
-	return nil
 }

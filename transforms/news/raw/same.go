@@ -15,7 +15,7 @@ func titleHash(title string) string {
 
 // NoteNotice records that a text is no article's.
 func NoteNotice(ctx context.Context, d *db.DB, source, text string, now time.Time) error {
-	return write(ctx, d, "recording a notice", `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, 'notice', $4, $3) ON CONFLICT DO NOTHING`,
+	return d.Write(ctx, "recording a notice", `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, 'notice', $4, $3) ON CONFLICT DO NOTHING`,
 		source, text, db.Micros(now), int64(0))
 }
 

@@ -26,6 +26,6 @@ func Asked(ctx context.Context, d *db.DB, source string) (asked, due time.Time, 
 
 // Ask records that a publisher is asked now, and when it is due again.
 func Ask(ctx context.Context, d *db.DB, source string, asked, due time.Time) error {
-	return write(ctx, d, "recording when "+source+" is due", `INSERT INTO news_schedule (source, asked_at, due_at) VALUES ($1, $2, $3)
+	return d.Write(ctx, "recording when "+source+" is due", `INSERT INTO news_schedule (source, asked_at, due_at) VALUES ($1, $2, $3)
 		ON CONFLICT (source) DO UPDATE SET asked_at = excluded.asked_at, due_at = excluded.due_at`, source, db.Micros(asked), db.Micros(due))
 }

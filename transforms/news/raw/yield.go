@@ -27,7 +27,7 @@ func NoteYield(
 	if err != nil {
 		return y, fmt.Errorf("writing what the sources of %s named: %w", source, err)
 	}
-	err = d.Tx(ctx, func(tx *sql.Tx) error {
+	err = d.Do(ctx, fmt.Sprintf("recording what %s brought", source), func(tx *sql.Tx) error {
 		y = Yield{}
 		var last string
 		var newAt int64
@@ -54,10 +54,7 @@ func NoteYield(
 			source, runID, y.Barren, y.Stale, newAt, string(sources))
 		return err
 	})
-	if err != nil {
-		return Yield{}, fmt.Errorf("recording what %s brought: %w", source, err)
-	}
-	return y, nil
+	return y, err
 }
 
 // Named is how many articles the sources of a publisher named in a run, by address. Of a sitemap of an index it is those

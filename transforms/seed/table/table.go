@@ -9,6 +9,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/columnar"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
@@ -51,10 +52,7 @@ type Columns struct {
 	SitemapLast    int32    `parquet:"sitemap_last_status" doc:"where no candidate answered 2xx, the status that says most: 403 is not 404; 0: no answer, or an older row"`
 	SitemapPartial bool     `parquet:"sitemap_partial" doc:"sitemap_total_url_count is less than what there is"`
 	SitemapFinal   string   `parquet:"sitemap_final_url" doc:"its URL after redirects, when it is another one"`
-	RightsSearch   string   `parquet:"rights_search,dict" doc:"what the site says about search indexes: allowed, reserved, unsaid, or contradictory; empty: an older row"`
-	RightsAIInput  string   `parquet:"rights_ai_input,dict" doc:"the same about input of models, such as for answers"`
-	RightsAITrain  string   `parquet:"rights_ai_train,dict" doc:"the same about training of models"`
-	RightsArchive  string   `parquet:"rights_archive,dict" doc:"the same about archives; the lines that say so: rights in document"`
+	rights.Verdicts
 
 	Sitemaps []metadata.Counted `parquet:"sitemaps,list" doc:"the sitemaps that robots.txt names: url, kind and count; count null: it cannot be counted"`
 }
@@ -101,8 +99,7 @@ func Query(p hive.Partition, m metadata.Domain) (Columns, error) {
 		Sitemaps: m.Sitemap.Sitemaps,
 	}
 	if m.Rights != nil {
-		v := m.Rights.Verdicts
-		c.RightsSearch, c.RightsAIInput, c.RightsAITrain, c.RightsArchive = v.Search, v.AIInput, v.AITrain, v.Archive
+		c.Verdicts = m.Rights.Verdicts
 	}
 	if m.Site != nil {
 		c.SiteState, c.SiteSince, c.SiteLost = m.Site.State, m.Site.Since, strings.Join(m.Site.Lost, " ")

@@ -14,10 +14,10 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Encode returns the Parquet file of rows.
-func Encode[T any](rows []T) ([]byte, error) {
+// Encode returns the Parquet file of rows, compressed by zstd unless an option says another codec.
+func Encode[T any](rows []T, options ...parquet.WriterOption) ([]byte, error) {
 	var b bytes.Buffer
-	w := parquet.NewGenericWriter[T](&b, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("seed-engine", "", ""))
+	w := parquet.NewGenericWriter[T](&b, append([]parquet.WriterOption{parquet.Compression(&parquet.Zstd), parquet.CreatedBy("seed-engine", "", "")}, options...)...)
 	if _, err := w.Write(rows); err != nil {
 		return nil, fmt.Errorf("writing Parquet: %w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/newsfork/seed-engine/io/columnar"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -27,7 +29,7 @@ func (t *Table) checkpoint(ctx context.Context, st *state) error {
 			actions = append(actions, f.removed(f.at, false))
 		}
 	}
-	body, err := columnar.Encode(actions)
+	body, err := columnar.Encode(actions, parquet.Compression(&parquet.Snappy)) // which every reader of Delta has
 	if err != nil {
 		return err
 	}

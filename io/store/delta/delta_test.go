@@ -397,3 +397,26 @@ func TestDamaged(t *testing.T) {
 	delete(s.M, table.checkpointKey(0))
 	require.Equal(t, []string{"a b"}, paths(newest(t, table)))
 }
+
+// A call that ends while it writes for others leaves them to the next one.
+func TestCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := opened(t, storetest.NewMemory())
+		first, second := begun(t, a, "1"), begun(t, a, "2")
+		a.pace = 4 * time.Second
+		ctx, cancel := context.WithCancel(t.Context())
+		var errs [2]error
+		var group sync.WaitGroup
+		group.Go(func() { _, errs[0] = first.Commit(ctx, adds("a")) })
+		synctest.Wait()
+		group.Go(func() { _, errs[1] = second.Commit(t.Context(), adds("b")) })
+		synctest.Wait()
+		cancel()
+		group.Wait()
+		require.ErrorIs(t, errs[0], context.Canceled)
+		require.NoError(t, errs[1])
+		require.Equal(t, []string{"b"}, paths(newest(t, a)))
+		_, err := second.Commit(ctx, adds("c"))
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}

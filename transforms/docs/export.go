@@ -43,7 +43,7 @@ type Chunk struct {
 	Key      string   `parquet:"key" doc:"the page"`
 	URL      string   `parquet:"url" doc:"the page's address"`
 	Ordinal  int64    `parquet:"ordinal" doc:"its place in the page, from 0"`
-	Heading  []string `parquet:"heading,list" doc:"headings above it, outermost first"`
+	Heading  []string `parquet:"heading,list" doc:"headings above it, outermost first, and list items and terms that it continues"`
 	Tokens   int64    `parquet:"tokens" doc:"its length in tokens"`
 	Hash     string   `parquet:"hash" doc:"of its text"`
 	Preview  string   `parquet:"preview" doc:"its first characters: at most 200 on one line, in the database 500; the whole text is in the hand-off alone"`

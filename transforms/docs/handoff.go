@@ -30,7 +30,7 @@ type handOffLine struct {
 	URL string `json:"url"`
 	// The page's title.
 	Title string `json:"title,omitempty"`
-	// The headings above the chunk, outermost first.
+	// The headings above the chunk, outermost first, and the list items and terms that it continues.
 	Path []string `json:"path,omitempty"`
 	// The page's title and the headings above the chunk on one line, " > " between them: what to put before
 	// the text for the embedding.

@@ -13,9 +13,13 @@ type block struct {
 	text    string   // without the empty lines around it
 	at      int      // the offset in the Markdown at which its lines begin
 	page    int      // on which it begins, from 1; 0 in documents without pages
+	tokens  int      // the result of count
 	heading bool
 	fence   string // for a code block its opening line, else ""
 	apart   bool   // what signatures declare ended before it
+	// outer are the first lines of the items of lists, and the terms of definitions, that it is in; inner has
+	// that of the item that the block is the beginning of, too.
+	outer, inner []string
 }
 
 // introduces reports whether a block only introduces the next one, such as "The fields are:".
@@ -35,9 +39,12 @@ func scan(markdown string, anchors []string) []block {
 	var lines []string
 	fence, opening, ends := "", "", false
 	begins, next := 0, 0 // the offsets of lines and of the next line
+	var around items
 	flush := func() {
 		if text := strings.Trim(strings.Join(lines, "\n"), "\n"); strings.TrimSpace(text) != "" {
-			blocks = append(blocks, block{path: path, anchors: above, text: text, at: begins, fence: opening, apart: ends})
+			b := block{path: path, anchors: above, text: text, at: begins, fence: opening, apart: ends}
+			around.read(&b)
+			blocks = append(blocks, b)
 			ends = false
 		}
 		lines, opening = nil, ""
@@ -66,7 +73,7 @@ func scan(markdown string, anchors []string) []block {
 				anchor, anchors = anchors[0], anchors[1:]
 			}
 			above = append(above[:len(depths):len(depths)], anchor)
-			depths, codes = append(depths, depth), append(codes[:len(depths)], isCode(l[depth:]))
+			depths, codes, around = append(depths, depth), append(codes[:len(depths)], isCode(l[depth:])), nil
 			blocks = append(blocks, block{path: path, anchors: above, text: l, at: at, heading: true})
 			continue
 		}
@@ -98,6 +105,74 @@ func scan(markdown string, anchors []string) []block {
 	return blocks
 }
 
+// items are the items of lists and the definitions around a place of Markdown, outermost first.
+type items []item
+
+// item is known by the column at which its text begins, and by its first line or its term, "" for code.
+type item struct {
+	column int
+	name   string
+}
+
+// read sets a block's outer and inner names. The items that it begins, and those around it, are around the next block.
+func (s *items) read(b *block) {
+	lines, begun := strings.Split(b.text, "\n"), 0
+	for n, l := range lines {
+		text := strings.TrimLeft(l, " ")
+		column := len(l) - len(text)
+		if n == 0 {
+			s.leave(column)
+			b.outer = s.names()
+		} else if b.fence != "" {
+			break
+		}
+		for mark := marker(text); mark > 0; mark = marker(text) {
+			named := text[mark:]
+			if text[0] == ':' {
+				named = strings.TrimLeft(lines[0], " ")
+				named = named[marker(named):]
+			} else if begun++; opens(named) != "" {
+				named = ""
+			}
+			s.leave(column)
+			text, column = text[mark:], column+mark
+			*s = append(*s, item{column, headline(named)})
+		}
+	}
+	if b.inner = s.names(); begun > 1 { // each piece of a list begins with an item
+		b.inner = b.outer
+	}
+}
+
+// leave removes the items that end before text at a column.
+func (s *items) leave(column int) {
+	for len(*s) > 0 && (*s)[len(*s)-1].column > column {
+		*s = (*s)[:len(*s)-1]
+	}
+}
+
+func (s *items) names() (names []string) {
+	for i, v := range *s {
+		if v.name != "" && (i == 0 || v.name != (*s)[i-1].name) {
+			names = append(names, v.name)
+		}
+	}
+	return names
+}
+
+// marker returns the length of the marker of an item or a definition with which a line begins, 0 for none.
+func marker(l string) int {
+	n := len(l) - len(strings.TrimLeft(l, "0123456789"))
+	signs := ".)"
+	if n == 0 {
+		signs = "-*+:"
+	}
+	if len(l) < n+2 || !strings.Contains(signs, l[n:n+1]) || l[n+1] != ' ' {
+		return 0
+	}
+	return n + 2
+}
+
 // isCode reports whether the text of a heading is inline code and nothing more.
 func isCode(text string) bool {
 	text = strings.TrimSpace(text)
@@ -119,8 +194,12 @@ func headingOf(l string) (depth int, text string) {
 	if depth == 0 || depth > 6 || len(l) > depth && l[depth] != ' ' {
 		return 0, ""
 	}
-	// A copy, so that a short path does not keep a long line.
-	return depth, strings.Clone(first(strings.TrimSpace(unmark.Replace(l[depth:])), MaxHeading))
+	return depth, headline(l)
+}
+
+// headline returns a line of Markdown as a step of a path. It is a copy, so that a short path does not keep a long line.
+func headline(l string) string {
+	return strings.Clone(first(strings.TrimSpace(unmark.Replace(strings.TrimLeft(l, "#"))), MaxHeading))
 }
 
 var unmark = strings.NewReplacer("`", "", "**", "", `\`, "")

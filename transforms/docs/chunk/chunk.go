@@ -32,8 +32,9 @@ type Chunk struct {
 	ID string `json:"id"`
 	// Ordinal counts a page's chunks from 0.
 	Ordinal int `json:"ordinal"`
-	// Path has the headings above all of the chunk, outermost first. When a section
-	// begins with the chunk, the text begins with the last heading of Path.
+	// Path has the headings above all of the chunk, outermost first, and the first lines of the items of lists and
+	// the terms of definitions within which it begins. When a section begins with the chunk, the text begins with
+	// the last heading of Path.
 	Path []string `json:"path,omitempty"`
 	// Anchor is the URL fragment of the chunk's section, without "#"; "" when the
 	// page has none there.
@@ -127,15 +128,23 @@ type draft struct {
 	text          string
 	tokens        int
 	counted       bool // tokens is Tokens(text), not a sum of parts
+	above         int  // how many steps of path are not in its text
 }
 
-// draftOf makes a draft of a piece of a block. tokens is the result of count for the
-// whole block.
-func draftOf(b block, text string, tokens, limit int) draft {
+// draftOf makes a draft of a piece of a block, which is within items.
+func draftOf(b block, within []string, text string, limit int) draft {
+	tokens := b.tokens
 	if text != b.text || tokens > limit {
 		tokens = Tokens(text)
 	}
-	return draft{path: b.path, anchors: b.anchors, page: b.page, text: text, tokens: tokens, counted: true}
+	d := draft{path: b.path, anchors: b.anchors, page: b.page, text: text, tokens: tokens, counted: true}
+	if len(within) > 0 {
+		d.path, d.anchors = slices.Concat(b.path, within), slices.Concat(b.anchors, make([]string, len(within)))
+	}
+	if d.above = len(d.path); b.heading {
+		d.above--
+	}
+	return d
 }
 
 type splitter struct {
@@ -155,26 +164,32 @@ type lead struct {
 // limit. A heading stays with what is below it, and an introduction with what
 // it introduces.
 func (s *splitter) sections(blocks []block) {
-	for _, b := range blocks {
-		if b.apart {
+	for i := range blocks {
+		blocks[i].tokens = count(blocks[i].text, s.limits.Max)
+	}
+	for i, b := range blocks {
+		if whole := s.item(blocks[i:]); b.apart || s.lead.text == "" && whole <= s.limits.Max && s.current.tokens+whole > s.limits.Max {
 			s.flush()
 			s.finish()
 		}
-		if s.lead.text != "" && (b.heading && !below(b.path, s.lead.path) || s.lead.tokens+1 > s.limits.Max/2) {
+		if s.lead.text != "" && (b.heading && !below(b.path, s.lead.path) || s.lead.tokens+1 > s.limits.Max/2 || s.lead.leaves(slices.Concat(b.path, b.outer))) {
 			s.flush()
 		}
-		tokens := count(b.text, s.limits.Max)
-		if (b.heading || b.introduces()) && tokens <= s.limits.Max/2 {
-			s.addToLead(b, tokens)
+		if (b.heading || b.introduces()) && b.tokens <= s.limits.Max/2 {
+			s.addToLead(b)
 			continue
 		}
-		for i, text := range s.pieces(b, tokens, s.lead.draft) {
-			next := draftOf(b, text, tokens, s.limits.Max)
+		for i, text := range s.pieces(b, s.lead.draft) {
+			within := b.outer
+			if i > 0 {
+				within = b.inner
+			}
+			next := draftOf(b, within, text, s.limits.Max)
 			if i == 0 && s.lead.introduced {
 				next.path, next.anchors = s.lead.path, s.lead.anchors
 			}
 			if i == 0 && s.lead.text != "" {
-				next.page = s.lead.page
+				next.page, next.above = s.lead.page, s.lead.above
 			}
 			s.put(next, s.lead.heading && i == 0)
 		}
@@ -184,14 +199,30 @@ func (s *splitter) sections(blocks []block) {
 	s.finish()
 }
 
+// item returns the tokens of the item of a list that the first block begins, 0 for none. It counts up to the limit.
+func (s *splitter) item(blocks []block) int {
+	name := blocks[0].inner
+	if len(name) == len(blocks[0].outer) {
+		return 0
+	}
+	sum := 0
+	for i, b := range blocks {
+		if i > 0 && (b.heading || shared(name, b.outer) < len(name)) || sum > s.limits.Max {
+			break
+		}
+		sum += b.tokens + 1
+	}
+	return sum
+}
+
 // addToLead keeps a heading or an introduction for the block after it.
-func (s *splitter) addToLead(b block, tokens int) {
+func (s *splitter) addToLead(b block) {
 	l := &s.lead
 	if l.text == "" {
-		l.draft = draftOf(b, b.text, tokens, s.limits.Max)
+		l.draft = draftOf(b, b.outer, b.text, s.limits.Max)
 	} else {
 		l.text += "\n\n" + b.text
-		l.tokens += tokens + 1
+		l.tokens += b.tokens + 1
 		l.counted = false
 		if !l.introduced { // a draft has the path of its first words
 			l.path, l.anchors = b.path, b.anchors
@@ -212,7 +243,7 @@ func (s *splitter) flush() {
 func (s *splitter) put(next draft, begins bool) {
 	d := &s.current
 	// Joining two texts can change the number of tokens by one.
-	if d.text != "" && (begins || d.tokens+next.tokens+1 > s.limits.Max) {
+	if d.text != "" && (begins || d.tokens+next.tokens+1 > s.limits.Max || d.leaves(next.path)) {
 		s.finish()
 	}
 	if d.text == "" {
@@ -238,6 +269,9 @@ func (s *splitter) finish() {
 func below(path, other []string) bool {
 	return len(path) > len(other) && shared(path, other) == len(other)
 }
+
+// leaves reports whether a draft would lose the name of what it begins in, if text of another path were in it.
+func (d draft) leaves(path []string) bool { return shared(path, d.path) < d.above }
 
 // merge joins each draft that is too small with a neighbour, if both together are
 // within the limit. The path of joined drafts is what their paths share, so it
@@ -269,9 +303,9 @@ func (s *splitter) merge() {
 	s.drafts = merged
 }
 
-// joined returns two drafts as one; it has no text when that would be over the limit.
+// joined returns two drafts as one; it has no text when that would be over the limit, or without the name of the first.
 func (s *splitter) joined(a, b draft) draft {
-	if a.tokens+b.tokens > s.limits.Max {
+	if a.tokens+b.tokens > s.limits.Max || a.leaves(b.path) {
 		return draft{}
 	}
 	text := a.text + "\n\n" + b.text
@@ -280,7 +314,7 @@ func (s *splitter) joined(a, b draft) draft {
 		return draft{}
 	}
 	n := shared(a.path, b.path)
-	return draft{path: a.path[:n:n], anchors: a.anchors[:n:n], page: a.page, text: text, tokens: tokens}
+	return draft{path: a.path[:n:n], anchors: a.anchors[:n:n], page: a.page, text: text, tokens: tokens, above: a.above}
 }
 
 // shared returns how many headings two paths have in common, from the outermost on.
@@ -313,7 +347,8 @@ func (s *splitter) fit(d draft) {
 	}
 	for _, part := range []string{text[:at], text[at:]} {
 		if part = strings.Trim(part, "\n"); strings.TrimSpace(part) != "" {
-			s.fit(draft{path: d.path, anchors: d.anchors, page: d.page, text: part})
+			s.fit(draft{path: d.path, anchors: d.anchors, page: d.page, text: part, above: d.above})
+			d.above = len(d.path)
 		}
 	}
 }
@@ -339,14 +374,14 @@ func (b block) frame() (head string, lines []string, foot string, whole bool) {
 
 // pieces returns the lead and a block's text, cut into pieces within the limit. The
 // first piece begins with the lead. If no part of the block fits in there, the lead
-// is a piece of its own. tokens is the result of count for the block.
-func (s *splitter) pieces(b block, tokens int, lead draft) []string {
+// is a piece of its own.
+func (s *splitter) pieces(b block, lead draft) []string {
 	before, limit := "", s.limits.Max
 	first := limit // of the first piece
 	if lead.text != "" {
 		before, first = lead.text+"\n\n", limit-lead.tokens-1
 	}
-	if tokens <= first {
+	if b.tokens <= first {
 		return []string{before + b.text}
 	}
 	head, lines, foot, whole := b.frame()
@@ -373,21 +408,21 @@ func (s *splitter) pieces(b block, tokens int, lead draft) []string {
 	}
 	for _, l := range lines {
 		tokens := count(l, limit) + 1
-		if sum+tokens > left {
+		if sum+tokens > left && (whole || tokens <= limit || left-sum < s.limits.Max/4) {
 			end()
 		}
 		if before != "" && tokens > left && (left < s.limits.Max/4 || whole && tokens <= limit) {
 			alone()
 		}
-		if tokens <= left {
+		if sum+tokens <= left {
 			piece = append(piece, l)
 			sum += tokens
 			continue
 		}
 		for l != "" {
 			var part string
-			if part, l = cut(l, left-1, b.fence != ""); part != "" {
-				piece = []string{part}
+			if part, l = cut(l, left-sum-1, b.fence != ""); part != "" {
+				piece = append(piece, part)
 				end()
 			}
 		}

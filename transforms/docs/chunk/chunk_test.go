@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,30 @@ func TestMergeToTheLimit(t *testing.T) {
 	l := chunk.Limits{Max: chunk.Tokens(first) + chunk.Tokens(second), Min: 20}
 	require.Equal(t, l.Max, chunk.Tokens(first+"\n\n"+second))
 	require.Len(t, chunk.Split("p", first+"\n\n"+second, nil, l), 1)
+}
+
+// A chunk that begins within an item of a list or a definition has its first line or its term in the path, and ends with
+// it. An item begins a chunk where it is whole in one, but not in the one before.
+func TestItems(t *testing.T) {
+	p := func(letter string, n int) string { return strings.TrimSpace(strings.Repeat(letter+" ", n)) }
+	l := chunk.Limits{Max: 60, Min: 10}
+	for markdown, want := range map[string][]string{
+		"# M\n\nopen FILE\n: " + p("a", 50) + "\n\n  " + p("b", 50) + "\n\n  c\n\nshut\n: d":                                   {"M: M open FILE : a", "M/open FILE: b c", "M: shut : d"},
+		"# M\n\nopen\n: " + p("a", 100) + "\n\n[x\n: y":                                                                        {"M: M open : a", "M/open: a", "M: [x : y"},
+		"# M\n\n- one\n\n  " + p("a", 30) + "\n\n- two\n\n  " + p("b", 40):                                                     {"M: M - one a", "M: - two b"},
+		"1. `f(x)`\n\n   - in\n\n     " + p("a", 50) + "\n\n     " + p("b", 50) + "\n\n   " + p("c", 20) + "\n\n" + p("d", 20): {": 1. f(x) - in", "f(x)/in: a", "f(x)/in: b", "f(x): c", ": d"},
+		"- #### m\n\n  ```\n  - code\n  ```\n\n  " + p("a", 55) + "\n\n  " + p("b", 20):                                        {": - m - code", "m: a", "m: b"},
+		"- a\n- b\n- c\n\n  " + p("d", 55):                                                                                     {": - a - b - c", "c: d"},
+		"## A\n\n" + p("a", 57) + "\n\n### R\n\nx\n\n## B\n\n" + p("b", 40):                                                    {"A: A a", "A/R: R x", "B: B b"},
+		"# M\n\n- ```\n  x\n  ```\n\n  " + p("a", 55) + "\n\nNote: " + p("b", 20):                                              {"M: M - x", "M: a", "M: Note: b"},
+	} {
+		var got []string
+		for _, c := range chunk.Split("p", markdown, nil, l) {
+			said := slices.Compact(strings.FieldsFunc(c.Text, func(r rune) bool { return strings.ContainsRune(" \n`#", r) }))
+			got = append(got, strings.Join(c.Path, "/")+": "+strings.Join(said, " "))
+		}
+		require.Equal(t, want, got, markdown)
+	}
 }
 
 var spaceBetweenLineEnds = regexp.MustCompile(`[\r\n][\t\v\f\x{85}\p{Z}]+[\r\n]`)

@@ -126,7 +126,8 @@ func titled(n *html.Node) bool {
 var (
 	declarationClasses = dom.Set(`sig sig-object signature`)
 	specs              = dom.Set("spec")
-	headers            = dom.Set("functionHeader memproto") // of pydoctor, and of Doxygen, whose older releases have no heading before it
+	// headers are of pydoctor, of Scaladoc 3, and of Doxygen, whose older releases have no heading before it.
+	headers = dom.Set("functionHeader documentableElement-expander memproto")
 )
 
 // signature writes a declaration as code on one line: as a heading of what it declares, unless it is another form of the one before.
@@ -137,7 +138,7 @@ func (w *writer) signature(n *html.Node) {
 	w.block()
 	if text != "" && len(w.levels) == 0 && !w.cell && !w.heading && (n.DataAtom != atom.Dt || !followsTerm(n)) {
 		depth := max(w.depth, 1) + 1 + declaredAround(n)
-		w.lead, w.anchor = "######"[:min(depth, 6)]+" ", anchor(n)
+		w.lead, w.anchor, w.declared = "######"[:min(depth, 6)]+" ", anchor(n), depth
 	}
 	w.inline(text)
 	w.lead = ""

@@ -21,8 +21,10 @@ type writer struct {
 	labels  map[*html.Node]string   // of the panels of tabs
 	dropped map[*html.Node]bool     // what is written in another way
 	buttons bool                    // all words of the heading are in buttons
-	depth   int                     // of the last heading
-	notes   int                     // the callouts around the current place
+	depth   int                     // of the last heading that is not in a description
+	// declared is the depth of the last declaration's heading: those in its description are below it.
+	declared int
+	notes    int // the callouts around the current place
 	// kindTold says that the kind of the last callout is written.
 	kindTold  bool
 	base      *url.URL // of links, nil where their text alone is written
@@ -334,7 +336,12 @@ func (w *writer) title(n *html.Node, depth int) {
 		w.block()
 		return
 	}
-	w.lead, w.anchor, w.heading, w.depth = "######"[:depth]+" ", anchor(n), true, depth
+	if declaredAround(n) > 0 {
+		depth = min(max(depth, w.declared+1), 6)
+	} else {
+		w.depth = depth
+	}
+	w.lead, w.anchor, w.heading = "######"[:depth]+" ", anchor(n), true
 	w.buttons = !saysMore(n) // the heading of an accordion is a button
 	w.children(n)
 	w.suspend()

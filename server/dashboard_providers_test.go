@@ -136,7 +136,7 @@ func TestProviderCrawlOnPage(t *testing.T) {
 	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: id, Job: docsJob, Runner: "prism", StartedAt: now.Add(-time.Hour)}))
 	run, err := ledger.Finish(t.Context(), w.store, id, ledger.Done, nil, now)
 	require.NoError(t, err)
-	r := ledger.BuildReport(testJob(docsJob), run, sampleTally(), now, ledger.Progress{Finished: true})
+	r := ledger.BuildReport(testJob(docsJob), run, sampleTally(), now, ledger.LaneProgress{Finished: true})
 	r.Providers = []map[string]any{{"provider": "stripe", "state": "done", "total_pages": 12}}
 	require.NoError(t, ledger.WriteReport(t.Context(), w.store, r))
 	require.NoError(t, w.board.Refresh(t.Context(), now))

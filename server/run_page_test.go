@@ -39,7 +39,7 @@ func (w *world) withOptions(id, job string, state ledger.State, took time.Durati
 	require.NoError(w.t, ledger.Start(w.t.Context(), w.store, ledger.Run{RunID: id, Job: job, Runner: "direct", StartedAt: at, Options: options}))
 	run, err := ledger.Finish(w.t.Context(), w.store, id, state, nil, at.Add(took))
 	require.NoError(w.t, err)
-	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, ledger.BuildReport(testJob(job), run, tally, at.Add(took), ledger.Progress{Hosts: 50, HostsDone: 40, Finished: true})))
+	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, ledger.BuildReport(testJob(job), run, tally, at.Add(took), ledger.LaneProgress{Hosts: 50, HostsDone: 40, Finished: true})))
 }
 
 const (

@@ -131,7 +131,7 @@ func playPipeline(args []string) int {
 	tally := sampleTally()
 	run, err = ledger.Finish(ctx, s, id, state, nil, time.Now())
 	if err == nil {
-		err = ledger.WriteReport(ctx, s, ledger.BuildReport(testJob(run.Job), run, tally, time.Now(), ledger.Progress{Lane: 0, Hosts: 40, HostsDone: 40, Finished: true, UpdatedAt: time.Now()}))
+		err = ledger.WriteReport(ctx, s, ledger.BuildReport(testJob(run.Job), run, tally, time.Now(), ledger.LaneProgress{Lane: 0, Hosts: 40, HostsDone: 40, Finished: true, UpdatedAt: time.Now()}))
 	}
 	if err = errors.Join(err, l.Release(ctx)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -396,7 +396,7 @@ func (w *world) put(id, job string, state ledger.State, started time.Time, took 
 	require.NoError(w.t, ledger.Start(w.t.Context(), w.store, ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: started}))
 	run, err := ledger.Finish(w.t.Context(), w.store, id, state, nil, started.Add(took))
 	require.NoError(w.t, err)
-	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, ledger.BuildReport(testJob(run.Job), run, tally, started.Add(took), ledger.Progress{Hosts: 40, HostsDone: 40, Finished: true})))
+	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, ledger.BuildReport(testJob(run.Job), run, tally, started.Add(took), ledger.LaneProgress{Hosts: 40, HostsDone: 40, Finished: true})))
 }
 
 func TestTrigger(t *testing.T) {
@@ -711,7 +711,7 @@ func TestAsynchronous(t *testing.T) {
 		at(id, state)
 		w.tick(t.Context(), time.Now())
 	}
-	require.NoError(t, ledger.WriteProgress(t.Context(), w.store, id, 0, ledger.Progress{Hosts: 40, HostsDone: 10, Tally: ledger.Tally{Counts: ledger.Counts{"domains_collected": 9}}}))
+	require.NoError(t, ledger.WriteProgress(t.Context(), w.store, id, "p", ledger.Progress{Lanes: []ledger.LaneProgress{{Hosts: 40, HostsDone: 10, Tally: ledger.Tally{Counts: ledger.Counts{"domains_collected": 9}}}}}))
 	w.until("its progress", func() bool { return show(id)["counts"].(map[string]any)["domains_collected"] == 9.0 })
 	assert.Equal(t, id, trigger(http.StatusConflict))
 	other := worldAt(t, w.dir, "async")

@@ -68,7 +68,7 @@ func TestSeen(t *testing.T) {
 			require.NoError(t, store.WriteJSON(t.Context(), s, "lease/seed/000001", map[string]any{"holder": map[string]any{"host": "elsewhere"},
 				"token": "t", "expires_at": start.Add(test.renewed + time.Minute), "ttl_ns": time.Minute}))
 			if test.lane > 0 {
-				require.NoError(t, WriteProgress(t.Context(), s, "1-run", 0, Progress{UpdatedAt: start.Add(test.lane)}))
+				require.NoError(t, WriteProgress(t.Context(), s, "1-run", "p", Progress{Lanes: []LaneProgress{{UpdatedAt: start.Add(test.lane)}}}))
 			}
 			got, err := Seen(t.Context(), s, r)
 			require.NoError(t, err)

@@ -52,7 +52,7 @@ func TestAsynchronousRun(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, Start(ctx, s, Run{RunID: "r1", Job: "seed", StartedAt: time.Now(), ForceID: force}))
 				require.NoError(t, Detach(ctx, s, "r1", "2026-11-21_x", c.unbounded, Purpose{Kept: "kept", Refused: "refused"}))
-				require.NoError(t, WriteProgress(ctx, s, "r1", 0, Progress{Tally: Tally{Counts: Counts{"domains_collected": 2}}}))
+				require.NoError(t, WriteProgress(ctx, s, "r1", "p", Progress{Tally: Tally{Counts: Counts{"domains_collected": 2}}}))
 				at := time.Now()
 				if c.control.Action != "" {
 					c.control.At = at

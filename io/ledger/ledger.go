@@ -7,7 +7,7 @@
 //	lease/{name}/{epoch}              who may do a piece of work (package lease)
 //	runs/{run_id}/state.json          what a run is and how it ended
 //	runs/{run_id}/control.json        whether it shall pause, resume or cancel
-//	runs/{run_id}/lanes/{n}.json      the progress of each lane
+//	runs/{run_id}/progress/{process}  what each worker process has counted, and its lanes
 //	runs/{run_id}/alive/{process}     how many lanes each worker process has at work
 //	runs/{run_id}/total.json          the sum of what its stages counted
 //	runs/{run_id}/report.json         the run report

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -76,7 +77,7 @@ func TestListIsNewestFirstAndLazy(t *testing.T) {
 	s, ctx := storetest.NewMemory(), t.Context()
 	for _, id := range []string{"r2", "r10", "r3", "r1"} {
 		must(t, Start(ctx, s, aRun(id)))
-		must(t, WriteProgress(ctx, s, id, 0, Progress{}))
+		must(t, WriteProgress(ctx, s, id, "p", Progress{}))
 	}
 	s.M["runs/r3/state.json"] = "{"
 	s.M["runs/r9/control.json"] = "{}"
@@ -95,16 +96,17 @@ func TestListIsNewestFirstAndLazy(t *testing.T) {
 
 func TestProgressAndControl(t *testing.T) {
 	s, ctx := storetest.NewMemory(), t.Context()
-	var ta Tally
-	ta.Count("records", 3)
-	ta.Timings.Observe(time.Second)
-	for _, lane := range []int{10, 2} {
-		must(t, WriteProgress(ctx, s, "r1", lane, Progress{Hosts: 5, HostsDone: int64(lane), UpdatedAt: day, Tally: ta}))
+	counted := func(n int64) (t Tally) { t.Count("records", n); t.Timings.Observe(time.Second); return t }
+	lane := func(n int, epoch, done int64) LaneProgress {
+		return LaneProgress{Lane: n, Epoch: epoch, Hosts: 50, HostsDone: done, Finished: done == 50, UpdatedAt: day, Tally: counted(done)}
 	}
-	got, err := Progresses(ctx, s, "r1")
+	// Lane 2 was cut off in process a, lane 3 was done again after its end, lane 4 was lost by process a, which does not know it yet.
+	must(t, WriteProgress(ctx, s, "r1", "a", Progress{Tally: Tally{HTTP: HTTP{Requests: 7}}, Lanes: []LaneProgress{lane(10, 1, 5), lane(2, 1, 30), lane(3, 1, 50), lane(4, 3, 9)}}))
+	must(t, WriteProgress(ctx, s, "r1", "b", Progress{Tally: Tally{HTTP: HTTP{Requests: 9}}, Lanes: []LaneProgress{lane(2, 2, 20), lane(3, 2, 50), lane(4, 2, 8)}}))
+	got, err := ReadProgress(ctx, s, "r1")
 	must(t, err)
-	want := []Progress{{Lane: 2, Hosts: 5, HostsDone: 2, UpdatedAt: day, Tally: ta}, {Lane: 10, Hosts: 5, HostsDone: 10, UpdatedAt: day, Tally: ta}}
-	assert.Equal(t, want, got, "progress")
+	assert.Equal(t, []LaneProgress{lane(2, 2, 20), lane(3, 2, 50), lane(4, 3, 9), lane(10, 1, 5)}, got.Lanes)
+	assert.Equal(t, []int64{16, 84, 4}, []int64{got.Tally.HTTP.Requests, got.Tally.Counts["records"], got.Tally.Timings.Count})
 
 	c, err := ReadControl(ctx, s, "r1")
 	if must(t, err); c != (Control{Action: ActionRun}) {
@@ -124,6 +126,41 @@ func TestProgressAndControl(t *testing.T) {
 	if c, err = ReadControl(ctx, s, "r1"); err != nil || c != again {
 		t.Errorf("control %+v (%v), want %+v", c, err, again)
 	}
+}
+
+// The report of a run with 30,000 lanes is made of few calls of the store, while it is at work and from one object for each process.
+func TestManyLanes(t *testing.T) {
+	s, ctx := storetest.NewMemory(), t.Context()
+	var calls store.Calls
+	const processes, lanes = 16, 30_000
+	run := aRun("r1")
+	must(t, Start(ctx, s, run))
+	run.State, run.Async = Running, true
+	all := make([]Progress, processes)
+	for n := range lanes {
+		var ta Tally
+		for i := range 20 {
+			ta.Count(fmt.Sprintf("count_%d", i), int64(n%7+i))
+		}
+		for i := range 12 {
+			ta.Timings.Observe(time.Duration(n%100+i*i) * 10 * time.Millisecond)
+		}
+		p := &all[n%processes]
+		p.Lanes = append(p.Lanes, LaneProgress{Lane: n, Epoch: 1, Hosts: 12, HostsDone: 12, Finished: true, UpdatedAt: day, Tally: ta})
+	}
+	for i, p := range all {
+		must(t, WriteProgress(ctx, s, "r1", fmt.Sprint("p", i), p))
+		size := len(s.M[fmt.Sprintf("runs/r1/progress/p%d.json.gz", i)])
+		assert.Less(t, size, len(p.Lanes)*130, "bytes of an object with %d lanes", len(p.Lanes))
+	}
+	report, err := ReportSoFar(ctx, store.Counted(s, &calls), Job{}, run, day)
+	must(t, err)
+	assert.Equal(t, []int64{lanes, lanes * 12, lanes * 12}, []int64{int64(len(report.Lanes)), report.Timings.Domains, report.Count(LaneHostsDone)})
+	var n int64
+	for _, k := range calls.Snapshot() {
+		n += k
+	}
+	assert.LessOrEqual(t, n, int64(50), "calls of the store: %v", calls.Snapshot())
 }
 
 func TestTallyAdd(t *testing.T) {
@@ -182,7 +219,7 @@ func sample() Report {
 	for i := range 40 {
 		t.Timings.Observe(time.Duration(i+1) * 50 * time.Millisecond)
 	}
-	rep := BuildReport(aJob(), r, t, day.Add(time.Hour), Progress{Lane: 0, Hosts: 40, HostsDone: 40, Finished: true, UpdatedAt: day.Add(80 * time.Second)})
+	rep := BuildReport(aJob(), r, t, day.Add(time.Hour), LaneProgress{Lane: 0, Hosts: 40, HostsDone: 40, Finished: true, UpdatedAt: day.Add(80 * time.Second)})
 	rep.Alerts = append(rep.Alerts, "3 % of requests failed")
 	return rep
 }
@@ -418,7 +455,7 @@ func TestPurge(t *testing.T) {
 		r := aRun(id)
 		r.Job = job
 		must(t, Start(ctx, s, r))
-		must(t, WriteProgress(ctx, s, id, 0, Progress{}))
+		must(t, WriteProgress(ctx, s, id, "p", Progress{}))
 		_, err := Finish(ctx, s, id, st, nil, at)
 		must(t, err)
 	}
@@ -438,8 +475,8 @@ func TestPurge(t *testing.T) {
 	got, err := Purge(ctx, s, "seed", cut)
 	assert.Equal(t, (PurgeResult{Runs: 1, DeadLetters: 1}), got, "purged")
 	assert.True(t, err != nil && strings.Contains(err.Error(), "runs/zz/state.json"), "error %v, want one that names the broken run", err)
-	wantKeys(t, s, "begun/docs/unit/died", "dead-letters/seed/"+fresh.ID()+".json", "runs/docs/lanes/0.json", "runs/docs/state.json",
-		"runs/going/lanes/0.json", "runs/going/state.json", "runs/new/lanes/0.json", "runs/new/state.json", "runs/zz/state.json")
+	wantKeys(t, s, "begun/docs/unit/died", "dead-letters/seed/"+fresh.ID()+".json", "runs/docs/progress/p.json.gz", "runs/docs/state.json",
+		"runs/going/progress/p.json.gz", "runs/going/state.json", "runs/new/progress/p.json.gz", "runs/new/state.json", "runs/zz/state.json")
 
 	dir, err := store.Open(ctx, t.TempDir())
 	must(t, err)
@@ -460,7 +497,7 @@ func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{"", "{", "[]", "null", `{"run_id":"r1","state":"done","finished_at":"x"}`,
 		`{"run_id":"r1","job":"seed","state":"done","started_at":"2026-01-28T09:30:00Z"}`,
 		`{"holder":{"pid":-1},"expires_at":"2026-01-28T09:30:00Z"}`, `{"job":"seed","kind":"bad_file","input":{"index":3}}`,
-		`{"action":"pause"}`, `{"lane":1,"tally":{"timings":{"count":1,"buckets":{"999":1}}}}`, `{"id":"a"}`} {
+		`{"action":"pause"}`, `{"lanes":[{"lane":1,"tally":{"timings":{"count":1,"buckets":{"999":1}}}}]}`, `{"id":"a"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -475,7 +512,7 @@ func FuzzDecode(f *testing.F) {
 		assert.True(t, err != nil || d.ID() != "", "a dead letter has no id")
 		if p, err := decode[Progress](b); err == nil {
 			var buf bytes.Buffer
-			rep := BuildReport(aJob(), aRun("r1"), p.Tally, day, p)
+			rep := BuildReport(aJob(), aRun("r1"), p.Tally, day, p.Lanes...)
 			must(t, rep.WriteTable(&buf, aJob().Counts))
 		}
 	})
@@ -551,7 +588,7 @@ func TestDurationOfAKilledRun(t *testing.T) {
 	for state, want := range map[State]float64{Interrupted: 60, Silent: 60, Failed: 7200} {
 		r := aRun("r1")
 		r.State, r.StartedAt, r.FinishedAt = state, day, day.Add(2*time.Hour)
-		rep := BuildReport(aJob(), r, Tally{}, day.Add(3*time.Hour), Progress{UpdatedAt: day.Add(time.Minute)}, Progress{Lane: 1, UpdatedAt: day.Add(time.Second)})
+		rep := BuildReport(aJob(), r, Tally{}, day.Add(3*time.Hour), LaneProgress{UpdatedAt: day.Add(time.Minute)}, LaneProgress{Lane: 1, UpdatedAt: day.Add(time.Second)})
 		assert.InDelta(t, want, rep.Duration, 1e-9, state)
 	}
 }

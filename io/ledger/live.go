@@ -24,8 +24,8 @@ func Seen(ctx context.Context, s store.Store, r Run) (Run, error) {
 	return r, err
 }
 
-// seen also returns the progress of the lanes, nil if it was not needed.
-func seen(ctx context.Context, s store.Store, r Run) (_ Run, lanes []Progress, err error) {
+// seen also returns the run's progress, nil if it was not needed.
+func seen(ctx context.Context, s store.Store, r Run) (Run, *Progress, error) {
 	if r.State.Over() || r.Async {
 		return r, nil, nil
 	}
@@ -36,22 +36,22 @@ func seen(ctx context.Context, s store.Store, r Run) (_ Run, lanes []Progress, e
 	if r, err = Load(ctx, s, r.RunID); err != nil || r.State.Over() || r.Async { // it has ended since, and then released the lease
 		return r, nil, err
 	}
-	lanes, err = Progresses(ctx, s, r.RunID)
+	p, err := ReadProgress(ctx, s, r.RunID)
 	if last.Before(r.StartedAt) {
 		last = r.StartedAt // the lease is an earlier run's
 	}
-	if at := lastSign(lanes); at.After(last) {
+	if at := lastSign(p.Lanes); at.After(last) {
 		last = at
 	}
 	if !r.inLauncher() && time.Since(last) < maxSilence {
-		return r, lanes, err
+		return r, &p, err
 	}
 	r.State, r.Error = Silent, "no sign of life since "+last.UTC().Format(time.RFC3339)+"; the next run of "+r.Job+" resumes it"
-	return r, lanes, err
+	return r, &p, err
 }
 
 // lastSign returns when a lane was last written, zero for none.
-func lastSign(lanes []Progress) (last time.Time) {
+func lastSign(lanes []LaneProgress) (last time.Time) {
 	for _, l := range lanes {
 		if l.UpdatedAt.After(last) {
 			last = l.UpdatedAt
@@ -68,25 +68,24 @@ func ReportSoFar(ctx context.Context, s store.Store, j Job, run Run, now time.Ti
 	if err == nil || !errors.Is(err, store.ErrNotExist) {
 		return report, err
 	}
-	run, lanes, err := seen(ctx, s, run)
-	if err == nil && lanes == nil {
-		lanes, err = Progresses(ctx, s, run.RunID)
+	run, p, err := seen(ctx, s, run)
+	if err == nil && p == nil {
+		p = new(Progress)
+		*p, err = ReadProgress(ctx, s, run.RunID)
 	}
 	if err != nil {
 		return Report{}, err
 	}
 	sum, err := ReadTotal(ctx, s, run.RunID)
 	if errors.Is(err, store.ErrNotExist) {
-		for _, l := range lanes {
-			sum.Add(l.Tally)
-		}
+		sum = p.Tally
 	} else if err != nil {
 		return Report{}, err
 	}
 	delete(sum.Counts, Outage)
 	delete(sum.Counts, OutageTLS)
-	report = BuildReport(j, run, sum, now, lanes...)
-	for _, l := range lanes {
+	report = BuildReport(j, run, sum, now, p.Lanes...)
+	for _, l := range p.Lanes {
 		for _, wait := range l.Waits { // lanes of one process say the same
 			if !l.Finished && run.FinishedAt.IsZero() && !slices.Contains(report.Alerts, wait) {
 				report.Alerts = append(report.Alerts, wait)

@@ -66,7 +66,7 @@ type Report struct {
 
 // BuildReport makes the report of a job's run from the sum of its lanes' tallies. The
 // duration of a run that is not over ends at now, that of one that was killed with the last sign of its lanes.
-func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...Progress) Report {
+func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...LaneProgress) Report {
 	var sum Tally // a copy, so that the report shares nothing
 	sum.Add(t)
 	rep := Report{

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -9,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -180,45 +178,6 @@ func runIDs(ctx context.Context, s store.Store) ([]string, error) {
 func startedAfter(id string, t time.Time) bool {
 	at, err := time.Parse("20060102-150405", id[:min(len(id), len("20060102-150405"))])
 	return err == nil && at.After(t)
-}
-
-// Progress is the progress of one lane: the object runs/{run_id}/lanes/{n}.json, which
-// the lane's worker writes.
-type Progress struct {
-	Lane      int       `json:"lane"`
-	Hosts     int64     `json:"hosts"`      // in this lane
-	HostsDone int64     `json:"hosts_done"` // finished, with success or without
-	Finished  bool      `json:"finished"`   // the lane has ended
-	UpdatedAt time.Time `json:"updated_at"`
-	Waits     []string  `json:"waits,omitempty"` // texts: what its process is waiting for, if it takes long
-	Tally     Tally     `json:"tally"`           // of this lane so far
-}
-
-// WriteProgress replaces the progress of one lane.
-func WriteProgress(ctx context.Context, s store.Store, runID string, lane int, p Progress) error {
-	p.Lane, p.UpdatedAt = lane, p.UpdatedAt.UTC()
-	return writeOf(ctx, s, runID, "lanes/"+strconv.Itoa(lane)+".json", p)
-}
-
-// Progresses reads the progress of all lanes of a run, by lane.
-func Progresses(ctx context.Context, s store.Store, runID string) ([]Progress, error) {
-	if err := checkName("run id", runID); err != nil {
-		return nil, fmt.Errorf("reading the progress of a run: %w", err)
-	}
-	var all []Progress
-	prefix := runKey(runID, "lanes/")
-	for o, err := range s.List(ctx, prefix) {
-		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", prefix, err)
-		}
-		p, err := load[Progress](ctx, s, o.Key)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b Progress) int { return cmp.Compare(a.Lane, b.Lane) })
-	return all, nil
 }
 
 // Action is a control request to a run.

@@ -98,7 +98,7 @@ func model(w Work, s setup, of pick, r Rates) (f figures) {
 	f[seconds] = took
 	f[reads] = 3*files + took/controlEvery*s.Slots + beats + 15
 	f[lists] = math.Ceil(float64(w.Listed)/1000) + math.Ceil(float64(w.Stored)/1000) + float64(w.Partitions) + beats + 8
-	f[writes] = files + took/progressEvery*s.Slots + beats + 2*took/logEvery + 2*lanes + 12
+	f[writes] = files + took/progressEvery*s.Slots + beats + 2*took/logEvery + lanes + s.Slots + 12
 	f[deletes] = 2 + lanes
 	if lanes > 1 { // each has a lease of its own
 		for _, i := range []int{reads, lists, writes} {

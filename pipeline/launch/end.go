@@ -69,14 +69,16 @@ func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*le
 		report := ledger.BuildReport(o.Target().Job, record, out.live, time.Now())
 		return &report, out.live, err
 	}
-	lanes, err := ledger.Progresses(ctx, s, record.RunID)
+	progress, err := ledger.ReadProgress(ctx, s, record.RunID)
 	if err != nil {
 		return fail(err)
 	}
 	total, err := ledger.ReadTotal(ctx, s, record.RunID)
 	cut := errors.Is(err, store.ErrNotExist)
 	if cut {
-		total, err = r.soFar(out, lanes), nil
+		if total, err = out.live, nil; o.Elsewhere() {
+			total = progress.Tally
+		}
 	}
 	if err != nil {
 		return fail(err)
@@ -94,7 +96,7 @@ func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*le
 	}
 	record.State, record.FinishedAt = state, time.Now()
 	total.Add(r.ownCalls())
-	report := ledger.BuildReport(o.Target().Job, record, total, record.FinishedAt, lanes...)
+	report := ledger.BuildReport(o.Target().Job, record, total, record.FinishedAt, progress.Lanes...)
 	sites, err := ledger.Sites(ctx, s, record.Job)
 	if err != nil {
 		return fail(err)

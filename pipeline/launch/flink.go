@@ -153,19 +153,6 @@ func (r *run) stopWorkers(ctx context.Context, runID string) {
 	}
 }
 
-// soFar returns what is known of an interrupted run: the counts of this process,
-// or the last progress of lanes elsewhere.
-func (r *run) soFar(out outcome, lanes []ledger.Progress) ledger.Tally {
-	if !r.o.Elsewhere() {
-		return out.live
-	}
-	var sum ledger.Tally
-	for _, l := range lanes {
-		sum.Add(l.Tally)
-	}
-	return sum
-}
-
 func (r *run) logWaiting(h lease.Holder) {
 	r.log(r.id).Warn("waits_for_workers", "holder", h.String(), "why", "workers of an earlier run still send requests to its hosts; they were asked to stop")
 }

@@ -166,19 +166,20 @@ func (w *watcher) show(ctx context.Context, batch string) {
 	if w.running() != batch {
 		return
 	}
-	p := ledger.Progress{UpdatedAt: time.Now()}
-	p.Tally.Add(w.total)
+	all := ledger.LaneProgress{UpdatedAt: time.Now()}
+	all.Tally.Add(w.total)
 	if batch != "" {
-		lanes, err := ledger.Progresses(ctx, w.store, batch)
-		for _, l := range lanes {
-			p.Hosts, p.HostsDone = p.Hosts+l.Hosts, p.HostsDone+l.HostsDone
-			p.Tally.Add(l.Tally)
+		p, err := ledger.ReadProgress(ctx, w.store, batch)
+		for _, l := range p.Lanes {
+			all.Hosts, all.HostsDone = all.Hosts+l.Hosts, all.HostsDone+l.HostsDone
 		}
+		all.Tally.Add(p.Tally)
 		if err != nil {
 			w.log(w.id).Warn("progress_not_read", "batch", batch, "error", ledger.Redact(err.Error()))
 		}
 	}
-	if err := ledger.WriteProgress(ctx, w.store, w.id, 0, p); err != nil && ctx.Err() == nil {
+	err := ledger.WriteProgress(ctx, w.store, w.id, "watch", ledger.Progress{Lanes: []ledger.LaneProgress{all}})
+	if err != nil && ctx.Err() == nil {
 		w.log(w.id).Warn("progress_not_written", "error", ledger.Redact(err.Error()))
 	}
 }

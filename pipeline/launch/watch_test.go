@@ -281,8 +281,9 @@ func TestWatchShowsWhatItDoes(t *testing.T) {
 	record := ledger.Run{RunID: "w", Job: "seed", StartedAt: time.Now()}
 	require.NoError(t, ledger.Start(ctx, s, record))
 	w.total = ledger.Tally{Counts: ledger.Counts{"files_read": 3, "records": 40, "domains_collected": 30}, HTTP: ledger.HTTP{Requests: 90}}
-	lane := ledger.Progress{Hosts: 9, HostsDone: 4, Tally: ledger.Tally{Counts: ledger.Counts{"domains_collected": 4}, HTTP: ledger.HTTP{Requests: 12}}}
-	require.NoError(t, ledger.WriteProgress(ctx, s, "w-b000001", 0, lane))
+	at := ledger.Progress{Tally: ledger.Tally{HTTP: ledger.HTTP{Requests: 12}},
+		Lanes: []ledger.LaneProgress{{Hosts: 9, HostsDone: 4, Tally: ledger.Tally{Counts: ledger.Counts{"domains_collected": 4}}}}}
+	require.NoError(t, ledger.WriteProgress(ctx, s, "w-b000001", "p", at))
 	for batch, want := range map[string][4]int64{"": {3, 40, 30, 90}, "w-b000001": {3, 40, 34, 102}} {
 		w.setCurrent(batch)
 		w.show(ctx, batch)

@@ -471,11 +471,12 @@ func TestProgressHasRequests(t *testing.T) {
 	cfg := s.config()
 	total, cause := s.try(cfg)
 	require.NoError(t, cause)
-	lanes, err := ledger.Progresses(t.Context(), s.store, cfg.Lane.RunID)
+	progress, err := ledger.ReadProgress(t.Context(), s.store, cfg.Lane.RunID)
 	require.NoError(t, err)
-	require.Len(t, lanes, 1)
-	assert.Equal(t, []any{int64(1), int64(1), true}, []any{lanes[0].Hosts, lanes[0].HostsDone, lanes[0].Finished})
-	assert.EqualValues(t, 7, lanes[0].Tally.HTTP.Requests)
-	assert.Equal(t, total.HTTP.Requests, lanes[0].Tally.HTTP.Requests)
-	assert.EqualValues(t, 5, lanes[0].Tally.Counts["products_saved"])
+	require.Len(t, progress.Lanes, 1)
+	l := progress.Lanes[0]
+	assert.Equal(t, []any{int64(1), int64(1), true}, []any{l.Hosts, l.HostsDone, l.Finished})
+	assert.EqualValues(t, 7, progress.Tally.HTTP.Requests)
+	assert.Equal(t, total.HTTP.Requests, progress.Tally.HTTP.Requests)
+	assert.EqualValues(t, 5, l.Tally.Counts["products_saved"])
 }

@@ -1387,9 +1387,9 @@ func TestWaitForBudgetIsShownAndKept(t *testing.T) {
 			}
 			half, worked = kept(), now.Sub(begun)
 			require.NoError(t, w.crawl.w.RunLane(t.Context(), 0, 1, 1, func(ledger.Tally) {}, func(context.Context, *lane.Lane) error { return nil }))
-			lanes, err := ledger.Progresses(t.Context(), w.crawl.w.Store, w.crawl.cfg.Lane.RunID)
+			progress, err := ledger.ReadProgress(t.Context(), w.crawl.w.Store, w.crawl.cfg.Lane.RunID)
 			require.NoError(t, err)
-			shown = lanes[0].Waits
+			shown = progress.Lanes[0].Waits
 		}
 		state, _ := w.run()
 		require.Equal(t, Done, state)

@@ -138,9 +138,9 @@ func TestConcludeStage(t *testing.T) {
 			r, err := ReadReport(t.Context(), j.store, "r1")
 			require.NoError(t, err)
 			require.Equal(t, "s1", r.Session)
-			lanes, err := ledger.Progresses(t.Context(), j.store, "r1")
+			progress, err := ledger.ReadProgress(t.Context(), j.store, "r1")
 			require.NoError(t, err)
-			require.Empty(t, lanes)
+			require.Empty(t, progress.Lanes)
 		})
 	}
 }

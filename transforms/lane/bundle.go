@@ -118,14 +118,14 @@ func (b *Bundle) RunLane(ctx context.Context, n, of, hosts int, emit func(ledger
 		}
 	}()
 	b.merge(func() bool { return len(b.lanes) < maxOpenLanes })
-	within, release, again, err := b.w.acquireLane(ctx, n, of)
+	within, release, again, epoch, err := b.w.acquireLane(ctx, n, of)
 	if err != nil {
 		return err
 	}
 	if within == nil {
 		b.w.emitCounted(emit, ledger.Tally{})
 	} else {
-		l := b.open(ctx, n, hosts, emit, release)
+		l := b.open(ctx, ledger.LaneProgress{Lane: n, Epoch: epoch, Hosts: int64(hosts)}, emit, release)
 		l.Again = again
 		if err := work(within, l); err != nil {
 			return err
@@ -150,6 +150,9 @@ func (b *Bundle) Finish() error {
 	}
 	defer b.abandon() // of no lane, unless an emit function panics
 	b.merge(func() bool { return len(b.lanes) == 0 })
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.w.ctx), progressEvery)
+	defer cancel()
+	b.w.writeProgress(ctx)
 	return nil
 }
 
@@ -163,11 +166,11 @@ func (b *Bundle) attend() error {
 }
 
 // open adds a lane to the bundle.
-func (b *Bundle) open(ctx context.Context, n, hosts int, emit func(ledger.Tally), release func()) *Lane {
+func (b *Bundle) open(ctx context.Context, p ledger.LaneProgress, emit func(ledger.Tally), release func()) *Lane {
 	if len(b.lanes) == 0 {
 		b.w.lanes(+1) // lanes that overlap are one lane's work
 	}
-	l := b.w.beginLane(ctx, n, hosts)
+	l := b.w.beginLane(ctx, p)
 	l.bundle, l.release, l.emit = b, release, emit
 	b.lanes = append(b.lanes, l)
 	return l
@@ -175,7 +178,9 @@ func (b *Bundle) open(ctx context.Context, n, hosts int, emit func(ledger.Tally)
 
 // closed removes a lane from the bundle.
 func (b *Bundle) closed(l *Lane) {
-	l.stop()
+	b.w.mu.Lock()
+	l.progress.UpdatedAt, l.progress.Waits = time.Now().UTC(), slices.Clone(b.w.waits)
+	b.w.mu.Unlock()
 	if l.cancel != nil {
 		l.cancel()
 	}
@@ -189,7 +194,6 @@ func (b *Bundle) closed(l *Lane) {
 // abandon cuts off all visits, ends the pool and closes all lanes. The lanes emit nothing.
 func (b *Bundle) abandon() {
 	for _, l := range b.lanes {
-		l.stop()
 		if l.cancel != nil {
 			l.cancel()
 		}

@@ -70,10 +70,10 @@ func TestLanesOverlap(t *testing.T) {
 		require.GreaterOrEqual(t, one.Seconds()/small.Seconds(), 0.95, "one lane took %v, fifty %v", one, small)
 		apart, _ := crawl(t, w, false, 50, 5000)
 		require.Greater(t, apart.Seconds()/one.Seconds(), 1.5, "without the overlap: one lane took %v, fifty %v", one, apart)
-		all, err := ledger.Progresses(t.Context(), w.Store, "r1")
+		all, err := ledger.ReadProgress(t.Context(), w.Store, "r1")
 		require.NoError(t, err)
-		require.Len(t, all, 50)
-		require.False(t, slices.ContainsFunc(all, func(p ledger.Progress) bool { return !p.Finished || p.Hosts != p.HostsDone }))
+		require.Len(t, all.Lanes, 50)
+		require.False(t, slices.ContainsFunc(all.Lanes, func(p ledger.LaneProgress) bool { return !p.Finished || p.Hosts != p.HostsDone }))
 	})
 }
 

@@ -27,7 +27,7 @@ func idle(t *testing.T, grace time.Duration) *Worker {
 
 // alone makes a lane that is alone in its bundle.
 func alone(t *testing.T, w *Worker) *Lane {
-	l := &Lane{w: w, ctx: t.Context(), bundle: w.NewBundle(false)}
+	l := &Lane{w: w, ctx: t.Context(), bundle: w.NewBundle(false), progress: new(ledger.LaneProgress)}
 	t.Cleanup(l.bundle.abandon)
 	return l
 }

@@ -3,7 +3,7 @@ package lane
 import (
 	"context"
 	"maps"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -26,12 +26,9 @@ type Lane struct {
 
 	w       *Worker
 	ctx     context.Context // of the ProcessElement call; Beam's counters need it
-	number  int
 	sampled ledger.Counts
 	shown   ledger.Counts // the part of sum that Beam's counters have
 	shownAt time.Time
-	stop    context.CancelFunc // ends the writing of progress
-	stopped chan struct{}
 
 	// What the bundle knows of its lane.
 	bundle  *Bundle
@@ -42,17 +39,15 @@ type Lane struct {
 	cancel  context.CancelFunc // cuts its visits off; nil before the first
 	atEnd   func()             // given to Begin
 
-	mu       sync.Mutex
-	sum      ledger.Tally
-	progress ledger.Progress
+	progress *ledger.LaneProgress // guarded by w.mu; its time is zero while the lane is at work
 }
 
 // Count adds to what the lane has counted. Any goroutine may call it.
 func (l *Lane) Count(t ledger.Tally) {
-	l.w.Count(t)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sum.Add(t)
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	l.w.live.Add(t)
+	l.progress.Tally.Add(t)
 }
 
 const (
@@ -64,25 +59,16 @@ const (
 	countersEvery = time.Second
 )
 
-// beginLane begins the lane's progress. Until end it is written every five seconds,
-// even while the lane waits for one host, and during a pause.
-func (w *Worker) beginLane(ctx context.Context, n, hosts int) *Lane {
-	within, stop := context.WithCancel(w.ctx)
-	l := &Lane{w: w, ctx: ctx, number: n, stop: stop, stopped: make(chan struct{}), shownAt: time.Now(), progress: ledger.Progress{Hosts: int64(hosts)}}
-	w.plan(n, l.progress)
-	go func() {
-		defer close(l.stopped)
-		tick := time.NewTicker(progressEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-within.Done():
-				return
-			case <-tick.C:
-				l.write(within)
-			}
-		}
-	}()
+// beginLane begins a lane, which is in the process's progress from now on, in place of an earlier time at that lane.
+func (w *Worker) beginLane(ctx context.Context, p ledger.LaneProgress) *Lane {
+	l := &Lane{w: w, ctx: ctx, shownAt: time.Now(), progress: &p}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.progress == nil {
+		w.progress, w.writing = map[int]*ledger.LaneProgress{}, make(chan struct{}, 1)
+		go w.keepProgress()
+	}
+	w.progress[p.Lane] = &p
 	return l
 }
 
@@ -96,27 +82,23 @@ func (l *Lane) endIfDone() {
 	}
 	l.sample()
 	l.end()
-	l.w.emitCounted(l.emit, l.sum)
+	l.w.emitCounted(l.emit, l.progress.Tally)
 	l.bundle.closed(l)
 }
 
-// end writes the lane's last figures.
+// end marks the lane as finished.
 func (l *Lane) end() {
-	l.stop()
-	<-l.stopped
 	l.show()
-	l.mu.Lock()
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
 	l.progress.Finished = true
-	l.mu.Unlock()
-	l.write(l.ctx)
 }
 
 // hostDone counts one more host.
 func (l *Lane) hostDone() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
 	l.progress.HostsDone++
-	l.w.plan(l.number, l.progress)
 }
 
 // sample adds what the visits have counted by themselves, and updates Beam's
@@ -137,23 +119,56 @@ func (l *Lane) sample() {
 
 // show brings Beam's counters of the lanes up to date.
 func (l *Lane) show() {
-	l.mu.Lock()
-	now := maps.Clone(l.sum.Counts)
-	l.mu.Unlock()
+	l.w.mu.Lock()
+	now := maps.Clone(l.progress.Tally.Counts)
+	l.w.mu.Unlock()
 	count(l.ctx, "lanes", now.Minus(l.shown))
 	l.shown, l.shownAt = now, time.Now()
 }
 
-// write writes the progress to the ledger. It is only for people who watch, so an
-// error is a warning in the log and does not stop the lane.
-func (l *Lane) write(ctx context.Context) {
-	l.mu.Lock()
-	l.progress.Tally.Add(l.w.unshown())
-	now := l.progress
-	now.UpdatedAt, now.Waits, now.Tally = time.Now(), l.w.waiting(), ledger.Tally{}
-	now.Tally.Add(l.progress.Tally)
-	l.mu.Unlock()
-	if err := ledger.WriteProgress(ctx, l.w.Store, l.w.cfg.RunID, l.number, now); err != nil && ctx.Err() == nil {
-		l.w.Log.Warn("progress_not_written", "lane", l.number, "error", ledger.Redact(err.Error()))
+// keepProgress writes the progress every five seconds while a lane is at work, also while it waits for one host, and during a pause.
+func (w *Worker) keepProgress() {
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		w.mu.Lock()
+		active := w.active
+		w.mu.Unlock()
+		if active > 0 {
+			w.writeProgress(w.ctx)
+		}
+	}
+}
+
+// writeProgress writes the progress of this process to the ledger. It is only for people who watch, so an error is a
+// warning in the log and stops nothing.
+func (w *Worker) writeProgress(ctx context.Context) {
+	w.mu.Lock()
+	writing := w.writing
+	w.mu.Unlock()
+	if writing == nil { // no lane has begun here
+		return
+	}
+	writing <- struct{}{} // until it is written: an older progress must not overwrite a newer one
+	defer func() { <-writing }()
+	w.mu.Lock()
+	p := ledger.Progress{Tally: w.exchanges()}
+	p.Tally.Add(w.outside)
+	for _, l := range w.progress {
+		now := *l
+		if now.UpdatedAt.IsZero() {
+			now.UpdatedAt, now.Waits, now.Tally = time.Now().UTC(), slices.Clone(w.waits), ledger.Tally{}
+			now.Tally.Add(l.Tally)
+		}
+		p.Lanes = append(p.Lanes, now)
+	}
+	w.mu.Unlock()
+	if err := ledger.WriteProgress(ctx, w.Store, w.cfg.RunID, processName(), p); err != nil && ctx.Err() == nil {
+		w.Log.Warn("progress_not_written", "error", ledger.Redact(err.Error()))
 	}
 }

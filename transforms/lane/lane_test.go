@@ -52,11 +52,11 @@ func TestLaneCountsWhileAHostIsAtWork(t *testing.T) {
 					require.Equal(t, want, w.Live().Counts)
 					require.Equal(t, want, counters())
 					if i == 2 { // after 9 s; written after 5
-						all, err := ledger.Progresses(ctx, w.Store, "r1")
+						all, err := ledger.ReadProgress(ctx, w.Store, "r1")
 						require.NoError(t, err)
-						require.Len(t, all, 1)
-						require.Equal(t, 2, all[0].Lane)
-						require.Equal(t, ledger.Counts{"pages": 2, "saved": 4}, all[0].Tally.Counts)
+						require.Len(t, all.Lanes, 1)
+						require.Equal(t, 2, all.Lanes[0].Lane)
+						require.Equal(t, ledger.Counts{"pages": 2, "saved": 4}, all.Tally.Counts)
 					}
 				}
 				return nil
@@ -72,11 +72,11 @@ func TestLaneCountsWhileAHostIsAtWork(t *testing.T) {
 		require.Equal(t, want, total.Counts)
 		require.Equal(t, want, counters())
 		require.Equal(t, want, w.Live().Counts)
-		all, err := ledger.Progresses(ctx, w.Store, "r1")
+		all, err := ledger.ReadProgress(ctx, w.Store, "r1")
 		require.NoError(t, err)
-		require.True(t, all[0].Finished)
-		require.Equal(t, want, all[0].Tally.Counts)
-		require.EqualValues(t, 1, all[0].HostsDone)
+		require.True(t, all.Lanes[0].Finished)
+		require.Equal(t, want, all.Tally.Counts)
+		require.EqualValues(t, 1, all.Lanes[0].HostsDone)
 	})
 }
 

@@ -74,23 +74,26 @@ func (w *Worker) leaseTTL() time.Duration {
 // a killed launcher continue. With the context that it returns, nothing is sent or
 // written without the lease, and the context ends when the lease is lost. within is nil
 // if the run was stopped meanwhile. again reports whether the run has worked at the lane
-// before, here or in another process.
+// before, here or in another process. epoch is the lease's.
 //
 // If all lanes are in the launcher's process, the run's own lease is enough, and
 // acquireLane acquires none.
-func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Context, release func(), again bool, err error) {
+func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Context, release func(), again bool, epoch int64, err error) {
 	if !w.cfg.Leases {
 		_, again = w.worked.LoadOrStore(n, nil)
-		return ctx, func() {}, again, nil
+		return ctx, func() {}, again, 0, nil
 	}
 	name := fmt.Sprintf("%s/%d/%d", ledger.LanesOf(w.cfg.Job), of, n)
-	within, release, previous, err := w.acquire(ctx, lease.InStore(w.Store), w.leaseTTL(), false, func(error) {
+	within, release, l, err := w.acquire(ctx, lease.InStore(w.Store), w.leaseTTL(), false, func(error) {
 		w.mu.Lock()
 		w.untaken.Count(ledger.LanesLost, 1)
 		w.mu.Unlock()
 	}, name)
 	// Earlier runs have no lane any more: the launcher has waited (WaitForLanes).
-	return within, release, previous.RunID == w.cfg.RunID, err
+	if within == nil {
+		return nil, release, false, 0, err
+	}
+	return within, release, l.Previous().RunID == w.cfg.RunID, l.Epoch(), nil
 }
 
 // Lease acquires one of the leases in names, in a database, and renews it, as acquireLane
@@ -106,15 +109,16 @@ func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, gi
 	return within, release, err
 }
 
-// acquire is Lease, and says who had the lease before. lost is called when it is lost, before within ends.
-func (w *Worker) acquire(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(error), names ...string) (within context.Context, release func(), previous lease.Holder, err error) {
+// acquire is Lease, and returns the lease. lost is called when it is lost, before within ends.
+func (w *Worker) acquire(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(error), names ...string) (
+	within context.Context, release func(), l *lease.Lease, err error) {
 	waits := func(e *lease.InUseError) {
 		w.Log.Warn("lease_waits", "lease", e.Name, "holder", e.Holder.String(), "until", e.ExpiresAt)
 	}
-	l, err := lease.Acquire(ctx, p, names[0], w.holder(), ttl, lease.Or(names[1:]...), lease.EvictIf(ledger.RunClosed(w.Store)),
+	l, err = lease.Acquire(ctx, p, names[0], w.holder(), ttl, lease.Or(names[1:]...), lease.EvictIf(ledger.RunClosed(w.Store)),
 		lease.Wait(lease.WaitPolicy{Proceed: w.Proceed, Stopping: w.stopping.Done(), OnWait: waits, GiveUp: giveUp}))
 	if err != nil || l == nil {
-		return nil, func() {}, lease.Holder{}, err
+		return nil, func() {}, nil, err
 	}
 	if l.TookOver() {
 		w.learnDeaths(true)
@@ -130,7 +134,7 @@ func (w *Worker) acquire(ctx context.Context, p lease.Place, ttl time.Duration, 
 		if err := free(); err != nil { // it expires by itself
 			w.Log.Warn("lease_not_released", "lease", l.Name(), "error", ledger.Redact(err.Error()))
 		}
-	}, l.Previous(), nil
+	}, l, nil
 }
 
 // WaitForLanes waits until no worker of an earlier run of the job has the lease of a

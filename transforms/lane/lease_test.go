@@ -64,17 +64,17 @@ func TestAcquireLaneWaitsForTheOtherWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
 		begin := time.Now()
-		within, release, again, err := leasing(t, s, "first").acquireLane(t.Context(), 3, 16)
+		within, release, again, _, err := leasing(t, s, "first").acquireLane(t.Context(), 3, 16)
 		if err != nil || within == nil || again {
 			t.Fatal(within, again, err)
 		}
 		time.AfterFunc(100*time.Second, release) // it is renewed for longer than its time to live
-		if within, free, _, err := leasing(t, s, "second").acquireLane(t.Context(), 4, 16); err != nil || within == nil || time.Since(begin) > 0 {
+		if within, free, _, _, err := leasing(t, s, "second").acquireLane(t.Context(), 4, 16); err != nil || within == nil || time.Since(begin) > 0 {
 			t.Fatalf("another lane: acquired %v, %v after %v", within != nil, err, time.Since(begin))
 		} else {
 			free()
 		}
-		within, free, again, err := leasing(t, s, "second").acquireLane(t.Context(), 3, 16)
+		within, free, again, _, err := leasing(t, s, "second").acquireLane(t.Context(), 3, 16)
 		if err != nil || within == nil || again {
 			t.Fatal(within, again, err)
 		}
@@ -92,7 +92,7 @@ func TestAcquireLaneAgain(t *testing.T) {
 		s := memory(t)
 		at := func(run string, n int, killed bool) (again bool) {
 			w := leasing(t, s, run)
-			within, release, again, err := w.acquireLane(t.Context(), n, 16)
+			within, release, again, _, err := w.acquireLane(t.Context(), n, 16)
 			if err != nil || within == nil {
 				t.Fatal(within, err)
 			}
@@ -124,13 +124,13 @@ func TestAcquireLaneAgain(t *testing.T) {
 func TestAcquireLaneIsGivenUpOnAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
-		_, release, _, err := leasing(t, s, "first").acquireLane(t.Context(), 0, 1)
+		_, release, _, _, err := leasing(t, s, "first").acquireLane(t.Context(), 0, 1)
 		require.NoError(t, err)
 		defer release()
 		w := leasing(t, s, "second")
 		time.AfterFunc(5*time.Second, func() { w.Stop(nil) })
 		begin := time.Now()
-		within, _, _, err := w.acquireLane(t.Context(), 0, 1)
+		within, _, _, _, err := w.acquireLane(t.Context(), 0, 1)
 		assert.True(t, within == nil && err == nil && time.Since(begin) == 5*time.Second,
 			"acquired %v, %v after %v; want false at the stop after 5s", within != nil, err, time.Since(begin))
 	})
@@ -140,7 +140,7 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
 		w := leasing(t, s, "first")
-		within, release, _, err := w.acquireLane(t.Context(), 0, 1)
+		within, release, _, _, err := w.acquireLane(t.Context(), 0, 1)
 		if err != nil || within == nil {
 			t.Fatal(within, err)
 		}
@@ -166,7 +166,7 @@ func TestAcquireLaneCostsNothingInOneProcess(t *testing.T) {
 	w := leasing(t, memory(t), "only")
 	w.cfg.Leases = false
 	for _, want := range []bool{false, true} {
-		within, release, again, err := w.acquireLane(t.Context(), 0, 1)
+		within, release, again, _, err := w.acquireLane(t.Context(), 0, 1)
 		release()
 		if err != nil || within == nil || again != want {
 			t.Error(within, again, err)
@@ -188,7 +188,7 @@ func TestWaitForLanes(t *testing.T) {
 		wait()
 		require.True(t, time.Since(begin) <= 0 && waited == nil, "an empty store: waited %v for %v", time.Since(begin), waited)
 		for n := range 3 {
-			_, release, _, err := leasing(t, s, "old").acquireLane(t.Context(), n, 7)
+			_, release, _, _, err := leasing(t, s, "old").acquireLane(t.Context(), n, 7)
 			require.NoError(t, err)
 			time.AfterFunc(time.Duration(20+n)*time.Second, release)
 		}

@@ -16,7 +16,23 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 )
 
-// A lane writes its progress every five seconds, even while one host takes longer,
+// opened begins a lane that is alone in its bundle.
+func opened(t *testing.T, w *Worker, n, hosts int) *Lane {
+	b := w.NewBundle(false)
+	t.Cleanup(b.abandon)
+	return b.open(t.Context(), ledger.LaneProgress{Lane: n, Hosts: int64(hosts)}, func(ledger.Tally) {}, func() {})
+}
+
+// ends ends lanes whose visits are merged.
+func ends(t *testing.T, lanes ...*Lane) {
+	for _, l := range lanes {
+		l.begun = true
+		l.endIfDone()
+		require.NoError(t, l.bundle.Finish())
+	}
+}
+
+// A process writes the progress of its lanes every five seconds, even while one host takes longer,
 // and during a pause.
 func TestProgressEveryFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -25,21 +41,21 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 		time.AfterFunc(8*time.Second, func() { w.paused.Store(true) })
 		time.AfterFunc(40*time.Second, func() { w.paused.Store(false) })
 		var mu sync.Mutex
-		seen := map[time.Duration]ledger.Progress{}
+		seen := map[time.Duration]ledger.LaneProgress{}
 		look := func() {
-			all, err := ledger.Progresses(t.Context(), w.Store, "r1")
+			all, err := ledger.ReadProgress(t.Context(), w.Store, "r1")
 			assert.NoError(t, err)
 			mu.Lock()
 			defer mu.Unlock()
-			for _, p := range all {
+			for _, p := range all.Lanes {
+				p.Tally = all.Tally
 				seen[time.Since(begin).Round(time.Second)] = p
 			}
 		}
 		for s := 6; s < 60; s += 5 {
 			time.AfterFunc(time.Duration(s)*time.Second, look)
 		}
-		l := w.beginLane(t.Context(), 3, 4)
-		l.bundle = alone(t, w).bundle
+		l := opened(t, w, 3, 4)
 		// One host takes two seconds; the next takes twelve, into the pause; two more follow the pause.
 		Drain(t.Context(), l, 1, upTo(4), func(ctx context.Context, i int) int {
 			_ = pause(ctx, []time.Duration{2, 12, 3, 7}[i]*time.Second)
@@ -47,7 +63,7 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 		}, noFailure(t), func(int) {
 			l.Count(ledger.Tally{Counts: ledger.Counts{"hosts": 1}})
 		})
-		l.end()
+		ends(t, l)
 		look()
 		mu.Lock()
 		defer mu.Unlock()
@@ -72,39 +88,32 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 }
 
 // The next progress has what a visit has counted so far, what a stage without lanes
-// has counted, and the dead letters. With several lanes at work each count is in the
-// progress of one lane only.
+// has counted, and the dead letters, each once.
 func TestProgressShowsUnfinishedWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crawling(t)
 		w.Emit(func(ledger.Tally) {}, ledger.Tally{Counts: ledger.Counts{"files_listed": 7}})
-		first, second := w.beginLane(t.Context(), 0, 1), w.beginLane(t.Context(), 1, 1)
+		first, second := opened(t, w, 0, 1), opened(t, w, 1, 1)
 		seen := func() (sum ledger.Tally) {
 			time.Sleep(progressEvery + time.Second)
-			all, err := ledger.Progresses(t.Context(), w.Store, "r1")
+			all, err := ledger.ReadProgress(t.Context(), w.Store, "r1")
 			require.NoError(t, err)
-			for _, p := range all {
+			require.Len(t, all.Lanes, 2)
+			for _, p := range all.Lanes {
 				require.Zero(t, p.HostsDone)
-				sum.Add(p.Tally)
 			}
-			return sum
+			return all.Tally
 		}
 		require.Equal(t, ledger.Counts{"files_listed": 7}, seen().Counts)
-		w.Count(ledger.Tally{Counts: ledger.Counts{"pages": 2}})
+		first.Count(ledger.Tally{Counts: ledger.Counts{"pages": 2}})
 		require.Equal(t, ledger.Counts{"files_listed": 7, "pages": 2}, seen().Counts)
-		w.Count(ledger.Tally{Counts: ledger.Counts{"pages": 1}})
+		second.Count(ledger.Tally{Counts: ledger.Counts{"pages": 1}})
 		require.NoError(t, w.DeadLetter(t.Context(), ledger.DeadLetter{Job: "seed", RunID: "r1", Stage: "visit", Kind: "x", Error: "x", Input: ledger.Input{URL: "https://a.example/"}}))
 		now := seen()
 		require.Equal(t, ledger.Counts{"files_listed": 7, "pages": 3, "dead_letters": 1}, now.Counts)
 		require.Equal(t, ledger.Counts{"x": 1}, now.DeadLetters)
-		var sum ledger.Tally
-		sum.Count("pages", 3)
-		w.emitCounted(func(ledger.Tally) {}, sum) // this was counted before
-		first.end()
-		second.end()
-		all, err := ledger.Progresses(t.Context(), w.Store, "r1")
-		require.NoError(t, err)
-		require.EqualValues(t, 3, all[0].Tally.Counts["pages"]+all[1].Tally.Counts["pages"])
+		ends(t, first, second)
+		require.Equal(t, now.Counts, seen().Counts, "the emitted tallies are the same counts")
 	})
 }
 
@@ -112,7 +121,7 @@ func TestProgressShowsUnfinishedWork(t *testing.T) {
 func TestProgressShowsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crawling(t)
-		first, second := w.beginLane(t.Context(), 0, 1), w.beginLane(t.Context(), 1, 1)
+		first, second := opened(t, w, 0, 1), opened(t, w, 1, 1)
 		run := ledger.Run{RunID: "r1", Job: "docs", State: ledger.Running, Async: true, StartedAt: time.Now()}
 		said := func() []string {
 			time.Sleep(progressEvery + time.Second)
@@ -125,8 +134,7 @@ func TestProgressShowsWaits(t *testing.T) {
 		require.Equal(t, []string{"a waits until noon", "b waits until one"}, said())
 		over()
 		require.Equal(t, []string{"b waits until one"}, said())
-		first.end()
-		second.end()
+		ends(t, first, second)
 		require.Empty(t, said(), "a lane that ended shows no waits")
 		also()
 	})
@@ -151,14 +159,14 @@ func TestProgressEndIsLast(t *testing.T) {
 		require.NoError(t, err)
 		defer client.Close()
 		w.Web = client
-		l := w.beginLane(t.Context(), 0, 1)
+		l := opened(t, w, 0, 1)
 		time.Sleep(progressEvery + time.Second)
-		l.end()
+		ends(t, l)
 		time.Sleep(time.Minute)
-		all, err := ledger.Progresses(t.Context(), w.Store, "r1")
+		all, err := ledger.ReadProgress(t.Context(), w.Store, "r1")
 		require.NoError(t, err)
-		require.Len(t, all, 1)
-		require.True(t, all[0].Finished)
+		require.Len(t, all.Lanes, 1)
+		require.True(t, all.Lanes[0].Finished)
 	})
 }
 
@@ -176,4 +184,45 @@ func TestLiveHasDeadLetters(t *testing.T) {
 		require.EqualValues(t, 1, w.take().DeadLetters["store_failed"])
 	}
 	require.EqualValues(t, 2, w.Live().Counts["dead_letters"])
+}
+
+// A worker is killed after it did 30 of a lane's 50 hosts, and another one does the lane again. Its counts replace those of the killed one.
+// The lanes that the killed one finished keep theirs, and so do the requests that it sent.
+func TestProgressAfterAKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := crawling(t)
+		second := leasing(t, first.Store, "r1")
+		second.Web = first.Web
+		lane := func(w *Worker, n, hosts, done int) error {
+			return w.RunLane(t.Context(), n, 8, hosts, func(ledger.Tally) {}, func(within context.Context, l *Lane) error {
+				Drain(within, l, 1, upTo(done), func(_ context.Context, i int) int { return i }, noFailure(t), func(int) {
+					l.Count(ledger.Tally{Counts: ledger.Counts{"hosts": 1}})
+				})
+				if done < hosts {
+					time.Sleep(progressEvery + time.Second)
+					w.cancel() // nothing of this process reaches the store from now on
+				}
+				return w.ctx.Err()
+			})
+		}
+		require.NoError(t, lane(first, 1, 40, 40))
+		require.ErrorIs(t, lane(first, 2, 50, 30), context.Canceled)
+		type figures struct{ lanes, hosts, done, counted int64 }
+		read := func(epochs ...int64) (f figures) {
+			p, err := ledger.ReadProgress(t.Context(), first.Store, "r1")
+			require.NoError(t, err)
+			f.lanes, f.counted = int64(len(p.Lanes)), p.Tally.Counts["hosts"]
+			for i, l := range p.Lanes {
+				f.hosts, f.done = f.hosts+l.Hosts, f.done+l.HostsDone
+				require.Equal(t, epochs[i], l.Epoch)
+			}
+			return f
+		}
+		require.Equal(t, figures{2, 90, 70, 70}, read(1, 1))
+		own := processName
+		defer func() { processName = own }()
+		processName = func() string { return "second" }
+		require.NoError(t, lane(second, 2, 50, 50))
+		require.Equal(t, figures{2, 90, 90, 90}, read(1, 2))
+	})
 }

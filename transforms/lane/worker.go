@@ -79,19 +79,19 @@ type Worker struct {
 		open *db.DB
 	}
 
-	mu        sync.Mutex
-	taken     ledger.Tally          // what Take has returned
-	shown     ledger.Tally          // requests and store calls that progress objects have
-	live      ledger.Tally          // what was counted, for the progress line
-	unwritten ledger.Tally          // the part of live that no progress object has yet
-	planned   map[int]Plan          // by lane that this process has begun
-	cleaned   map[string]string     // see clean
-	untaken   ledger.Tally          // dead letters and failures of this process that Take has not returned yet
-	active    int                   // lanes at work here
-	visited   map[string]time.Time  // who is visited now, since when
-	waits     []string              // descriptions of the long waits of visits
-	quotas    map[int]*atomic.Int64 // by part of the work
-	closed    []string              // patterns of hosts that get no request at this hour
+	mu       sync.Mutex
+	taken    ledger.Tally                 // what Take has returned
+	live     ledger.Tally                 // what was counted, for the progress line
+	outside  ledger.Tally                 // the part of live that no lane counted
+	progress map[int]*ledger.LaneProgress // by lane, of the lanes that this process has begun
+	writing  chan struct{}                // full while progress is written; nil before the first lane
+	cleaned  map[string]string            // see clean
+	untaken  ledger.Tally                 // dead letters and failures of this process that Take has not returned yet
+	active   int                          // lanes at work here
+	visited  map[string]time.Time         // who is visited now, since when
+	waits    []string                     // descriptions of the long waits of visits
+	quotas   map[int]*atomic.Int64        // by part of the work
+	closed   []string                     // patterns of hosts that get no request at this hour
 }
 
 var workers = struct {
@@ -369,9 +369,8 @@ func (w *Worker) lanes(by int) {
 	}
 }
 
-// Count adds to the live figures: those of the progress line and, with the next write
-// of a lane's progress, those of the run's page. A visit that takes hours calls it
-// while it works, so that its work is seen. Any goroutine may call it.
+// Count adds what no lane counts to the live figures: those of the progress line and, with the next write of the
+// progress, those of the run's page. Any goroutine may call it.
 func (w *Worker) Count(t ledger.Tally) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -380,7 +379,7 @@ func (w *Worker) Count(t ledger.Tally) {
 
 func (w *Worker) count(t ledger.Tally) {
 	w.live.Add(t)
-	w.unwritten.Add(t)
+	w.outside.Add(t)
 }
 
 // Waits shows a long wait of a visit in the progress of the lanes until over is
@@ -396,12 +395,6 @@ func (w *Worker) Waits(what string) (over func()) {
 			w.waits = slices.Delete(w.waits, i, i+1)
 		}
 	}
-}
-
-func (w *Worker) waiting() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.waits)
 }
 
 // Live returns what this process has counted so far.
@@ -447,24 +440,14 @@ func (w *Worker) At(name string) (over func()) {
 func (w *Worker) Plan() (sum Plan) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, p := range w.planned {
-		sum.Lanes, sum.Hosts, sum.Done = sum.Lanes+1, sum.Hosts+p.Hosts, sum.Done+p.Done
+	for _, p := range w.progress {
+		sum.Lanes, sum.Hosts, sum.Done = sum.Lanes+1, sum.Hosts+p.Hosts, sum.Done+p.HostsDone
 	}
 	for name, since := range w.visited {
 		sum.Visited = append(sum.Visited, Visited{name, since, w.Pacer.Paused(name)})
 	}
 	slices.SortFunc(sum.Visited, func(a, b Visited) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name)) })
 	return sum
-}
-
-// plan notes a lane's progress. A lane that begins again replaces what was noted.
-func (w *Worker) plan(number int, p ledger.Progress) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.planned == nil {
-		w.planned = map[int]Plan{}
-	}
-	w.planned[number] = Plan{Lanes: 1, Hosts: p.Hosts, Done: p.HostsDone}
 }
 
 // take returns the requests and store calls since the last Take. Each stage of the
@@ -477,18 +460,6 @@ func (w *Worker) take() ledger.Tally {
 	w.taken = now
 	part.Add(w.untaken)
 	w.untaken = ledger.Tally{}
-	return part
-}
-
-// unshown returns the counts, requests and store calls that no lane's progress has
-// yet. Lanes at work at the same time share them, and the sum of all is exact.
-func (w *Worker) unshown() ledger.Tally {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := w.exchanges()
-	part := now.Minus(w.shown)
-	part.Add(w.unwritten)
-	w.shown, w.unwritten = now, ledger.Tally{}
 	return part
 }
 

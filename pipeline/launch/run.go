@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/fault"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/lineage"
 	"github.com/newsfork/seed-engine/io/scratch"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -76,6 +77,7 @@ type run struct {
 	calls   store.Calls    // of this process outside its workers
 	told    ledger.Tally   // those that earlier batches' reports have
 	past    chan []ledger.Report
+	lineage *lineage.Sender
 
 	mu        sync.Mutex
 	current   string // the id of the run that is at work
@@ -114,6 +116,9 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 	}
 	r.undo = append(r.undo, endDemo)
 	r.undo = append(r.undo, r.sweep(ctx), r.readPast(ctx))
+	if err := r.openLineage(); err != nil {
+		return r, err
+	}
 	if !beam.Initialized() {
 		beam.Init() // before quietBeam, because it sets up its own logging
 	}
@@ -250,7 +255,11 @@ func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report,
 	if err != nil {
 		return nil, ledger.Tally{}, err
 	}
+	r.lineage.Send(r.event(run, nil))
 	report, total, err := r.inLedger(ctx, run, build)
+	if report != nil {
+		r.lineage.Send(r.event(run, report))
+	}
 	r.logEnd(id, report, err)
 	// The log is for people who look later: without its last lines the run's result is the same.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), logWithin)

@@ -11,11 +11,10 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// A batch job that lost a worker is submitted again, because Beam's Flink runner gives
-// a restart strategy to streams only (createBatchExecutionEnvironment in
-// FlinkExecutionEnvironments.java): without one in the cluster's own configuration,
-// Flink fails a batch job at the first lost TaskManager. What was done is in the
-// store, so the next try does the rest; the leases of lanes keep it from hosts that a
+// A job that lost a worker is submitted again. Beam's Flink runner gives a restart strategy to streams only
+// (createBatchExecutionEnvironment in FlinkExecutionEnvironments.java): without one in the cluster's own
+// configuration, Flink fails a batch job at the first lost TaskManager, and a stream at the fourth of its whole life.
+// What was done is in the store, so the next try does the rest; the leases of lanes keep it from hosts that a
 // worker of the try before still asks.
 const (
 	maxRestarts  = 3
@@ -24,7 +23,7 @@ const (
 	healthyAfter = time.Hour       // restarts before a try that lasted so long are forgotten
 )
 
-// execute runs the pipeline of a run to its end, and submits a batch job again after
+// execute runs the pipeline of a run to its end, and submits a job again after
 // its workers were lost.
 func (r *run) execute(ctx context.Context, runID string, p *beam.Pipeline) error {
 	if r.o.Runner == "dataflow" {
@@ -54,7 +53,7 @@ var jobFailed = regexp.MustCompile(`\bjob \S+ failed:`)
 // worker, but neither what a worker says of itself, nor what only an operator of the
 // cluster can change, nor a job server that is gone, whose job may still be at work.
 func (o *Options) restartable(err error) bool {
-	return err != nil && o.viaJobServer() && o.Elsewhere() && !o.Streaming && jobFailed.MatchString(err.Error()) &&
+	return err != nil && o.viaJobServer() && o.Elsewhere() && jobFailed.MatchString(err.Error()) &&
 		!strings.Contains(err.Error(), workerSays) && o.remedy(err) == ""
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store/storetest"
 )
 
-// A batch job whose worker was lost is submitted again, three times at most and after
+// A job whose worker was lost is submitted again, three times at most and after
 // a pause. A failure that would come back, a cancel or a job server that is gone ends
 // the run.
 func TestRestarts(t *testing.T) {
@@ -26,6 +26,7 @@ func TestRestarts(t *testing.T) {
 		errs   []string      // of the tries; "" is a success
 		works  time.Duration // each try, before it ends
 		cancel bool          // during the first pause
+		stream bool
 		tries  int
 		pause  time.Duration
 		err    string
@@ -36,6 +37,7 @@ func TestRestarts(t *testing.T) {
 		"lost every time":   {errs: []string{lost, lost, lost, lost}, tries: 4, pause: 30 * time.Second, err: "no longer reachable"},
 		"lost each hour":    {errs: []string{lost, lost, lost, lost, lost, ""}, works: time.Hour, tries: 6, pause: 6*time.Hour + 50*time.Second},
 		"lost sooner":       {errs: []string{lost, lost, lost, lost}, works: time.Hour - 1, tries: 4, pause: 4*(time.Hour-1) + 30*time.Second, err: "no longer reachable"},
+		"a stream, lost":    {stream: true, errs: []string{lost, lost, ""}, works: 300 * time.Hour, tries: 3, pause: 900*time.Hour + 20*time.Second},
 		"cancelled":         {errs: []string{lost}, cancel: true, tries: 1, pause: 2 * time.Second, err: "no longer reachable"},
 		"a worker's reason": {errs: []string{"a worker says: opening the worker's store: no such directory; job x failed:"}, tries: 1, err: "no such directory"},
 		"no slots":          {errs: []string{"job x failed:\nNoResourceAvailableException"}, tries: 1, err: "NoResource"},
@@ -46,6 +48,7 @@ func TestRestarts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := parsed(t, "--runner=flink --parallelism=2 --environment_type=PROCESS --endpoint="+l.Addr().String()+c.args)
+			o.Streaming = c.stream
 			synctest.Test(t, func(t *testing.T) {
 				s := storetest.NewMemory()
 				r := &run{store: s, o: o, job: "seed", id: "r1", lostLease: make(chan struct{})}

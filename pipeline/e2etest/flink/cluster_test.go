@@ -132,7 +132,6 @@ func (o onCluster) run(t *testing.T, dsn string, managers []*rig.Child) {
 	t.Run("lost launcher", func(t *testing.T) { o.lostLauncher(t) })
 	t.Run("restarted TaskManager under a stream", func(t *testing.T) { o.stream(t, managers[1]) })
 	if rig.Nightly {
-		t.Run("lost JobManager", func(t *testing.T) { o.lostJobManager(t) })
 		t.Run("lost job server", func(t *testing.T) { o.lostJobServer(t) })
 	}
 }

@@ -115,23 +115,6 @@ func (o onCluster) lostJobServer(t *testing.T) {
 	o.idle(t)
 }
 
-// With the JobManager its jobs are lost. When it is there again, the launcher submits its job again.
-func (o onCluster) lostJobManager(t *testing.T) {
-	o.idle(t)
-	o.w.ResetLog()
-	dir, begin := rig.Directory(t, o.files), time.Now()
-	run := o.seed(t, dir)
-	o.middle(t, run)
-	o.jobManager.Kill(t)
-	lost := time.Now()
-	o.start("jobmanager")
-	ended(t, run)
-	t.Logf("killed after %v, done after %v", lost.Sub(begin), time.Since(begin))
-	rig.Same(t, rig.Objects(t, dir), rig.Objects(t, o.reference))
-	o.costs(t, dir, lost, 2)
-	o.idle(t)
-}
-
 // Flink restarts a stream whose TaskManager was lost when the TaskManager is there
 // again; the stream does the rest, and takes what comes later.
 func (o onCluster) stream(t *testing.T, victim *rig.Child) {

@@ -25,9 +25,8 @@ func (t *Table) checkpoint(ctx context.Context, st *state) error {
 		actions = append(actions, f.added(false))
 	}
 	for _, path := range slices.Sorted(maps.Keys(st.removed)) {
-		if f := st.removed[path]; st.at-f.at < Retention.Milliseconds() {
-			actions = append(actions, f.removed(f.at, false))
-		}
+		f := st.removed[path]
+		actions = append(actions, f.removed(f.at, false))
 	}
 	body, err := columnar.Encode(actions, parquet.Compression(&parquet.Snappy)) // which every reader of Delta has
 	if err != nil {

@@ -342,6 +342,14 @@ func TestVacuum(t *testing.T) {
 		_, err = a.Restore(t.Context(), 2)
 		require.ErrorIs(t, err, ErrGone)
 		require.ErrorContains(t, err, root+"a:")
+		for range 2 {
+			require.Contains(t, a.current.Load().removed, "a")
+			time.Sleep(4 * 24 * time.Hour)
+			commit(t, w, adds(rand.Text()))
+		}
+		newest(t, a)
+		commit(t, w, adds("last"))
+		require.NotContains(t, a.current.Load().removed, "a", "it is forgotten")
 	})
 }
 
@@ -362,6 +370,9 @@ func TestRestore(t *testing.T) {
 		require.NoError(t, err)
 		last := newest(t, a)
 		require.Equal(t, want.Files, last.Files)
+		for _, f := range last.Files {
+			require.NotContains(t, a.current.Load().removed, f.Path)
+		}
 		require.Equal(t, got, last.Version)
 	}
 	same, err := a.Restore(t.Context(), three)
@@ -415,12 +426,15 @@ func TestSuspended(t *testing.T) {
 				for i := range 250 {
 					commit(t, other, adds(fmt.Sprint("o", i)))
 				}
+				_, err := b.Vacuum(t.Context(), 0, beside)
+				require.NoError(t, err)
+				require.Contains(t, s.M, a.entryKey(3), "it is younger than a day")
 				time.Sleep(48 * time.Hour)
 				s.files(t, "a")
 				for i := range 250 {
 					s.files(t, fmt.Sprint("o", i))
 				}
-				_, err := b.Vacuum(t.Context(), 0, beside)
+				_, err = b.Vacuum(t.Context(), 0, beside)
 				require.NoError(t, err)
 				require.NotContains(t, s.M, a.entryKey(3))
 				require.NotContains(t, s.M, a.checkpointKey(100))

@@ -22,7 +22,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// Retention is how long a checkpoint remembers a removed file.
+// Retention is how long a table remembers a removed file.
 const Retention = 7 * 24 * time.Hour
 
 const (
@@ -129,6 +129,7 @@ func empty() *state {
 func (st *state) clone() *state {
 	next := *st
 	next.epochs, next.files, next.removed = maps.Clone(st.epochs), maps.Clone(st.files), maps.Clone(st.removed)
+	maps.DeleteFunc(next.removed, func(_ string, f tombstone) bool { return st.at-f.at >= Retention.Milliseconds() })
 	next.snapshot = sync.OnceValue(func() Snapshot {
 		s := Snapshot{Version: next.version, At: time.UnixMilli(next.at).UTC(), Files: make([]File, 0, len(next.files)), Epochs: next.epochs}
 		for _, path := range slices.Sorted(maps.Keys(next.files)) {

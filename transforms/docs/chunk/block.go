@@ -176,8 +176,33 @@ func marker(l string) int {
 // isCode reports whether the text of a heading is inline code and nothing more.
 func isCode(text string) bool {
 	text = strings.TrimSpace(text)
-	n := len(text) - len(strings.TrimLeft(text, "`"))
-	return n > 0 && strings.Index(text[n:], text[:n]) == len(text)-2*n
+	return strings.HasPrefix(text, "`") && Span(text) == len(text) && strings.Trim(text, "`") != ""
+}
+
+// maxTicks is how many backticks may begin inline code.
+const maxTicks = 16
+
+// Span returns the length of the inline code with which Markdown begins, or of its backticks where it does not end in
+// its paragraph.
+func Span(s string) int {
+	n := len(s) - len(strings.TrimLeft(s, "`"))
+	if n > maxTicks {
+		return n
+	}
+	for at := n; at < len(s); {
+		switch {
+		case s[at] == '`':
+			run := len(s[at:]) - len(strings.TrimLeft(s[at:], "`"))
+			if at += run; run == n {
+				return at
+			}
+		case strings.HasPrefix(s[at:], "\n\n"):
+			return n
+		default:
+			at++
+		}
+	}
+	return n
 }
 
 // MaxHeading is the most characters of a heading in a path. Every chunk below a
@@ -217,8 +242,25 @@ func opens(l string) string {
 }
 
 func closes(l, fence string) bool {
-	l = strings.TrimRight(strings.TrimLeft(l, " >"), " ")
+	l = strings.TrimRight(strings.TrimLeft(l, " >"), " \n")
 	return len(l) >= len(fence) && strings.Trim(l, fence[:1]) == ""
+}
+
+// Fence follows the fences of Markdown that is read line by line. The zero value is outside of code.
+type Fence struct {
+	Mark string // what ends the code, "" outside of code
+}
+
+// In reports whether a line is code, or a fence.
+func (f *Fence) In(line string) bool {
+	if f.Mark == "" {
+		f.Mark = opens(line)
+		return f.Mark != ""
+	}
+	if closes(line, f.Mark) {
+		f.Mark = ""
+	}
+	return true
 }
 
 // Block is a paragraph, list, table, code block or heading of a page, as it is

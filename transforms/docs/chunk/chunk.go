@@ -172,7 +172,8 @@ func (s *splitter) sections(blocks []block) {
 			s.flush()
 			s.finish()
 		}
-		if s.lead.text != "" && (b.heading && !below(b.path, s.lead.path) || s.lead.tokens+1 > s.limits.Max/2 || s.lead.leaves(slices.Concat(b.path, b.outer))) {
+		if s.lead.text != "" && (b.heading && !below(b.path, s.lead.path) || s.lead.tokens+1 > s.limits.Max/2 ||
+			s.lead.leaves(slices.Concat(b.path, b.outer))) {
 			s.flush()
 		}
 		if (b.heading || b.introduces()) && b.tokens <= s.limits.Max/2 {

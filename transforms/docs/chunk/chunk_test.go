@@ -116,6 +116,7 @@ func TestItems(t *testing.T) {
 		"# M\n\n- one\n\n  " + p("a", 30) + "\n\n- two\n\n  " + p("b", 40):                                                     {"M: M - one a", "M: - two b"},
 		"1. `f(x)`\n\n   - in\n\n     " + p("a", 50) + "\n\n     " + p("b", 50) + "\n\n   " + p("c", 20) + "\n\n" + p("d", 20): {": 1. f(x) - in", "f(x)/in: a", "f(x)/in: b", "f(x): c", ": d"},
 		"- #### m\n\n  ```\n  - code\n  ```\n\n  " + p("a", 55) + "\n\n  " + p("b", 20):                                        {": - m - code", "m: a", "m: b"},
+		"- " + p("a", 30) + "\n- " + p("b", 40) + "\n- c":                                                                      {": - a", ": - b - c"},
 		"- a\n- b\n- c\n\n  " + p("d", 55):                                                                                     {": - a - b - c", "c: d"},
 		"## A\n\n" + p("a", 57) + "\n\n### R\n\nx\n\n## B\n\n" + p("b", 40):                                                    {"A: A a", "A/R: R x", "B: B b"},
 		"# M\n\n- ```\n  x\n  ```\n\n  " + p("a", 55) + "\n\nNote: " + p("b", 20):                                              {"M: M - x", "M: a", "M: Note: b"},

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
 	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
@@ -137,8 +138,9 @@ func (s *survey) write(roots []*html.Node, bounded, loose bool, base *url.URL) (
 
 // firstHeading returns the text of the first heading of Markdown, "" for none.
 func firstHeading(markdown string) string {
+	var code chunk.Fence
 	for l := range strings.SplitSeq(markdown, "\n") {
-		if strings.HasPrefix(l, "```") {
+		if code.In(l) {
 			return ""
 		}
 		if text := strings.TrimLeft(l, "#"); len(text) < len(l) && strings.HasPrefix(text, " ") {

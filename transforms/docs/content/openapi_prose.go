@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 )
 
 // sections writes the Markdown of a description, within its limits.
@@ -31,11 +33,9 @@ func (a *sections) prose(markdown string, depth int) {
 	if markdown == "" {
 		return
 	}
-	fenced := false
+	var code chunk.Fence
 	for l := range strings.SplitSeq(plainMarkdown(strings.ReplaceAll(markdown, "\r\n", "\n")), "\n") {
-		if strings.HasPrefix(strings.TrimSpace(l), "```") {
-			fenced = !fenced
-		} else if !fenced {
+		if !code.In(l) {
 			if text := strings.TrimLeft(l, "#"); len(text) < len(l) && strings.HasPrefix(text, " ") {
 				l = strings.Repeat("#", min(6, len(l)-len(text)+depth)) + text
 			}
@@ -43,8 +43,8 @@ func (a *sections) prose(markdown string, depth int) {
 		a.b.WriteString(l)
 		a.b.WriteByte('\n')
 	}
-	if fenced {
-		a.b.WriteString("```\n")
+	if code.Mark != "" {
+		a.b.WriteString(code.Mark + "\n")
 	}
 	a.b.WriteByte('\n')
 }

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 )
 
 // plainMarkdown makes Markdown that people wrote like what this package writes: links are
@@ -36,17 +38,12 @@ var alert = regexp.MustCompile(`(?im)^([ \t]*> ?)\[!(note|tip|important|warning|
 // codeApart cuts Markdown into texts and fenced code, in turns. The first is a text, maybe an
 // empty one.
 func codeApart(markdown string) (parts []string) {
-	fence, from, at := "", 0, 0
+	var code chunk.Fence
+	was, from, at := false, 0, 0
 	for l := range strings.Lines(markdown) {
-		mark := strings.TrimLeft(l, " ")
-		n := max(len(mark)-len(strings.TrimLeft(mark, "`")), len(mark)-len(strings.TrimLeft(mark, "~")))
-		switch {
-		case fence == "" && n >= 3 && !strings.Contains(mark[n:], "`"):
+		if is := code.In(l); is != was {
 			parts = append(parts, markdown[from:at])
-			fence, from = mark[:n], at
-		case fence != "" && n >= len(fence) && strings.HasPrefix(mark, fence):
-			parts = append(parts, markdown[from:at+len(l)])
-			fence, from = "", at+len(l)
+			was, from = is, at
 		}
 		at += len(l)
 	}
@@ -80,10 +77,8 @@ func undefined(text string, defined map[string]string) string {
 // label is the form in which labels of links are compared.
 func label(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
-const (
-	maxTarget = 4 << 10 // the bytes of a link's target with its title
-	maxTicks  = 16      // the backticks that begin inline code
-)
+// maxTarget is the most bytes of a link's target with its title.
+const maxTarget = 4 << 10
 
 // unlink replaces the links in a text of Markdown, without fenced code, by their text and the
 // images by their alternative text, as in pages, and removes comments. defined has the labels
@@ -115,7 +110,7 @@ func relink(s string, defined map[string]string, base *url.URL) string {
 			open = nil // a link does not go beyond its paragraph
 			i++
 		case s[i] == '`':
-			i += codeSpan(s[i:])
+			i += chunk.Span(s[i:])
 		case i <= lastEnd && strings.HasPrefix(s[i:], "<!--"):
 			flush(i)
 			i = commentEnd(s, i)
@@ -163,29 +158,6 @@ func commentEnd(s string, i int) int {
 		end++
 	}
 	return end
-}
-
-// codeSpan is the length of the inline code with which s begins, or of its backticks where it
-// does not end in its paragraph.
-func codeSpan(s string) int {
-	n := len(s) - len(strings.TrimLeft(s, "`"))
-	if n > maxTicks {
-		return n
-	}
-	for at := n; at < len(s); {
-		switch {
-		case s[at] == '`':
-			run := len(s[at:]) - len(strings.TrimLeft(s[at:], "`"))
-			if at += run; run == n {
-				return at
-			}
-		case strings.HasPrefix(s[at:], "\n\n"):
-			return n
-		default:
-			at++
-		}
-	}
-	return n
 }
 
 // target is the length of what makes a link of the text in brackets before s: its target in

@@ -34,3 +34,19 @@ func TestAppendJSON(t *testing.T) {
 	const want = `{"z":[],"a":{},"a":[1.50,-0,1e9,"x",true,false,null,{"<":"é"}]}`
 	require.Equal(t, want, string(appendJSON(nil, v)))
 }
+
+// Fenced code is left as it is: a fence behind a list's marker opens it, a fence with an info string does not close it.
+func TestLinksInCode(t *testing.T) {
+	for markdown, want := range map[string]string{
+		"```md\n[a](b)\n```go\n[c](d)\n```\n[e](f)":  "```md\n[a](b)\n```go\n[c](d)\n```\ne",
+		"- ```sh\n  [a](b)\n  ```\n- [c](d)":         "- ```sh\n  [a](b)\n  ```\n- c",
+		"~~~\n```\n[a](b)\n~~~\n[c](d)":              "~~~\n```\n[a](b)\n~~~\nc",
+		"```\n[a](b)\n```\n```\n[c](d)\n```\n[e](f)": "```\n[a](b)\n```\n```\n[c](d)\n```\ne",
+		"`` [a](b) ` ``[c](d)":                       "`` [a](b) ` ``c",
+	} {
+		require.Equal(t, want, plainMarkdown(markdown), markdown)
+	}
+	var a sections
+	a.prose("~~~~\n```\n# no heading", 2)
+	require.Equal(t, "~~~~\n```\n# no heading\n~~~~\n\n", a.b.String())
+}

@@ -5,6 +5,8 @@ package llms
 import (
 	"regexp"
 	"strings"
+
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 )
 
 // Link is a link in Markdown.
@@ -18,9 +20,9 @@ var inline = regexp.MustCompile(`\[((?:[^\[\]\\]|\\.)*)\]\(\s*<?([^\s()<>]+(?:\(
 // Links returns the links of Markdown outside of its code, in their order, at most
 // that many. Images are not links.
 func Links(markdown string, most int) (out []Link) {
-	var code fence
+	var code chunk.Fence
 	for line := range strings.SplitSeq(markdown, "\n") {
-		if code.in(line) {
+		if code.In(line) {
 			continue
 		}
 		for _, at := range inline.FindAllStringSubmatchIndex(line, -1) {
@@ -69,14 +71,14 @@ const maxHead = 4
 func Pages(text string, most int) (out []Page) {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	var heads []head
-	for i, code := 0, (fence{}); i < len(lines) && len(heads) < most; i++ {
-		if code.in(lines[i]) {
+	for i, code := 0, (chunk.Fence{}); i < len(lines) && len(heads) < most; i++ {
+		if code.In(lines[i]) {
 			continue
 		}
 		if h, ok := headAt(lines, i); ok {
 			heads = append(heads, h)
 			i = h.text - 1
-			code = fence{}
+			code = chunk.Fence{}
 		}
 	}
 	for n, h := range heads {
@@ -218,23 +220,3 @@ func Twin(markdown string) string {
 // page's content.
 var notice = regexp.MustCompile(`(?i)^(?:#+ )?(?:documentation index$|documentation index .*llms(?:-full)?\.txt|(?:fetch|use|see|for) [^.!?]*\b(?:index|discover|documentation|markdown|pages)\b.*llms(?:-full)?\.txt.{0,200}$|` +
 	`use this file to discover all available pages[^.]*\.$|\[skip to (?:main )?content\]\([^()]*\)$)`)
-
-// fence follows the fences of code.
-type fence struct{ mark string }
-
-// in reports whether a line is code, or a fence.
-func (f *fence) in(line string) bool {
-	text := strings.TrimLeft(line, " ")
-	n := max(len(text)-len(strings.TrimLeft(text, "`")), len(text)-len(strings.TrimLeft(text, "~")))
-	switch {
-	case f.mark == "" && n >= 3 && !strings.Contains(text[n:], "`"):
-		f.mark = text[:n]
-		return true
-	case f.mark == "":
-		return false
-	}
-	if n >= len(f.mark) && strings.HasPrefix(text, f.mark) && strings.TrimSpace(text[n:]) == "" {
-		f.mark = ""
-	}
-	return true
-}

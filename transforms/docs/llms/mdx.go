@@ -3,6 +3,8 @@ package llms
 import (
 	"regexp"
 	"strings"
+
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 )
 
 var (
@@ -27,10 +29,10 @@ func MDX(text string) string {
 		out.WriteString(untagged(prose.String()))
 		prose.Reset()
 	}
-	var code fence
+	var code chunk.Fence
 	lines := strings.SplitAfter(text, "\n")
 	for i := 0; i < len(lines); i++ {
-		if code.in(strings.TrimRight(lines[i], "\r\n")) {
+		if code.In(strings.TrimRight(lines[i], "\r\n")) {
 			flush()
 			out.WriteString(lines[i])
 			continue
@@ -64,7 +66,7 @@ func untagged(s string) string {
 	for i := 0; i < len(s); {
 		switch {
 		case s[i] == '`':
-			n := span(s[i:])
+			n := chunk.Span(s[i:])
 			out.WriteString(s[i : i+n])
 			i += n
 		case strings.HasPrefix(s[i:], "{/*"):
@@ -122,17 +124,6 @@ var (
 	typed      = regexp.MustCompile(`\stype="([^"<>]+)"`)
 	required   = regexp.MustCompile(`\srequired(?:[\s/>]|=\{true\})`)
 )
-
-// span is the length of the inline code at the beginning of s, or of its marks where it
-// does not end in its paragraph.
-func span(s string) int {
-	n := len(s) - len(strings.TrimLeft(s, "`"))
-	rest, _, _ := strings.Cut(s[n:], "\n\n")
-	if end := strings.Index(rest, s[:n]); end >= 0 {
-		return n + end + n
-	}
-	return n
-}
 
 // component reports whether what follows a < is the tag of a component, or of a fragment.
 func component(s string) bool {

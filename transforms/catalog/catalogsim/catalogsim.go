@@ -45,7 +45,6 @@ type Site struct {
 
 	pages   atomic.Int64
 	version atomic.Int64
-	broken  atomic.Bool
 	robots  atomic.Pointer[string]
 
 	mu    sync.Mutex
@@ -75,9 +74,6 @@ func (s *Site) SetPages(n int) { s.pages.Store(int64(n)) }
 
 // Change changes the firmware version, or price, of every tenth product.
 func (s *Site) Change() { s.version.Add(1) }
-
-// Break changes the layout of the product pages: a field loses its element.
-func (s *Site) Break(broken bool) { s.broken.Store(broken) }
 
 // Robots replaces robots.txt, which otherwise allows everything.
 func (s *Site) Robots(text string) { s.robots.Store(&text) }
@@ -278,12 +274,9 @@ func matterDetail(s *Site, n int) string {
 	device, company, old := devices[n%len(devices)], html.EscapeString(companies[n%len(companies)]), n%5 == 0
 	fmt.Fprintf(&b, `<!DOCTYPE html><html lang=en><head><title>%s %d (demo data)</title><script>var page = {"id": %d};</script></head><body>`+
 		`<header>%s</header>%s<main>`, device, n, n, links, filler)
-	if !s.broken.Load() {
-		fmt.Fprintf(&b, `<h6 class="entry-category">%s</h6>`, device)
-	}
-	fmt.Fprintf(&b, `<h1 class="entry-title">%s %d</h1><p class="entry-company notranslate">%s</p>`+
+	fmt.Fprintf(&b, `<h6 class="entry-category">%s</h6><h1 class="entry-title">%s %d</h1><p class="entry-company notranslate">%s</p>`+
 		`<div class="entry-overview"><p>Demo data no. %d.</p></div>`+
-		`<div class="entry-product-details"><div><ul class="detail-items">`, device, n, company, n)
+		`<div class="entry-product-details"><div><ul class="detail-items">`, device, device, n, company, n)
 	row := func(label, value string) {
 		fmt.Fprintf(&b, `<li class="item"><span class="label">%s</span> <span class="value">%s</span></li>`, label, html.EscapeString(value))
 	}
@@ -344,9 +337,6 @@ func gadgetsDetail(s *Site, n int) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<!DOCTYPE html><html><head><title>Gadget no. %d (demo data)</title><meta itemprop=sku content="G-%04d"></head><body><div id=product><h2>Gadget no. %d</h2>`, n, n, n)
-	if !s.broken.Load() {
-		fmt.Fprintf(&b, `<p class=price>EUR %d.9%d</p>`, n, s.revision(n)%10)
-	}
-	fmt.Fprintf(&b, `<p class=stars data-rating=%d></p><table><tr><th>In stock<td class=stock>%s</table><ul class=tags><li>demo<li>gadget</ul></div></body></html>`, n%5+1, stock)
+	fmt.Fprintf(&b, `<p class=price>EUR %d.9%d</p><p class=stars data-rating=%d></p><table><tr><th>In stock<td class=stock>%s</table><ul class=tags><li>demo<li>gadget</ul></div></body></html>`, n, s.revision(n)%10, n%5+1, stock)
 	return b.String()
 }

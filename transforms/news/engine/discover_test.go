@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/news/engine"
-	"github.com/newsfork/seed-engine/transforms/news/newssim"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 )
 
@@ -50,24 +49,24 @@ func lines(file string) (out []string) {
 // by that file fetches them.
 func TestDiscover(t *testing.T) {
 	for name, tt := range map[string]struct {
-		press newssim.Press
+		press outlet
 		want  []string
 	}{
-		"a news sitemap": {newssim.Press{Host: "sitemap.example", Path: "/economy/{yyyy}/{mm}/{dd}/demo-%s.html", Language: "fr", Zone: zone(t, "Europe/Paris"), Robots: "User-agent: *\nDisallow: /private/\nSitemap: https://sitemap.example/all.xml\nSitemap: https://sitemap.example/news.xml\n",
+		"a news sitemap": {outlet{Host: "sitemap.example", Path: "/economy/{yyyy}/{mm}/{dd}/demo-%s.html", Language: "fr", Zone: zone(t, "Europe/Paris"), Robots: "User-agent: *\nDisallow: /private/\nSitemap: https://sitemap.example/all.xml\nSitemap: https://sitemap.example/news.xml\n",
 			Sources: map[string]string{"/": "home", "/news.xml": "news", "/all.xml": "urlset", "/feed": "rss"}},
 			[]string{`id: "sitemap-example"`, `press: "Demo"`, `baseUrl: "https://sitemap.example"`, `articleUrl: "^/economy/20\\d\\d/\\d\\d/\\d\\d/demo-\\d{5,}\\.html"`, `zone: "Etc/GMT-1"`}},
-		"an index": {newssim.Press{Host: "index.example", Path: "/articles/%s", Language: "ko", Zone: provider.Seoul, Robots: "Sitemap: https://index.example/sitemaps.xml\n", Sources: map[string]string{"/": "home", "/sitemaps.xml": "index"}},
+		"an index": {outlet{Host: "index.example", Path: "/articles/%s", Language: "ko", Zone: provider.Seoul, Robots: "Sitemap: https://index.example/sitemaps.xml\n", Sources: map[string]string{"/": "home", "/sitemaps.xml": "index"}},
 			[]string{`id: "index-example"`, `press: "Demo"`, `baseUrl: "https://index.example"`, `articleUrl: "^/articles/\\d{5,}"`, `zone: "Asia/Seoul"`}},
-		"RSS": {newssim.Press{Host: "rss.example.it", Path: "/notizie/demo_%s", Language: "it", Zone: zone(t, "Europe/Rome"), Sources: map[string]string{"/": "home", "/feed": "rss"}},
+		"RSS": {outlet{Host: "rss.example.it", Path: "/notizie/demo_%s", Language: "it", Zone: zone(t, "Europe/Rome"), Sources: map[string]string{"/": "home", "/feed": "rss"}},
 			[]string{`id: "rss-example-it"`, `press: "Demo"`, `baseUrl: "https://rss.example.it"`, "feeds:", `- "https://rss.example.it/feed"`, `articleUrl: "^/notizie/demo_\\d{5,}"`, `zone: "Europe/Rome"`}},
-		"Atom": {newssim.Press{Host: "atom.example", Path: "/news/view?no=%s", Language: "en", Sources: map[string]string{"/": "home", "/feed": "atom"}},
+		"Atom": {outlet{Host: "atom.example", Path: "/news/view?no=%s", Language: "en", Sources: map[string]string{"/": "home", "/feed": "atom"}},
 			[]string{`id: "atom-example"`, `press: "Demo"`, `baseUrl: "https://atom.example"`, "feeds:", `- "https://atom.example/feed"`, `articleUrl: "^/news/view\\?(?:.*&)?no="`, `zone: "UTC"`}},
-		"a usual place": {newssim.Press{Host: "usual.example", Path: "/{yyyy}-{mm}-{dd}/demo-%s/", Language: "ja", Zone: zone(t, "Asia/Tokyo"), Sources: map[string]string{"/sitemap_index.xml": "index"}},
+		"a usual place": {outlet{Host: "usual.example", Path: "/{yyyy}-{mm}-{dd}/demo-%s/", Language: "ja", Zone: zone(t, "Asia/Tokyo"), Sources: map[string]string{"/sitemap_index.xml": "index"}},
 			[]string{`id: "usual-example"`, `baseUrl: "https://usual.example"`, "sitemapHints:", `- "https://usual.example/sitemap_index.xml"`, `articleUrl: "^/20\\d\\d-\\d\\d-\\d\\d/demo-\\d{5,}"`, `zone: "Etc/GMT-9"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := once(t)
-			newssim.Add(w.sim.Handle, tt.press, begin)
+			w.add(tt.press)
 			file, err := w.discover(tt.press.Host)
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, lines(file), file)
@@ -92,10 +91,10 @@ func zone(t *testing.T, name string) *time.Location {
 // A site that forbids the crawler, or names nothing, is a clear error.
 func TestDiscoverNothing(t *testing.T) {
 	w := once(t)
-	newssim.Add(w.sim.Handle, newssim.Press{Host: "nothing.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/": "page"}}, begin)
-	newssim.Add(w.sim.Handle, newssim.Press{Host: "closed.example", Path: "/a/%s", Language: "en", Robots: "User-agent: *\nDisallow: /\n", Sources: map[string]string{"/": "home", "/feed": "rss"}}, begin)
-	newssim.Add(w.sim.Handle, newssim.Press{Host: "refuses.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/": "home"}}, begin).Answer("/", 403)
-	newssim.Add(w.sim.Handle, newssim.Press{Host: "slow.example", Path: "/a/%s", Language: "en", Robots: "User-agent: *\nCrawl-delay: 3600\n", Sources: map[string]string{"/": "home"}}, begin)
+	w.add(outlet{Host: "nothing.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/": "page"}})
+	w.add(outlet{Host: "closed.example", Path: "/a/%s", Language: "en", Robots: "User-agent: *\nDisallow: /\n", Sources: map[string]string{"/": "home", "/feed": "rss"}})
+	w.add(outlet{Host: "refuses.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/": "home"}}).answer("/", 403)
+	w.add(outlet{Host: "slow.example", Path: "/a/%s", Language: "en", Robots: "User-agent: *\nCrawl-delay: 3600\n", Sources: map[string]string{"/": "home"}})
 	for host, want := range map[string]string{"nothing.example": "no sitemap and no feed", "closed.example": "robots.txt", "refuses.example": "403", "slow.example": "asks for 1h0m0s"} {
 		file, err := w.discover(host)
 		assert.ErrorContains(t, err, want, host)

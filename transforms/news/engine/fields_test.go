@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/rows"
-	"github.com/newsfork/seed-engine/transforms/news/newssim"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 )
 
@@ -161,8 +160,8 @@ func TestCopies(t *testing.T) {
 	page := func(lead string) string {
 		return story("", "<p>"+lead+"</p><p>"+strings.Join(wire, "</p><p>")+"</p>")
 	}
-	other := newssim.Press{Host: "third.example", Path: "/2026/%s", Language: "en", Sources: map[string]string{"/sitemap.xml": "urlset"}}
-	newssim.Add(w.sim.Handle, other, begin)
+	other := outlet{Host: "third.example", Path: "/2026/%s", Language: "en", Sources: map[string]string{"/sitemap.xml": "urlset"}}
+	w.add(other)
 	for host, lead := range map[string]string{"first.example": "CITY (Agency)", "second.example": "From our own news desk, with material of an agency."} {
 		w.serve(host, map[string]string{"/sitemap.xml": `<urlset><url><loc>https://` + host + `/2026/03/02/bank</loc></url></urlset>`, "/2026/03/02/bank": page(lead)})
 	}

@@ -10,19 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/news/engine"
-	"github.com/newsfork/seed-engine/transforms/news/newssim"
 )
 
 // What a publisher brought between two runs, and no run fetched, is counted.
 func TestMissed(t *testing.T) {
 	w := once(t)
 	w.cfg.MaxArticlesPerProvider = 3
-	site := newssim.Add(w.sim.Handle, newssim.Press{Host: "daily.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/sitemap.xml": "news"}}, begin)
+	site := w.add(outlet{Host: "daily.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/sitemap.xml": "news"}})
 	p := declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nsitemapHints: [https://daily.example/sitemap.xml]")
 	assert.Zero(t, w.run(p).Missed, "what is older than the first run is not missed")
-	site.Publish(2)
+	site.publish(2)
 	assert.Zero(t, w.run(p).Missed)
-	site.Publish(7)
+	site.publish(7)
 	r := w.run(p)
 	assert.Equal(t, []int64{4, 3}, []int64{r.Missed, r.Inserted})
 	assert.Zero(t, w.run(p).Missed, "counted once")
@@ -37,7 +36,7 @@ func (n *few) Take() bool  { *n--; return *n >= 0 }
 // A limited run leaves the rest to the next one, concludes nothing of having few, and is due again as soon as may be.
 func TestLimit(t *testing.T) {
 	w := once(t)
-	newssim.Add(w.sim.Handle, newssim.Press{Host: "daily.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/sitemap.xml": "news"}}, begin)
+	w.add(outlet{Host: "daily.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/sitemap.xml": "news"}})
 	p := declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nsitemapHints: [https://daily.example/sitemap.xml]\nminInterval: 2h\nmaxInterval: 9h")
 	run := func(n int) engine.Result {
 		quota := few(n)

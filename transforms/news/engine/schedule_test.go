@@ -10,13 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/news/engine"
-	"github.com/newsfork/seed-engine/transforms/news/newssim"
 )
 
 // A publisher that is not due is not asked, whatever process asks; without OnlyDue it is, and the time counts.
 func TestNotDue(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		newssim.Add(w.sim.Handle, newssim.Press{Host: "daily.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/sitemap.xml": "news"}}, begin)
+		w.add(outlet{Host: "daily.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/sitemap.xml": "news"}})
 		p := declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nsitemapHints: [https://daily.example/sitemap.xml]\nminInterval: 2h\nmaxInterval: 3h")
 		run := func(due bool) engine.Result {
 			w.sim.ResetLog()

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/news/engine"
-	"github.com/newsfork/seed-engine/transforms/news/newssim"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 )
 
@@ -35,8 +34,8 @@ func TestBaseURLOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := once(t)
-			press := newssim.Press{Host: "daily.example", Path: "/world/{yyyy}/{mm}/{dd}/story-%s", Language: "en", Robots: tt.robots, Sources: tt.sources}
-			newssim.Add(w.sim.Handle, press, begin)
+			press := outlet{Host: "daily.example", Path: "/world/{yyyy}/{mm}/{dd}/story-%s", Language: "en", Robots: tt.robots, Sources: tt.sources}
+			w.add(press)
 			r := w.run(declared(t, "baseUrl: https://daily.example"))
 			assert.Equal(t, engine.Ran, r.State, r.Reason)
 			assert.Equal(t, counts{Found: 12, Fetched: 10, Inserted: 10}, countsOf(r))
@@ -44,7 +43,7 @@ func TestBaseURLOnly(t *testing.T) {
 			assert.Len(t, w.paths(), len(tt.asked)+10)
 			var title, text, language, by string
 			require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT title, raw_text, language, press FROM news_articles WHERE source = 'daily-example' ORDER BY published_at DESC LIMIT 1`).Scan(&title, &text, &language, &by))
-			assert.Equal(t, []string{press.Title(12), press.Text(12), "en", "daily.example"}, []string{title, text, language, by})
+			assert.Equal(t, []string{press.title(12), press.text(12), "en", "daily.example"}, []string{title, text, language, by})
 		})
 	}
 }
@@ -81,9 +80,9 @@ func TestHomepageOnly(t *testing.T) {
 // Declared feeds are read as well as the sitemaps; robots.txt of a feed's own host counts.
 func TestFeeds(t *testing.T) {
 	w := once(t)
-	press := newssim.Press{Host: "daily.example", Path: "/a/%s", Language: "de", Robots: "User-agent: *\nDisallow: /closed\nSitemap: https://daily.example/map.xml\n",
+	press := outlet{Host: "daily.example", Path: "/a/%s", Language: "de", Robots: "User-agent: *\nDisallow: /closed\nSitemap: https://daily.example/map.xml\n",
 		Sources: map[string]string{"/map.xml": "index", "/rss": "rss", "/rdf": "rdf", "/closed/atom": "atom"}, Others: []string{"feeds.example"}}
-	site := newssim.Add(w.sim.Handle, press, begin)
+	site := w.add(press)
 	p := declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nfeeds: [https://daily.example/rss, https://feeds.example/rdf, https://feeds.example/closed/atom, https://daily.example/closed/atom]")
 	r := w.run(p)
 	assert.Equal(t, counts{Found: 12, Fetched: 10, Inserted: 10}, countsOf(r))
@@ -91,18 +90,18 @@ func TestFeeds(t *testing.T) {
 	assert.NotContains(t, w.paths(), "/closed/atom", "robots.txt forbids it, on both hosts")
 
 	assert.Equal(t, counts{Found: 12}, countsOf(w.run(p)))
-	site.Edit(12)
-	site.Publish(1)
+	site.edit(12)
+	site.publish(1)
 	assert.Equal(t, counts{Found: 13, Fetched: 2, Inserted: 1, Same: 1}, countsOf(w.run(p)), "the feed's date is newer")
-	site.Answer("/map.xml", 500)
-	site.Publish(1)
+	site.answer("/map.xml", 500)
+	site.publish(1)
 	assert.Equal(t, counts{Found: 14, Fetched: 1, Inserted: 1}, countsOf(w.run(p)), "the feeds alone")
 }
 
 // A sitemap that robots.txt does not name may be forbidden by it.
 func TestForbiddenHint(t *testing.T) {
 	w := once(t)
-	newssim.Add(w.sim.Handle, newssim.Press{Host: "daily.example", Path: "/a/%s", Language: "fr", Robots: "User-agent: *\nDisallow: /map\n", Sources: map[string]string{"/map.xml": "urlset"}}, begin)
+	w.add(outlet{Host: "daily.example", Path: "/a/%s", Language: "fr", Robots: "User-agent: *\nDisallow: /map\n", Sources: map[string]string{"/map.xml": "urlset"}})
 	r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nsitemapHints: [https://daily.example/map.xml]"))
 	assert.Equal(t, engine.Skipped, r.State)
 	assert.Contains(t, r.Reason, "none of its sitemaps and feeds can be read")

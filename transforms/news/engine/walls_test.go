@@ -18,7 +18,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
-	"github.com/newsfork/seed-engine/transforms/news/newssim"
 )
 
 const (
@@ -155,8 +154,8 @@ func TestCodes(t *testing.T) {
 		})
 	}
 	w := once(t)
-	site := newssim.Add(w.sim.Handle, newssim.Press{Host: "daily.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/map.xml": "urlset", "/rss": "rss"}}, begin)
-	site.Answer("*", 429)
+	site := w.add(outlet{Host: "daily.example", Path: "/a/%s", Language: "en", Sources: map[string]string{"/map.xml": "urlset", "/rss": "rss"}})
+	site.answer("*", 429)
 	var b bytes.Buffer
 	w.run(declared(t, ofA), func(e *engine.Engine) { e.Log = slog.New(slog.NewJSONHandler(&b, nil)) })
 	assert.Contains(t, b.String(), `"code":"http_429"`)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
-	"github.com/newsfork/seed-engine/transforms/news/newssim"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/publishers"
 )
@@ -92,7 +91,7 @@ func TestWorld(t *testing.T) {
 		shape, policy := shapes[id], p.Policy()
 		base, err := url.Parse(p.BaseURL())
 		require.NoError(t, err)
-		press := newssim.Press{Host: base.Host, Path: shape.path, Language: shape.language, Zone: policy.Zone, Sources: map[string]string{}}
+		press := outlet{Host: base.Host, Path: shape.path, Language: shape.language, Zone: policy.Zone, Sources: map[string]string{}}
 		for _, address := range slices.Concat(policy.Feeds, p.SitemapHints()) {
 			u, err := url.Parse(address)
 			require.NoError(t, err)
@@ -105,7 +104,7 @@ func TestWorld(t *testing.T) {
 				press.Others = append(press.Others, u.Host)
 			}
 		}
-		site := newssim.Add(w.sim.Handle, press, begin)
+		site := w.add(press)
 		r := w.run(p)
 		assert.Equal(t, engine.Ran, r.State, "%s: %s", id, r.Reason)
 		assert.Equal(t, counts{Found: 12, Fetched: 3, Inserted: 3}, countsOf(r), id)
@@ -114,7 +113,7 @@ func TestWorld(t *testing.T) {
 		var published int64
 		require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT title, raw_text, language, press, url, published_at FROM news_articles WHERE source = $1 ORDER BY published_at DESC LIMIT 1`, id).
 			Scan(&title, &text, &language, &by, &address, &published), id)
-		assert.Equal(t, []string{press.Title(12), press.Text(12), shape.language, p.BaseURL() + site.Path(12)}, []string{title, text, language, address}, id)
+		assert.Equal(t, []string{press.title(12), press.text(12), shape.language, p.BaseURL() + site.path(12)}, []string{title, text, language, address}, id)
 		midnight := begin.In(policy.Zone)
 		midnight = time.Date(midnight.Year(), midnight.Month(), midnight.Day(), 0, 0, 0, 0, policy.Zone)
 		assert.Equal(t, midnight.Add(-time.Hour).UTC(), db.Time(published).UTC(), id)

@@ -106,12 +106,8 @@ func (s *Site) Break(broken bool) {
 
 // Path returns the path and query of article n.
 func (s *Site) Path(n int) string {
-	at := s.published(n)
-	return strings.NewReplacer("%s", s.number(n), "{yyyy}", at.Format("2006"), "{mm}", at.Format("01"), "{dd}", at.Format("02"), "{mon}", strings.ToLower(at.Format("Jan"))).Replace(s.path)
+	return strings.ReplaceAll(s.path, "%s", s.day.Format("20060102")+fmt.Sprintf("%04d", n)) // the day and a serial number
 }
-
-// number returns an article's number: the day and a serial number.
-func (s *Site) number(n int) string { return s.day.Format("20060102") + fmt.Sprintf("%04d", n) }
 
 // published returns when article n was published: a higher number is later.
 func (s *Site) published(n int) time.Time {
@@ -169,7 +165,7 @@ var hosts = []string{MK, Hankyung, Economy, Local}
 // detail. Article 5 of the first host, whose text the tests have, is number 0.
 func (s *Site) story(n int) int {
 	pairs := len(leads) * len(details)
-	return (max(slices.Index(hosts, s.host), 0)*Articles + n + pairs - 5) % pairs
+	return (slices.Index(hosts, s.host)*Articles + n + pairs - 5) % pairs
 }
 
 // paragraphs returns an article's text. Of the first articles of all publishers no two
@@ -204,9 +200,6 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, kind = s.page(s, n), "text/html; charset=utf-8"
 	default:
 		body, kind = s.sitemaps(s)[at], "application/xml"
-		if strings.HasPrefix(body, "<!doctype html>") {
-			kind = "text/html; charset=utf-8"
-		}
 	}
 	s.mu.Unlock()
 	switch {
@@ -247,7 +240,7 @@ func (s *Site) urlset(from, to int, more func(n int) string) string {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9">`)
 	for n := from; n <= to; n++ {
-		fmt.Fprintf(&b, "<url><loc>https://%s%s</loc><lastmod>%s</lastmod>%s</url>\n", s.host, strings.ReplaceAll(s.Path(n), "&", "&amp;"), s.modified(n).Format(time.RFC3339), more(n))
+		fmt.Fprintf(&b, "<url><loc>https://%s%s</loc><lastmod>%s</lastmod>%s</url>\n", s.host, s.Path(n), s.modified(n).Format(time.RFC3339), more(n))
 	}
 	b.WriteString(`</urlset>`)
 	return b.String()

@@ -1,16 +1,16 @@
-package newssim
+package engine_test
 
 import (
 	"fmt"
 	"html"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
-// Press is the shape of one more publisher's site: the forms of its addresses and of
-// what names its articles. All that it publishes is demo data.
-type Press struct {
+// outlet is a publisher's site by the forms of its addresses and of what names its articles.
+type outlet struct {
 	Host     string
 	Path     string            // of an article, with %s for its number, {yyyy}, {mm}, {mon} and {dd} for its day
 	Language string            // one of those of stories
@@ -20,19 +20,98 @@ type Press struct {
 	Others   []string          // more hosts that answer as this one does: of feeds
 }
 
-// Add adds a publisher. Its newest articles are from the day of now.
-func Add(handle func(host string, h http.Handler), p Press, now time.Time) *Site {
-	zone := p.Zone
-	if zone == nil {
-		zone = time.UTC
+// outletSite is an outlet that answers. Its methods may be called while it does.
+type outletSite struct {
+	outlet
+	day      time.Time
+	mu       sync.Mutex
+	articles int
+	edits    map[int]int    // by article: how often it was edited
+	answers  map[string]int // by path: a status in place of the page; "*" is every article
+}
+
+// add adds a publisher. Its newest articles are from the day on which the tests begin.
+func (w *world) add(o outlet) *outletSite {
+	if o.Zone == nil {
+		o.Zone = time.UTC
 	}
-	day := now.In(zone)
-	s := &Site{host: p.Host, day: time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, zone), articles: Articles, edits: map[int]int{}, answers: map[string]int{}, robots: p.Robots,
-		style: style{path: p.Path, page: p.page, sitemaps: p.sources}}
-	for _, host := range append(p.Others, p.Host) {
-		handle(host, s)
+	y, m, d := begin.In(o.Zone).Date()
+	s := &outletSite{outlet: o, day: time.Date(y, m, d, 0, 0, 0, 0, o.Zone), articles: 12, edits: map[int]int{}, answers: map[string]int{}}
+	for _, host := range append(o.Others, o.Host) {
+		w.sim.Handle(host, s)
 	}
 	return s
+}
+
+// publish adds newer articles.
+func (s *outletSite) publish(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.articles += n
+}
+
+// edit changes the date of article n, counted from 1, in what names it.
+func (s *outletSite) edit(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.edits[n]++
+}
+
+// answer sets the status of a path with its query.
+func (s *outletSite) answer(path string, status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers[path] = status
+}
+
+// ServeHTTP answers as the publisher does.
+func (s *outletSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, article := r.URL.RequestURI(), 0
+	for n := 1; n <= s.articles; n++ {
+		if s.path(n) == at {
+			article = n
+		}
+	}
+	status := s.answers[at]
+	if article > 0 && status == 0 {
+		status = s.answers["*"]
+	}
+	body, kind := s.sources()[at], "application/xml"
+	switch {
+	case at == "/robots.txt":
+		body, kind = s.Robots, "text/plain"
+	case article > 0:
+		body = s.page(article)
+	}
+	if strings.HasPrefix(body, "<!doctype html>") {
+		kind = "text/html; charset=utf-8"
+	}
+	switch {
+	case status != 0:
+		http.Error(w, "demo", status)
+	case body == "":
+		http.NotFound(w, r)
+	default:
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+func (s *outletSite) path(n int) string {
+	at := s.published(n)
+	number := s.day.Format("20060102") + fmt.Sprintf("%04d", n)
+	return strings.NewReplacer("%s", number, "{yyyy}", at.Format("2006"), "{mm}", at.Format("01"), "{dd}", at.Format("02"), "{mon}", strings.ToLower(at.Format("Jan"))).Replace(s.Path)
+}
+
+// published returns when article n was published: a higher number is later.
+func (s *outletSite) published(n int) time.Time {
+	return s.day.Add(-time.Hour).Add(time.Duration(n-12) * 37 * time.Minute)
+}
+
+func (s *outletSite) modified(n int) time.Time {
+	return s.published(n).Add(time.Duration(s.edits[n]) * 20 * time.Minute)
 }
 
 // stories are a title and an article's text in a language, with the number of the article.
@@ -59,49 +138,49 @@ var stories = map[string][]string{
 	"zh": {"演示文章%d：中央银行维持利率不变", "中央银行在第%d次会议上决定维持利率不变，本次演示所用的虚构资料今天这样报道。", "分析人士认为，只有在物价连续几个月下降之后，才会讨论降低利率的问题，文中还提到。", "本文是为测试而编写的虚构资料，其中所述的任何事情都没有在现实中发生过。"},
 }
 
-// Title returns the title of article n.
-func (p Press) Title(n int) string { return fmt.Sprintf(stories[p.Language][0], n) }
+// title returns the title of article n.
+func (o outlet) title(n int) string { return fmt.Sprintf(stories[o.Language][0], n) }
 
-// Text returns the text of article n, a paragraph a line.
-func (p Press) Text(n int) string {
-	story := stories[p.Language]
+// text returns the text of article n, a paragraph a line.
+func (o outlet) text(n int) string {
+	story := stories[o.Language]
 	return fmt.Sprintf(story[1], n) + "\n" + story[2] + "\n" + story[3]
 }
 
-func (p Press) page(s *Site, n int) string {
-	return `<!doctype html><html lang="` + p.Language + `"><head><meta charset="utf-8"><title>` + html.EscapeString(p.Title(n)) + ` | Demo</title>
-<meta property="og:site_name" content="Demo"><meta property="og:title" content="` + html.EscapeString(p.Title(n)) + `">
+func (s *outletSite) page(n int) string {
+	return `<!doctype html><html lang="` + s.Language + `"><head><meta charset="utf-8"><title>` + html.EscapeString(s.title(n)) + ` | Demo</title>
+<meta property="og:site_name" content="Demo"><meta property="og:title" content="` + html.EscapeString(s.title(n)) + `">
 <meta property="article:published_time" content="` + s.published(n).Format(time.RFC3339) + `"></head><body><nav><a href="/">Demo</a></nav>
-<main><article><h1>` + html.EscapeString(p.Title(n)) + `</h1><p>` + strings.ReplaceAll(html.EscapeString(p.Text(n)), "\n", "</p>\n<p>") + `</p></article></main><footer>Demo</footer></body></html>`
+<main><article><h1>` + html.EscapeString(s.title(n)) + `</h1><p>` + strings.ReplaceAll(html.EscapeString(s.text(n)), "\n", "</p>\n<p>") + `</p></article></main><footer>Demo</footer></body></html>`
 }
 
 // sources returns what names the articles.
-func (p Press) sources(s *Site) map[string]string {
+func (s *outletSite) sources() map[string]string {
 	out := map[string]string{}
-	for at, kind := range p.Sources {
+	for at, kind := range s.Sources {
 		switch kind {
 		case "urlset":
-			out[at] = s.urlset(1, s.articles, nothing)
+			out[at] = s.urlset(func(int) string { return "" })
 		case "news":
-			out[at] = s.urlset(1, s.articles, func(n int) string {
+			out[at] = s.urlset(func(n int) string {
 				return fmt.Sprintf(`<news:news><news:publication><news:name>Demo</news:name><news:language>%s</news:language></news:publication><news:publication_date>%s</news:publication_date><news:title>%s</news:title></news:news>`,
-					p.Language, s.published(n).Format(time.RFC3339), html.EscapeString(p.Title(n)))
+					s.Language, s.published(n).Format(time.RFC3339), html.EscapeString(s.title(n)))
 			})
 		case "index":
 			parts := at + ".part"
-			out[at] = `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><sitemap><loc>https://` + s.host + html.EscapeString(parts) + `</loc><lastmod>` + s.newest().Format(time.RFC3339) + `</lastmod></sitemap></sitemapindex>`
-			out[parts] = s.urlset(1, s.articles, nothing)
+			out[at] = `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><sitemap><loc>https://` + s.Host + html.EscapeString(parts) + `</loc><lastmod>` + s.modified(s.articles).Format(time.RFC3339) + `</lastmod></sitemap></sitemapindex>`
+			out[parts] = s.urlset(func(int) string { return "" })
 		case "home":
-			out[at] = `<!doctype html><html lang="` + p.Language + `"><head><meta charset="utf-8"><title>Demo</title><meta property="og:site_name" content="Demo"><link rel="alternate" type="application/rss+xml" href="/feed"></head><body>Demo</body></html>`
+			out[at] = `<!doctype html><html lang="` + s.Language + `"><head><meta charset="utf-8"><title>Demo</title><meta property="og:site_name" content="Demo"><link rel="alternate" type="application/rss+xml" href="/feed"></head><body>Demo</body></html>`
 		default:
-			out[at] = p.feed(s, kind)
+			out[at] = s.feed(kind)
 		}
 	}
 	return out
 }
 
 // feed returns a feed of the newest articles, and of a page that is no article.
-func (p Press) feed(s *Site, kind string) string {
+func (s *outletSite) feed(kind string) string {
 	var b strings.Builder
 	head, item, end := "<rss version=\"2.0\"><channel><title>Demo</title>", "<item><title>%[1]s</title><link>%[2]s</link><pubDate>%[3]s</pubDate></item>\n", "</channel></rss>"
 	form := time.RFC1123Z
@@ -115,8 +194,17 @@ func (p Press) feed(s *Site, kind string) string {
 	}
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + head)
 	for n := s.articles; n > 0; n-- {
-		fmt.Fprintf(&b, item, html.EscapeString(p.Title(n)), html.EscapeString("https://"+s.host+s.Path(n)), s.modified(n).Format(form))
+		fmt.Fprintf(&b, item, html.EscapeString(s.title(n)), html.EscapeString("https://"+s.Host+s.path(n)), s.modified(n).Format(form))
 	}
-	fmt.Fprintf(&b, item, "Demo", "https://"+s.host+"/", s.published(1).Format(form))
+	fmt.Fprintf(&b, item, "Demo", "https://"+s.Host+"/", s.published(1).Format(form))
 	return b.String() + end
+}
+
+func (s *outletSite) urlset(more func(n int) string) string {
+	var b strings.Builder
+	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9">`)
+	for n := range s.articles {
+		fmt.Fprintf(&b, "<url><loc>https://%s%s</loc><lastmod>%s</lastmod>%s</url>\n", s.Host, html.EscapeString(s.path(n+1)), s.modified(n+1).Format(time.RFC3339), more(n+1))
+	}
+	return b.String() + `</urlset>`
 }

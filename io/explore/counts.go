@@ -130,8 +130,8 @@ func ChosenBy(q Query, by ...By) (all []db.Match) {
 	return all
 }
 
-// Group is how many rows of a table have the same values.
-type Group struct {
+// group is how many rows of a table have the same values.
+type group struct {
 	Values []string // by By
 	Column int64    // of a picture
 	N      int64
@@ -139,7 +139,7 @@ type Group struct {
 }
 
 // in reports whether a query chooses the group, without regard to the field at i.
-func (g Group) in(q Query, without int, by []By) bool {
+func (g group) in(q Query, without int, by []By) bool {
 	for i, b := range by {
 		if want := q[b.Field]; want != "" && i != without && want != g.Values[i] {
 			return false
@@ -159,7 +159,7 @@ type Counted struct {
 
 // GroupsOf counts rows in one reading of their table, by the columns of by and by rows.Column. It returns the groups that a query
 // chooses, ordered by their values, and the facets. A search for a text counts nothing, because it would read all rows.
-func GroupsOf(ctx context.Context, d *db.DB, rows Counted, q Query, by ...By) (chosen []Group, facets []Facet, err error) {
+func GroupsOf(ctx context.Context, d *db.DB, rows Counted, q Query, by ...By) (chosen []group, facets []Facet, err error) {
 	if q["text"] != "" {
 		return nil, nil, nil
 	}
@@ -171,7 +171,7 @@ func GroupsOf(ctx context.Context, d *db.DB, rows Counted, q Query, by ...By) (c
 	for i := range by {
 		facetsOf[i] = map[string]int64{}
 	}
-	for g, err := range db.Select(ctx, d, func(r *sql.Rows) (g Group, err error) {
+	for g, err := range db.Select(ctx, d, func(r *sql.Rows) (g group, err error) {
 		var at int64
 		g.Values = make([]string, len(by))
 		into := []any{}

@@ -23,22 +23,22 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-// Whose says whose fault an error is.
-type Whose int
+// whose says whose fault an error is.
+type whose int
 
 // Theirs are errors of a site, and values of a page that the database refuses.
 const (
-	unknown Whose = iota
+	unknown whose = iota
 	Theirs
 	Ours // this machine, the database, the store
 )
 
-// Part is the part of the program that an error comes from.
-type Part int
+// part is the part of the program that an error comes from.
+type part int
 
 // The parts.
 const (
-	Web Part = iota
+	Web part = iota
 	Database
 	Store
 )
@@ -134,7 +134,7 @@ func (a *Answers) Outage() time.Duration {
 func Stops(err error) bool { return errors.As(err, new(*Shortage)) }
 
 // Of says whose fault an error of a part is, and for ours what is short.
-func Of(p Part, err error) (Whose, *Shortage) {
+func Of(p part, err error) (whose, *Shortage) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return unknown, nil
 	}
@@ -210,7 +210,7 @@ func lookupFailed(err error) string {
 // unreachable are what a look-up ends with if no resolver can be reached.
 var unreachable = []syscall.Errno{syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH}
 
-func ofWeb(err error) (Whose, *Shortage) {
+func ofWeb(err error) (whose, *Shortage) {
 	lookup := lookupFailed(err)
 	for _, no := range unreachable {
 		if strings.HasSuffix(lookup, no.Error()) {
@@ -236,7 +236,7 @@ func disconnected(err error) bool {
 }
 
 // ofDatabase reads PostgreSQL's SQLSTATE and SQLite's result codes.
-func ofDatabase(err error) (Whose, *Shortage) {
+func ofDatabase(err error) (whose, *Shortage) {
 	var pg interface{ SQLState() string }
 	var lite interface{ Code() int }
 	var unsent interface{ SafeToRetry() bool } // of pgx
@@ -252,11 +252,11 @@ func ofDatabase(err error) (Whose, *Shortage) {
 	return unknown, nil
 }
 
-func ofSQLState(code string, err error) (Whose, *Shortage) {
+func ofSQLState(code string, err error) (whose, *Shortage) {
 	in := func(prefixes ...string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(code, p) })
 	}
-	ours := func(lacks string, lasts bool) (Whose, *Shortage) { return Ours, &Shortage{lacks, err, false, lasts} }
+	ours := func(lacks string, lasts bool) (whose, *Shortage) { return Ours, &Shortage{lacks, err, false, lasts} }
 	switch {
 	case in("22", "23", "54"): // data exception, integrity constraint violation, program limit exceeded
 		return Theirs, nil
@@ -274,8 +274,8 @@ func ofSQLState(code string, err error) (Whose, *Shortage) {
 	return unknown, nil
 }
 
-func ofSQLite(code int, err error) (Whose, *Shortage) {
-	ours := func(lacks string, lasts bool) (Whose, *Shortage) { return Ours, &Shortage{lacks, err, false, lasts} }
+func ofSQLite(code int, err error) (whose, *Shortage) {
+	ours := func(lacks string, lasts bool) (whose, *Shortage) { return Ours, &Shortage{lacks, err, false, lasts} }
 	switch code {
 	case 18, 19, 20: // TOOBIG, CONSTRAINT, MISMATCH
 		return Theirs, nil
@@ -326,8 +326,8 @@ func code(err error) string {
 	return ""
 }
 
-func ofStore(err error) (Whose, *Shortage) {
-	ours := func(lacks string, lasts bool) (Whose, *Shortage) { return Ours, &Shortage{lacks, err, true, lasts} }
+func ofStore(err error) (whose, *Shortage) {
+	ours := func(lacks string, lasts bool) (whose, *Shortage) { return Ours, &Shortage{lacks, err, true, lasts} }
 	answered, said := Status(err), code(err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist), errors.Is(err, errors.ErrUnsupported):

@@ -27,9 +27,9 @@ func TestOf(t *testing.T) {
 	pg := func(code string) error { return fmt.Errorf("x: %w", &pgconn.PgError{Code: code}) }
 	refused := &net.DNSError{Err: "read udp 127.0.0.1:40000->127.0.0.53:53: read: connection refused", Name: "a.example"}
 	for _, c := range []struct {
-		part  Part
+		part  part
 		err   error
-		want  Whose
+		want  whose
 		lacks string
 	}{
 		{Web, dialed(syscall.ECONNREFUSED), Theirs, ""},

@@ -17,10 +17,10 @@ import (
 
 // Desk is what a program knows of the messages that it has and that are not done. It is all of its state, and can be encoded
 // as JSON: another process continues with it. Without it the queue delivers the messages again.
-type Desk struct{ Works []*Work }
+type Desk struct{ Works []*work }
 
-// Work is one thing that messages name, from the first delivery until it is done.
-type Work struct {
+// work is one thing that messages name, from the first delivery until it is done.
+type work struct {
 	Wanted
 	Tokens []string  // the deliveries that name it
 	Why    string    // why it cannot begin: "" if it can
@@ -116,10 +116,10 @@ func (d *Desk) take(ctx context.Context, q Queue, m Message) error {
 	}
 	now := time.Now()
 	for _, wanted := range all {
-		i := slices.IndexFunc(d.Works, func(w *Work) bool { return w.Name() == wanted.Name() })
+		i := slices.IndexFunc(d.Works, func(w *work) bool { return w.Name() == wanted.Name() })
 		if i < 0 {
 			i = len(d.Works)
-			d.Works = append(d.Works, &Work{Wanted: wanted, Why: why, Next: now, Check: now})
+			d.Works = append(d.Works, &work{Wanted: wanted, Why: why, Next: now, Check: now})
 		}
 		w := d.Works[i]
 		w.Tokens = append(w.Tokens, m.Token)
@@ -132,7 +132,7 @@ func (d *Desk) take(ctx context.Context, q Queue, m Message) error {
 func (d *Desk) visit(ctx context.Context, q Queue, j Job) (begun int, err error) {
 	now := time.Now()
 	var renew []string
-	var due []*Work
+	var due []*work
 	for _, w := range d.Works {
 		if !now.Before(w.Renew) {
 			renew = append(renew, w.Tokens...)
@@ -159,7 +159,7 @@ func (d *Desk) visit(ctx context.Context, q Queue, j Job) (begun int, err error)
 		})
 	}
 	_ = g.Wait() // the errors are in errs
-	var done []*Work
+	var done []*work
 	for i, w := range due {
 		switch left, failed := d.judge(ctx, w, states[i], errs[i], j, now); {
 		case failed != nil:
@@ -182,7 +182,7 @@ const (
 	ends
 )
 
-func (d *Desk) judge(ctx context.Context, w *Work, s State, err error, j Job, now time.Time) (verdict, error) {
+func (d *Desk) judge(ctx context.Context, w *work, s State, err error, j Job, now time.Time) (verdict, error) {
 	due := !now.Before(w.Next)
 	switch {
 	case err != nil && !errors.Is(err, ErrBad): // the store: look again soon
@@ -219,23 +219,23 @@ func (d *Desk) judge(ctx context.Context, w *Work, s State, err error, j Job, no
 }
 
 // pause is how long the try at hand may last.
-func (w *Work) pause() time.Duration { return openPause << max(w.Tries-1, 0) }
+func (w *work) pause() time.Duration { return openPause << max(w.Tries-1, 0) }
 
 // drop leaves a work's deliveries to the queue: their leases end.
-func (d *Desk) drop(gone *Work) {
-	d.Works = slices.DeleteFunc(d.Works, func(w *Work) bool { return w == gone })
+func (d *Desk) drop(gone *work) {
+	d.Works = slices.DeleteFunc(d.Works, func(w *work) bool { return w == gone })
 	for _, w := range d.Works { // nor is a delivery acknowledged for what else it names
 		w.Tokens = slices.DeleteFunc(w.Tokens, func(t string) bool { return slices.Contains(gone.Tokens, t) })
 	}
 }
 
 // ack removes works that are done, and acknowledges the deliveries that name nothing else.
-func (d *Desk) ack(ctx context.Context, q Queue, done []*Work) error {
+func (d *Desk) ack(ctx context.Context, q Queue, done []*work) error {
 	var over []string
-	rest := slices.DeleteFunc(slices.Clone(d.Works), func(w *Work) bool { return slices.Contains(done, w) })
+	rest := slices.DeleteFunc(slices.Clone(d.Works), func(w *work) bool { return slices.Contains(done, w) })
 	for _, w := range done {
 		for _, t := range w.Tokens {
-			if !slices.ContainsFunc(rest, func(w *Work) bool { return slices.Contains(w.Tokens, t) }) {
+			if !slices.ContainsFunc(rest, func(w *work) bool { return slices.Contains(w.Tokens, t) }) {
 				over = append(over, t)
 			}
 		}

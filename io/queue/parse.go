@@ -15,10 +15,10 @@ import (
 	"github.com/newsfork/seed-engine/io/store/hive"
 )
 
-// Schema is the JSON Schema of the messages that programs write.
+// schema is the JSON schema of the messages that programs write.
 //
 //go:embed message.schema.json
-var Schema []byte
+var schema []byte
 
 // Wanted is what a message names: a raw file or a domain.
 type Wanted struct {
@@ -46,7 +46,7 @@ func (w Wanted) Name() string {
 // compiled is Schema, ready to check.
 var compiled = sync.OnceValue(func() *jsonschema.Schema {
 	c, name := jsonschema.NewCompiler(), "message.schema.json"
-	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
+	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err == nil {
 		err = c.AddResource(name, text)
 	}

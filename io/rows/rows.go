@@ -50,9 +50,9 @@ type Column struct {
 	index    []int
 }
 
-// Columns returns the columns of a struct, in their order. It panics for a struct that
+// columns returns the columns of a struct, in their order. It panics for a struct that
 // this package cannot write.
-func Columns(row reflect.Type) (columns []Column) {
+func columns(row reflect.Type) (columns []Column) {
 	for _, f := range reflect.VisibleFields(row) {
 		if f.Anonymous {
 			continue
@@ -99,7 +99,7 @@ func (c Column) value(row reflect.Value) any {
 }
 
 // Record returns a row with its columns.
-func Record[T any](row T) explore.Record { return record(Columns(reflect.TypeFor[T]()), &row) }
+func Record[T any](row T) explore.Record { return record(columns(reflect.TypeFor[T]()), &row) }
 
 func record[T any](columns []Column, row *T) (all explore.Record) {
 	v := reflect.ValueOf(row).Elem()
@@ -109,15 +109,15 @@ func record[T any](columns []Column, row *T) (all explore.Record) {
 	return all
 }
 
-// Schema returns the JSON Schema (2020-12) of a row as a JSON line has it.
-func Schema(row reflect.Type, title, about string) ([]byte, error) {
+// schema returns the JSON schema (2020-12) of a row as a JSON line has it.
+func schema(row reflect.Type, title, about string) ([]byte, error) {
 	types := map[kind]map[string]any{
 		Text: {"type": "string"}, Integer: {"type": "integer"}, Boolean: {"type": "boolean"}, AnyJSON: {},
 		Time: {"type": "string", "format": "date-time"}, Texts: {"type": "array", "items": map[string]any{"type": "string"}},
 		Structs: {"type": "array", "items": map[string]any{"type": "object"}},
 	}
 	properties, required := explore.Record{}, []string{}
-	for _, c := range Columns(row) {
+	for _, c := range columns(row) {
 		p := map[string]any{"description": c.Doc}
 		for k, v := range types[c.Kind] {
 			p[k] = v

@@ -88,7 +88,7 @@ func TestParquet(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "samples/1", name)
 	var names []string
-	for _, c := range Columns(reflect.TypeFor[row]()) {
+	for _, c := range columns(reflect.TypeFor[row]()) {
 		names = append(names, c.Name)
 	}
 	var columns []string
@@ -107,7 +107,7 @@ func TestJSONL(t *testing.T) {
 	require.Equal(t, `{"name":"=cmd|' /C calc'!A0","size":1,"there":true,"at":"2026-01-28T01:02:03.456789Z","gone":"2026-01-28T01:02:03.456789Z","count":-7,"words":["a\nb","<c>"],"was":"=1+1","now":{"a":[1,"ü"]},"parts":[{"name":"<b>","size":-7},{"name":"c"}]}`, lines[0])
 	require.Equal(t, `{"name":"plain, \"quoted\"\nand two lines","size":-2,"there":false,"at":"2026-01-28T01:02:03.456789Z","gone":null,"count":null,"words":[],"was":null,"now":null,"parts":[]}`, lines[1])
 
-	text, err := Schema(reflect.TypeFor[row](), "samples, version 1", "Rows of a test.")
+	text, err := schema(reflect.TypeFor[row](), "samples, version 1", "Rows of a test.")
 	require.NoError(t, err)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestUnknownType(t *testing.T) {
 	type bad struct {
 		A float32 `parquet:"a" doc:"a"`
 	}
-	require.Panics(t, func() { Columns(reflect.TypeFor[bad]()) })
+	require.Panics(t, func() { columns(reflect.TypeFor[bad]()) })
 	_, err := newWriter[inner]("xlsx", discard{}, "")
 	require.ErrorContains(t, err, "xlsx")
 }

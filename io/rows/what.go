@@ -109,7 +109,7 @@ func InDB[T any](k What, read func(context.Context, *db.DB, Filter) iter.Seq2[T,
 
 func of[T any](k What, read func(context.Context, Source) iter.Seq2[T, error]) What {
 	k.row = reflect.TypeFor[T]()
-	columns := Columns(k.row)
+	columns := columns(k.row)
 	k.write = func(ctx context.Context, src Source, keep func(explore.Record) bool, f Format, name string, to io.Writer) (int64, error) {
 		return Write(f, to, name, func(yield func(T, error) bool) {
 			for row, err := range read(ctx, src) {
@@ -155,18 +155,18 @@ func Part[T any](name, title string, shown []string, all iter.Seq2[T, error], no
 	return p, nil
 }
 
-// Title names the rows and their version, in schemas and in Parquet files.
-func (k What) Title() string { return fmt.Sprintf("%s/%d", k.Name, k.Version) }
+// title names the rows and their version, in schemas and in Parquet files.
+func (k What) title() string { return fmt.Sprintf("%s/%d", k.Name, k.Version) }
 
 // Columns are the columns of the rows.
-func (k What) Columns() []Column { return Columns(k.row) }
+func (k What) Columns() []Column { return columns(k.row) }
 
 // Schema is the JSON Schema of a row, as a JSON line has it.
-func (k What) Schema() ([]byte, error) { return Schema(k.row, k.Title(), k.About) }
+func (k What) Schema() ([]byte, error) { return schema(k.row, k.title(), k.About) }
 
 // Write writes the rows that keep keeps (nil: all) to a file, and returns how many there were.
 func (k What) Write(ctx context.Context, src Source, keep func(explore.Record) bool, f Format, to io.Writer) (int64, error) {
-	return k.write(ctx, src, keep, f, k.Title(), to)
+	return k.write(ctx, src, keep, f, k.title(), to)
 }
 
 // Records yields the rows with their columns.
@@ -183,7 +183,7 @@ func Select[T any](ctx context.Context, d *db.DB, f Filter, name, since, query s
 	}
 	where := `(CAST($1 AS BIGINT) = 0 OR ` + name + ` ` + d.AnyOf(2) + `) AND (` + since + ` OR ` + d.Never("$3") + `)`
 	and, limit, all := f.Look.SQL(append([]any{int64(len(f.Names)), d.List(f.Names), from}, args...)...)
-	columns := Columns(reflect.TypeFor[T]())
+	columns := columns(reflect.TypeFor[T]())
 	return db.Select(ctx, d, func(r *sql.Rows) (row T, err error) {
 		err = scan(r, columns, reflect.ValueOf(&row).Elem())
 		return row, err

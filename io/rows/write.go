@@ -40,7 +40,7 @@ type writer[T any] interface {
 
 // newWriter returns a writer of rows to w. name says in a Parquet file which rows it has.
 func newWriter[T any](f Format, w io.Writer, name string) (writer[T], error) {
-	columns := Columns(reflect.TypeFor[T]())
+	columns := columns(reflect.TypeFor[T]())
 	switch f {
 	case Parquet:
 		out := parquet.NewGenericWriter[T](w, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("seed-engine", "", ""), parquet.KeyValueMetadata("export", name))
@@ -120,11 +120,11 @@ func (w *parquetWriter[T]) Close() error {
 
 // recordWriter writes rows as records.
 type recordWriter[T any] struct {
-	*Records
+	*records
 	columns []Column
 }
 
-func (w recordWriter[T]) Write(row T) error { return w.Records.Write(record(w.columns, &row)) }
+func (w recordWriter[T]) Write(row T) error { return w.records.Write(record(w.columns, &row)) }
 
 func cell(value any) (string, error) {
 	switch x := value.(type) {
@@ -180,8 +180,8 @@ func Write[T any](f Format, to io.Writer, name string, all iter.Seq2[T, error]) 
 	return n, w.Close()
 }
 
-// Records writes records, which all have the same columns, as CSV or JSON lines.
-type Records struct {
+// records writes records, which all have the same columns, as CSV or JSON lines.
+type records struct {
 	csv   *csv.Writer
 	lines *bufio.Writer
 	line  bytes.Buffer
@@ -190,18 +190,18 @@ type Records struct {
 }
 
 // NewRecords returns a writer of records.
-func NewRecords(f Format, w io.Writer) *Records {
+func NewRecords(f Format, w io.Writer) *records {
 	if f == CSV {
-		return &Records{csv: csv.NewWriter(w)}
+		return &records{csv: csv.NewWriter(w)}
 	}
-	out := &Records{lines: bufio.NewWriter(w)}
+	out := &records{lines: bufio.NewWriter(w)}
 	out.json = json.NewEncoder(&out.line)
 	out.json.SetEscapeHTML(false)
 	return out
 }
 
 // head writes the first line of CSV, once.
-func (w *Records) head(names []string) error {
+func (w *records) head(names []string) error {
 	if w.csv == nil || w.begun {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (w *Records) head(names []string) error {
 }
 
 // Write writes a record.
-func (w *Records) Write(r explore.Record) error {
+func (w *records) Write(r explore.Record) error {
 	names, cells := make([]string, len(r)), make([]string, len(r))
 	w.line.Reset()
 	for i, c := range r {
@@ -238,7 +238,7 @@ func (w *Records) Write(r explore.Record) error {
 }
 
 // member writes a value to the line, and what follows it in place of the encoder's line end.
-func (w *Records) member(value any, then ...byte) error {
+func (w *records) member(value any, then ...byte) error {
 	if err := w.json.Encode(value); err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (w *Records) member(value any, then ...byte) error {
 }
 
 // Close writes what is not written yet.
-func (w *Records) Close() error {
+func (w *records) Close() error {
 	if w.csv == nil {
 		return w.lines.Flush()
 	}

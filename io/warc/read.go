@@ -20,16 +20,16 @@ const (
 	maxBlock = 64 << 20
 )
 
-// Record is one record of a file.
-type Record struct {
+// record is one record of a file.
+type record struct {
 	Type   string
 	Header textproto.MIMEHeader // its named fields
 	Block  []byte
 }
 
 // Records yields the records of a file in their order. It ends after an error.
-func Records(r io.Reader) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
+func Records(r io.Reader) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
 		in := bufio.NewReader(r)
 		for {
 			if _, err := in.Peek(1); err == io.EOF {
@@ -44,59 +44,59 @@ func Records(r io.Reader) iter.Seq2[Record, error] {
 }
 
 // Read reads a record from its gzip member.
-func Read(member []byte) (Record, error) { return read(bufio.NewReader(bytes.NewReader(member))) }
+func Read(member []byte) (record, error) { return read(bufio.NewReader(bytes.NewReader(member))) }
 
 // read reads one gzip member, and nothing of the next one.
-func read(in *bufio.Reader) (Record, error) {
+func read(in *bufio.Reader) (record, error) {
 	z, err := gzip.NewReader(in)
 	if err != nil {
-		return Record{}, fmt.Errorf("reading a WARC record: %w", err)
+		return record{}, fmt.Errorf("reading a WARC record: %w", err)
 	}
 	z.Multistream(false)
 	rec, err := parse(z)
 	if err != nil {
-		return Record{}, fmt.Errorf("reading a WARC record: %w", err)
+		return record{}, fmt.Errorf("reading a WARC record: %w", err)
 	}
 	return rec, nil
 }
 
-func parse(r io.Reader) (Record, error) {
+func parse(r io.Reader) (record, error) {
 	limited := &io.LimitedReader{R: r, N: maxHead}
 	text := textproto.NewReader(bufio.NewReader(limited))
 	first, err := text.ReadLine()
 	if err != nil {
-		return Record{}, noEOF(err)
+		return record{}, noEOF(err)
 	}
 	if first != version && first != "WARC/1.0" {
-		return Record{}, fmt.Errorf("it begins with %.20q, not with %s", first, version)
+		return record{}, fmt.Errorf("it begins with %.20q, not with %s", first, version)
 	}
 	header, err := text.ReadMIMEHeader()
 	if err != nil {
-		return Record{}, noEOF(err)
+		return record{}, noEOF(err)
 	}
 	size, err := strconv.ParseInt(header.Get("Content-Length"), 10, 64)
 	if err != nil || size < 0 || size > maxBlock {
-		return Record{}, fmt.Errorf("its Content-Length is %.20q, want 0 to %d", header.Get("Content-Length"), maxBlock)
+		return record{}, fmt.Errorf("its Content-Length is %.20q, want 0 to %d", header.Get("Content-Length"), maxBlock)
 	}
 	const end = "\r\n\r\n"
 	limited.N = max(size+int64(len(end))+1-int64(text.R.Buffered()), 0)
 	var rest bytes.Buffer // grows with what is there, not with what Content-Length says
 	if _, err := rest.ReadFrom(text.R); err != nil {
-		return Record{}, err
+		return record{}, err
 	}
 	block, ok := strings.CutSuffix(rest.String(), end)
 	if !ok || int64(len(block)) != size {
-		return Record{}, fmt.Errorf("its block is not the %d bytes of its Content-Length", size)
+		return record{}, fmt.Errorf("its block is not the %d bytes of its Content-Length", size)
 	}
-	rec := Record{Type: header.Get("Warc-Type"), Header: header, Block: []byte(block)}
+	rec := record{Type: header.Get("Warc-Type"), Header: header, Block: []byte(block)}
 	if err := check("block", header.Get("Warc-Block-Digest"), rec.Block); err != nil {
-		return Record{}, err
+		return record{}, err
 	}
 	return rec, nil
 }
 
 // Body returns the body of a response record.
-func (r Record) Body() ([]byte, error) {
+func (r record) Body() ([]byte, error) {
 	if r.Type != TypeResponse {
 		return nil, fmt.Errorf("reading a WARC record: one of type %.20q has no response", r.Type)
 	}

@@ -35,7 +35,7 @@ func file(t *testing.T) (all []byte, ends []int) {
 
 func TestWritten(t *testing.T) {
 	all, ends := file(t)
-	var got []Record
+	var got []record
 	for r, err := range Records(bytes.NewReader(all)) {
 		require.NoError(t, err)
 		got = append(got, r)

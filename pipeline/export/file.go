@@ -19,8 +19,8 @@ import (
 // Keys of exports in the store begin with this, so that none replaces what the jobs keep.
 const keyPrefix = "exports/"
 
-// Target is where an export goes: standard output, a file, or an object of the store.
-type Target struct {
+// target is where an export goes: standard output, a file, or an object of the store.
+type target struct {
 	Format rows.Format
 	stdout bool
 	file   string
@@ -29,7 +29,7 @@ type Target struct {
 
 // ParseTarget reads the values of --to and --format. It checks what can be checked before
 // the export.
-func ParseTarget(what, to, format string) (t Target, err error) {
+func ParseTarget(what, to, format string) (t target, err error) {
 	if format != "" {
 		if t.Format, err = parseFormat(format); err != nil {
 			return t, err
@@ -83,7 +83,7 @@ func parseFormat(name string) (rows.Format, error) {
 }
 
 // byEnding takes the format from the name's ending if --format did not say it.
-func (t *Target) byEnding(to, name string) (err error) {
+func (t *target) byEnding(to, name string) (err error) {
 	if t.Format != "" {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (t *Target) byEnding(to, name string) (err error) {
 }
 
 // String names the target for a person.
-func (t Target) String() string {
+func (t target) String() string {
 	switch {
 	case t.stdout:
 		return "standard output"
@@ -110,7 +110,7 @@ const temporary = ".export-"
 // Write calls write with a temporary file, and puts that file in its place if write
 // succeeds: what has the target's name is always whole. (What goes to standard output is
 // whole if the program ends with exit code 0.)
-func (t Target) Write(ctx context.Context, s store.Store, stdout io.Writer, write func(io.Writer) (int64, error)) (n int64, err error) {
+func (t target) Write(ctx context.Context, s store.Store, stdout io.Writer, write func(io.Writer) (int64, error)) (n int64, err error) {
 	switch {
 	case t.stdout:
 		return write(stdout)
@@ -138,7 +138,7 @@ func (t Target) Write(ctx context.Context, s store.Store, stdout io.Writer, writ
 
 // writeObject keeps the file on this machine's disk first: an upload can then be tried
 // again, and memory does not grow with the file.
-func (t Target) writeObject(ctx context.Context, s store.Store, write func(io.Writer) (int64, error)) (n int64, err error) {
+func (t target) writeObject(ctx context.Context, s store.Store, write func(io.Writer) (int64, error)) (n int64, err error) {
 	dir, remove, err := scratch.Dir("seed-engine-export-")
 	if err != nil {
 		return 0, fmt.Errorf("making a folder for temporary files: %w", err)

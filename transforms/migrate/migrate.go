@@ -142,18 +142,18 @@ func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func(ledg
 // Misnamed is the message for a key that Files ignored.
 const Misnamed = "looks like a raw file; raw files of the legacy layout are named YYYY-MM-DD_NNNN.json under country=/category=, with a valid date"
 
-// TargetState is the state of the key that a legacy file would be copied to.
-type TargetState int
+// targetState is the state of the key that a legacy file would be copied to.
+type targetState int
 
 // The states.
 const (
-	free     TargetState = iota // it does not exist: the file would be copied
+	free     targetState = iota // it does not exist: the file would be copied
 	Same                        // it is a copy of the file
 	Conflict                    // it has other content: CopyFile would return ErrDiffers
 )
 
 // Inspect returns the state of a file's new key. It changes nothing.
-func Inspect(ctx context.Context, s store.Store, r hive.Raw) (TargetState, error) {
+func Inspect(ctx context.Context, s store.Store, r hive.Raw) (targetState, error) {
 	there, err := store.Has(ctx, s, r.NewKey())
 	if err != nil {
 		return free, fmt.Errorf("comparing %s with its new key: %w", r.Key, err)

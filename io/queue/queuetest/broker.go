@@ -43,8 +43,8 @@ func (b *Broker) Len() int {
 	return len(b.messages)
 }
 
-// Expire ends all leases.
-func (b *Broker) Expire() {
+// expire ends all leases.
+func (b *Broker) expire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, m := range b.messages {

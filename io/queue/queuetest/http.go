@@ -40,7 +40,7 @@ func serve(t testing.TB, answer func(b *Broker, r *http.Request, in map[string]a
 }
 
 func service(b *Broker, address string, env map[string]string) Service {
-	return Service{Broker: b, Address: address, Env: env, Put: func(body string) { b.Put(body, nil) }, Len: b.Len, Expire: b.Expire}
+	return Service{Broker: b, Address: address, Env: env, Put: func(body string) { b.Put(body, nil) }, Len: b.Len, Expire: b.expire}
 }
 
 // await is a long poll.

@@ -19,8 +19,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// Draft is what a documentation's page shows, to make a provider's policy of.
-type Draft struct {
+// draft is what a documentation's page shows, to make a provider's policy of.
+type draft struct {
 	at        *url.URL
 	title     string
 	generator string
@@ -51,7 +51,7 @@ var (
 const thin = 300
 
 // NewDraft reads a page that was found at an address.
-func NewDraft(address, page string) (*Draft, error) {
+func NewDraft(address, page string) (*draft, error) {
 	at, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -61,12 +61,12 @@ func NewDraft(address, page string) (*Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Draft{at: at}
+	d := &draft{at: at}
 	d.read(root, false)
 	return d, nil
 }
 
-func (d *Draft) read(n *html.Node, hidden bool) {
+func (d *draft) read(n *html.Node, hidden bool) {
 	attr := map[string]string{}
 	for _, a := range n.Attr {
 		attr[a.Key] = a.Val
@@ -102,7 +102,7 @@ func (d *Draft) read(n *html.Node, hidden bool) {
 }
 
 // folder is the path below which the documentation is, with a slash at its end.
-func (d *Draft) folder() string {
+func (d *draft) folder() string {
 	at := d.at.EscapedPath()
 	if path.Ext(at) != "" {
 		at = path.Dir(at)
@@ -115,7 +115,7 @@ func (d *Draft) folder() string {
 }
 
 // Lists returns where llms.txt may be.
-func (d *Draft) Lists() []string {
+func (d *draft) Lists() []string {
 	at := []string{d.at.ResolveReference(&url.URL{Path: d.folder() + "llms.txt"}).String()}
 	if d.folder() != "/" {
 		at = append(at, d.at.ResolveReference(&url.URL{Path: "/llms.txt"}).String())
@@ -124,12 +124,12 @@ func (d *Draft) Lists() []string {
 }
 
 // Sitemap returns the usual place of a sitemap.
-func (d *Draft) Sitemap() string {
+func (d *draft) Sitemap() string {
 	return d.at.ResolveReference(&url.URL{Path: "/sitemap.xml"}).String()
 }
 
 // Likely returns one of an index's sitemaps: that with the documentation's folder in its name, or else the first.
-func (d *Draft) Likely(children []string) []string {
+func (d *draft) Likely(children []string) []string {
 	word := strings.Trim(d.folder(), "/")
 	i := slices.IndexFunc(children, func(c string) bool { return word != "" && strings.Contains(c, word) || strings.Contains(c, "docs") })
 	if len(children) == 0 {
@@ -139,14 +139,14 @@ func (d *Draft) Likely(children []string) []string {
 }
 
 // AddSitemap uses a sitemap if it has pages of the documentation.
-func (d *Draft) AddSitemap(at string, urls []string) {
+func (d *draft) AddSitemap(at string, urls []string) {
 	if n := d.within(urls); n > 0 {
 		d.SitemapAt, d.inSitemap, d.indexed = at, n, len(urls)
 	}
 }
 
 // within returns how many addresses are below the folder.
-func (d *Draft) within(addresses []string) (n int) {
+func (d *draft) within(addresses []string) (n int) {
 	for _, a := range addresses {
 		u, err := d.at.Parse(a)
 		if err == nil && canonical.Host(u) == canonical.Host(d.at) && strings.HasPrefix(u.EscapedPath()+"/", d.folder()) {
@@ -157,7 +157,7 @@ func (d *Draft) within(addresses []string) (n int) {
 }
 
 // Write returns the file, with what speaks for each line as comments.
-func (d *Draft) Write(now time.Time) (string, error) {
+func (d *draft) Write(now time.Time) (string, error) {
 	var addresses []string
 	for _, u := range d.links {
 		addresses = append(addresses, u.String())
@@ -213,7 +213,7 @@ func (d *Draft) Write(now time.Time) (string, error) {
 }
 
 // writeBlocked blocks what is about the past.
-func (d *Draft) writeBlocked(l *yamltext.Lines) {
+func (d *draft) writeBlocked(l *yamltext.Lines) {
 	var blocked []string
 	for _, u := range d.links {
 		rest, in := strings.CutPrefix(u.EscapedPath(), d.folder())
@@ -232,7 +232,7 @@ func (d *Draft) writeBlocked(l *yamltext.Lines) {
 }
 
 // writeSources says where pages come from.
-func (d *Draft) writeSources(l *yamltext.Lines) {
+func (d *draft) writeSources(l *yamltext.Lines) {
 	switch {
 	case d.LLMsAt == "" && d.LLMsUntold != nil:
 		l.Say("could not tell if there is an llms.txt: %s", strings.Join(d.LLMsUntold, "; "))

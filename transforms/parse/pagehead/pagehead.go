@@ -107,21 +107,21 @@ func (h *Head) link(line string) {
 	}
 }
 
-// Link is a link of a Link header.
-type Link struct {
+// link is a link of a link header.
+type link struct {
 	Raw, Target string            // as written; the target without spaces around it
 	Params      map[string]string // by names in lower case; of several with one name the first
 }
 
 // Links reads a Link header (RFC 8288 appendix B.2). What stands outside of links is ignored.
-func Links(line string) (all []Link) {
+func Links(line string) (all []link) {
 	for {
 		begin := strings.IndexByte(line, '<')
 		end := strings.IndexByte(line, '>')
 		if begin < 0 || end < begin {
 			return all
 		}
-		l := Link{Target: strings.TrimSpace(line[begin+1 : end]), Params: map[string]string{}}
+		l := link{Target: strings.TrimSpace(line[begin+1 : end]), Params: map[string]string{}}
 		rest := line[end+1:]
 		for more := true; more; {
 			rest, more = l.param(rest)
@@ -137,7 +137,7 @@ func Links(line string) (all []Link) {
 }
 
 // param reads the parameter at the beginning of a text; more is false if there is none.
-func (l *Link) param(text string) (rest string, more bool) {
+func (l *link) param(text string) (rest string, more bool) {
 	text, more = strings.CutPrefix(strings.TrimLeft(text, " \t"), ";")
 	if !more {
 		return text, false

@@ -28,16 +28,16 @@ type Change struct {
 	Why      string `json:"why,omitempty"` // it is disabled
 }
 
-// Origin is where a policy comes from.
-type Origin string
+// origin is where a policy comes from.
+type origin string
 
 const (
 	// File policies are shipped with the program, or in a directory that the user named.
-	File Origin = "file"
+	File origin = "file"
 	// Store policies are kept in the store only.
-	Store Origin = "store"
+	Store origin = "store"
 	// StoreOverFile policies are kept in the store and replace a shipped one.
-	StoreOverFile Origin = "store_over_file"
+	StoreOverFile origin = "store_over_file"
 )
 
 // Words are how people and requests name the policies of a kind.
@@ -64,7 +64,7 @@ func Title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 // Shown is a policy as people see it.
 type Shown struct {
 	ID, Name   string
-	Origin     Origin
+	Origin     origin
 	Off        string          // why it is not crawled whatever it says; "": nothing is against it
 	State, Why string          // what becomes of it if nothing is against it, in one word and in a sentence
 	Locked     string          // why people cannot change it; "": they can
@@ -99,7 +99,7 @@ type Joined[P any] struct {
 	Value  P
 	ID     string
 	Text   string // that people keep; "": the file's
-	Origin Origin
+	Origin origin
 	// Off is why it is not crawled whatever its text says; "": nothing is against it.
 	Off string
 	// Refused says that the text cannot be read, so that Value is empty.

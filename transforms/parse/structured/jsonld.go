@@ -75,7 +75,7 @@ func (p *jsonReader) keep(it *Item) {
 }
 
 // value reads a value; a list is read as its elements. inObject says what may follow a string.
-func (p *jsonReader) value(depth int, inObject bool) []Value {
+func (p *jsonReader) value(depth int, inObject bool) []value {
 	p.space(false)
 	if p.at >= len(p.s) {
 		p.bad = true
@@ -96,7 +96,7 @@ func (p *jsonReader) value(depth int, inObject bool) []Value {
 			p.bad = true
 			return nil
 		}
-		return []Value{{Text: s}}
+		return []value{{Text: s}}
 	}
 	begin := p.at
 	for p.at < len(p.s) && (strings.IndexByte(" \t\r\n,:]}[{\"", p.s[p.at]) < 0 || inObject && p.inNumber(begin)) {
@@ -112,7 +112,7 @@ func (p *jsonReader) value(depth int, inObject bool) []Value {
 		p.bad = true
 		return nil
 	}
-	return []Value{{Text: word}}
+	return []value{{Text: word}}
 }
 
 // inNumber reports whether the sign here is within a number that a template wrote without quotation marks, and that began before:
@@ -131,7 +131,7 @@ func (p *jsonReader) inNumber(begin int) bool {
 	return next != "" && strings.IndexByte("\"{}[],:/\r\n\t", next[0]) < 0
 }
 
-func (p *jsonReader) list(depth int) (out []Value) {
+func (p *jsonReader) list(depth int) (out []value) {
 	for p.at++; !p.bad; {
 		p.space(false)
 		switch {
@@ -151,13 +151,13 @@ func (p *jsonReader) list(depth int) (out []Value) {
 	return out
 }
 
-func (p *jsonReader) object(depth int) []Value {
+func (p *jsonReader) object(depth int) []value {
 	if !p.r.take(0) {
 		p.bad = true
 		return nil
 	}
 	it := p.r.item(JSONLD)
-	var text []Value // of @value
+	var text []value // of @value
 	id := ""
 	for p.at++; !p.bad; {
 		p.space(false)
@@ -208,10 +208,10 @@ func (p *jsonReader) object(depth int) []Value {
 	if text != nil && len(it.names) == 0 {
 		return text
 	}
-	return []Value{{Item: it}}
+	return []value{{Item: it}}
 }
 
-func (it *Item) addAll(name string, values []Value) {
+func (it *Item) addAll(name string, values []value) {
 	for _, v := range values {
 		it.add(name, v)
 	}

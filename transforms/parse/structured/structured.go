@@ -16,12 +16,12 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Syntax is the way in which an item was written.
-type Syntax int
+// syntax is the way in which an item was written.
+type syntax int
 
 // The syntaxes, in the order in which Data.Items has them.
 const (
-	JSONLD Syntax = iota
+	JSONLD syntax = iota
 	microdata
 	rdfa
 )
@@ -41,15 +41,15 @@ type Data struct {
 type Item struct {
 	Types  []string // schema.org's names without the address; names of other vocabularies as written
 	ID     string   // @id, itemid or resource, as written
-	Syntax Syntax
+	Syntax syntax
 
 	names  []string // in the page's order
-	values map[string][]Value
+	values map[string][]value
 	ids    map[string]*Item
 }
 
-// Value is a text or an item.
-type Value struct {
+// value is a text or an item.
+type value struct {
 	Text string // as written: may have entities, tags and line ends
 	Item *Item
 }
@@ -107,8 +107,8 @@ func (r *reader) take(n int) bool {
 	return true
 }
 
-func (r *reader) item(s Syntax) *Item {
-	return &Item{Syntax: s, values: map[string][]Value{}, ids: r.data.ids}
+func (r *reader) item(s syntax) *Item {
+	return &Item{Syntax: s, values: map[string][]value{}, ids: r.data.ids}
 }
 
 // name gives an item the id that others may name it by.
@@ -119,7 +119,7 @@ func (r *reader) name(it *Item, id string) {
 	}
 }
 
-func (it *Item) add(name string, v Value) {
+func (it *Item) add(name string, v value) {
 	if name = local(name); name == "" {
 		return
 	}
@@ -155,7 +155,7 @@ func (it *Item) Is(types ...string) bool {
 func (it *Item) Names() []string { return it.names }
 
 // Values are those of a property as written. An item that is only named by its id is the item of that id.
-func (it *Item) Values(name string) []Value {
+func (it *Item) Values(name string) []value {
 	values, ours := it.values[name], false
 	for i, v := range values {
 		if whole := it.meant(v.Item); whole != v.Item {

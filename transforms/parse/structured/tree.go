@@ -112,7 +112,7 @@ func (m *microReader) element(n *html.Node, in *Item, depth int) {
 	_, scope := dom.Find(n, "itemscope")
 	if !scope && !typed {
 		if isProp && in != nil {
-			m.r.put(in, names, Value{Text: m.r.property(n, names)})
+			m.r.put(in, names, value{Text: m.r.property(n, names)})
 		}
 		m.walk(n, in, depth)
 		return
@@ -126,7 +126,7 @@ func (m *microReader) element(n *html.Node, in *Item, depth int) {
 		it.Types = append(it.Types, local(t))
 	}
 	if isProp && in != nil {
-		m.r.put(in, names, Value{Item: it})
+		m.r.put(in, names, value{Item: it})
 	} else {
 		m.r.data.Items = append(m.r.data.Items, it)
 	}
@@ -164,7 +164,7 @@ func (m *microReader) referred(n *html.Node, it *Item, depth int) {
 }
 
 // put adds a value to the properties that an attribute names.
-func (r *reader) put(it *Item, names string, v Value) {
+func (r *reader) put(it *Item, names string, v value) {
 	if v.Item == nil && v.Text == "" {
 		return
 	}
@@ -200,7 +200,7 @@ func (r *reader) rdfa(n *html.Node, in *Item, vocab string, depth int) {
 				it.Types = append(it.Types, term(r.local(t), vocab))
 			}
 			if isProp && in != nil {
-				r.put(in, names, Value{Item: it})
+				r.put(in, names, value{Item: it})
 			} else {
 				r.data.Items = append(r.data.Items, it)
 			}
@@ -208,7 +208,7 @@ func (r *reader) rdfa(n *html.Node, in *Item, vocab string, depth int) {
 			r.name(it, firstOf(dom.Attr(c, "resource"), dom.Attr(c, "about")))
 			continue
 		case isProp && in != nil:
-			r.put(in, names, Value{Text: r.property(c, names)})
+			r.put(in, names, value{Text: r.property(c, names)})
 		}
 		r.rdfa(c, inside, vocab, depth)
 	}

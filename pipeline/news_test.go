@@ -1,9 +1,12 @@
 package pipeline
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -62,4 +65,18 @@ func TestPublishersOfTheWorld(t *testing.T) {
 	n = newsOptions{}
 	require.NoError(t, n.load(false, nil))
 	assert.Empty(t, n.texts, "workers get only what is crawled")
+}
+
+// A page of publishers shows the names of those that are Go code too.
+func TestPublishersHaveNames(t *testing.T) {
+	files, err := (&newsOptions{}).files(false)
+	require.NoError(t, err)
+	names := map[string]string{}
+	for _, p := range files {
+		shown, err := showPublisher(p, time.Time{})
+		require.NoError(t, err)
+		names[p.ID()] = shown.Name
+	}
+	require.Subset(t, names, map[string]string{"mk": "매일경제", "hankyung": "한국경제", "bbc": "BBC"})
+	require.NotContains(t, slices.Collect(maps.Values(names)), "")
 }

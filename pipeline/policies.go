@@ -156,13 +156,13 @@ func showPublisher(p publisher, _ time.Time) (s policyfile.Shown, err error) {
 		}
 	}
 	slices.SortStableFunc(s.Addresses, func(a, b policyfile.Address) int { return strings.Compare(a.Field, b.Field) })
+	if press, ok := p.Provider.(interface{ Press() string }); ok {
+		s.Name = press.Press()
+	}
 	if p.code() {
 		s.Locked = "it is code of the program"
 		return s, nil
 	}
 	s.Fields, err = policyfile.Fields(p.text)
-	if press, ok := p.Provider.(interface{ Press() string }); ok {
-		s.Name = press.Press()
-	}
 	return s, err
 }

@@ -184,5 +184,8 @@ func names(c *cobra.Command) (all []string) {
 // noCommand is the error for a word that is no command.
 func noCommand(c *cobra.Command, word string) error {
 	all := names(c)
+	if len(all) == 0 {
+		return usage.Errorf("%s %q is no command: %[1]s has none below it; see %[3]s", path(c), word, helpOf(c))
+	}
 	return usage.Errorf("%s is no command%s; use %s, or see %s", strings.TrimSpace(path(c)+" "+strconv.Quote(word)), meant(word, all), usage.Or(all), helpOf(c))
 }

@@ -88,7 +88,7 @@ search-quality: ## how well 100 questions on two manuals are answered, by words,
 	$(GOTEST) -tags=e2e,disable_grpc_modules ./pipeline/e2etest/search -run 'TestQuality$$' -count=1 -v -timeout 2h -args -meaning
 
 # Hours on two cores.
-SCALE = mixed/objects=10000,mixed/packed=10000,mixed/packed=100000,dead/packed=1000000,mixed/packed=1000000
+SCALE = mixed/objects=10000,mixed/table=10000,mixed/table=100000,dead/table=1000000,mixed/table=1000000
 scale: ## what runs of SCALE hosts cost, in a table; see docs/scale.md
 	$(GOTEST) -tags=e2e,disable_grpc_modules ./pipeline/e2etest -run 'TestScale$$' -count=1 -v -timeout 24h -scale=$(SCALE)
 
@@ -96,7 +96,7 @@ nightly: ## what takes hours: every form of the tests with real parts, ten milli
 	$(GOTEST) ./transforms/docs -run 'TestField$$' -count=1 -v -args -field
 	$(GOTEST) -tags=e2e,nightly,disable_grpc_modules -timeout 2h ./pipeline/e2etest/...
 	$(MAKE) search-quality
-	$(MAKE) scale SCALE=dead/packed=10000000,mixed/packed/prism=1000000
+	$(MAKE) scale SCALE=dead/table=10000000,mixed/table/prism=1000000
 	$(MAKE) fuzz FUZZTIME=5m
 	$(MAKE) release-twice
 

@@ -42,7 +42,7 @@ func TestLanesByInput(t *testing.T) {
 	}
 	t.Run("packed, a power of two", func(t *testing.T) {
 		c := RunOptions{Lanes: 32, LanesByInput: true, Store: url}
-		o := seedOptions{Config: seed.Config{Layout: "packed"}}
+		o := seedOptions{Config: seed.Config{Layout: "table"}}
 		require.NoError(t, o.accept(t.Context(), s, &c))
 		require.Equal(t, 64, c.Lanes)
 		c = RunOptions{Lanes: 1, LanesByInput: true, Store: url}

@@ -24,6 +24,7 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 )
 
 // Seed is the seed job's graph: raw research files become domain metadata.
@@ -31,7 +32,7 @@ func Seed(s beam.Scope, cfg seed.Config) {
 	files, listed := seed.List(s, cfg)
 	read, records, extracted := seed.Extract(s, cfg, files)
 	visited, network, collected := seed.Visit(s, cfg, records)
-	completed := seed.Complete(s, cfg, read, visited, network)
+	completed := seed.Promoted(s, cfg, seed.Complete(s, cfg, read, visited, network))
 	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }
 
@@ -67,7 +68,7 @@ func seedJob() Job {
 			Path: "/api/v1/seeds/orchestrate", Operation: "orchestrateSeeds", Done: "domains_collected", Failed: "domains_failed",
 			Alerts: []string{"failure_rate", "duration", "retry_rate"}, // most sites have no sitemap, so a 404 is nothing unusual
 		},
-		Keeps: []string{hive.Processing, seed.PackedRoot},
+		Keeps: []string{hive.Processing, domaintable.Root},
 		Audit: seed.Audit,
 		Rows:  seed.Rows(), Removal: new(seed.Removal()), Commands: o.commands(),
 		Options: o.options, Check: o.check, Instead: o.instead, Accept: o.accept, Offer: o.offer,
@@ -131,9 +132,11 @@ func (o *seedOptions) options(s *option.Set) {
 	s.Yes(&o.Collect.Feeds, "feeds", false, "look for RSS and Atom feeds").Is(option.Extent)
 	s.Yes(&o.Collect.Homepage, "homepage", false, "store the homepage's HTML as evidence").Is(option.Extent)
 	s.Yes(&o.Collect.ParallelFetch, "parallel-fetch", false, "fetch robots.txt and the default sitemap in parallel").Is(option.Tuning)
-	s.Text((*string)(&o.Layout), "layout", string(seed.Objects), "how results are kept: objects (some for each domain) or packed (thousands of domains in one WARC and one Parquet file; see docs/packed.md)").
-		OneOf(string(seed.Objects), string(seed.Packed)).In(option.Output)
-	s.Pause(&o.SegmentAge, "segment-age", seed.SegmentAge, "packed results are committed at least this often; a killed run repeats at most what came since").
+	s.Text((*string)(&o.Layout), "layout", string(seed.Objects), "how results are kept: objects (some for each domain) or "+
+		"table (a Delta table with thousands of domains in one Parquet and one WARC file; see docs/table.md)").
+		OneOf(string(seed.Objects), string(seed.Table)).In(option.Output)
+	s.Pause(&o.SegmentAge, "segment-age", seed.SegmentAge,
+		"rows are committed to the table at least this often; a killed run repeats at most what came since").
 		Above(0).Says("use more than 0, such as 30s")
 	s.Pause(&o.Collect.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off").
 		From(0).Says("use 0 (off) or more, such as 24h").Is(option.Extent)
@@ -170,6 +173,13 @@ func (o *seedOptions) config(c RunOptions) seed.Config {
 // matches: nothing would be done. A watch may wait for the first one.
 func (o *seedOptions) accept(ctx context.Context, s store.Store, c *RunOptions) error {
 	memory := strings.HasPrefix(c.Store, "mem://")
+	for _, err := range s.List(ctx, seed.OldRoot) {
+		if err != nil {
+			return fmt.Errorf("listing the store: %w", err)
+		}
+		return usage.Errorf("--store=%s has results under %s of --layout=packed, which an earlier version wrote and --layout=table replaces: "+
+			"take a store without them, or move them away and visit their domains again", c.Store, seed.OldRoot)
+	}
 	if c.From != "" {
 		q, err := queue.Open(ctx, c.From) // to say at once what is wrong
 		if err != nil {

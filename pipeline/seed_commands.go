@@ -16,15 +16,16 @@ import (
 func (o *seedOptions) commands() []Command {
 	dry := false
 	return []Command{
-		{Under: "store", Stored: true, Use: "materialize", Short: "write the objects of --layout=objects from packed results; a call that was cut off is resumed by the next one",
+		{Under: "store", Stored: true, Use: "materialize",
+			Short: "write the objects of --layout=objects from the table; a call that was cut off is resumed by the next one",
 			Do: alone(&dry, func(ctx context.Context, s store.Store, _ string, _ []string) (string, error) {
 				m, err := seed.Materialize(ctx, s)
-				return fmt.Sprintf("read %d segments: wrote the objects of %d domains, %d had theirs", m.Segments, m.Written, m.There), err
+				return fmt.Sprintf("read %d parts: wrote the objects of %d domains, %d had theirs", m.Parts, m.Written, m.There), err
 			})},
-		{Under: "store", Stored: true, Use: "compact", Short: "merge small segments of packed results",
+		{Under: "store", Stored: true, Use: "compact", Short: "merge small parts of the table",
 			Do: alone(&dry, func(ctx context.Context, s store.Store, id string, _ []string) (string, error) {
 				c, err := seed.Compact(ctx, s, id)
-				return fmt.Sprintf("replaced %d segments by %d, and dropped %d rows of domains that were visited again", c.Replaced, c.By, c.Dropped), err
+				return fmt.Sprintf("replaced %d parts by %d", c.Replaced, c.By), err
 			})},
 		{Under: "rm", Stored: true, Use: "older-than AGE", Short: "remove the results of visits before that, such as 90d; raw files that are done stay so",
 			Options: func(s *option.Set) { s.Yes(&dry, "dry-run", false, "say what would be removed, and remove nothing") },
@@ -39,7 +40,8 @@ func (o *seedOptions) commands() []Command {
 				if dry {
 					did = "would remove"
 				}
-				return fmt.Sprintf("%s %d packed results and %d objects from before %s", did, n.Rows, n.Objects, before.UTC().Format(time.RFC3339)), err
+				return fmt.Sprintf("%s %d rows of the table and %d objects from before %s",
+					did, n.Rows, n.Objects, before.UTC().Format(time.RFC3339)), err
 			})},
 	}
 }

@@ -80,7 +80,7 @@ type Source struct {
 type Progress struct{ Objects, Copied, Written atomic.Int64 }
 
 var (
-	commitKey = regexp.MustCompile(`^packed/.*/\d{8}\.json$`)
+	commitKey = regexp.MustCompile(`^tables/.*/_delta_log/`)
 	aliveKey  = regexp.MustCompile(`^runs/[^/]+/alive/`)
 )
 

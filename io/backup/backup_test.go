@@ -169,23 +169,23 @@ func (h hooked) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 // compaction removes a commit, the snapshot has the new one.
 func TestTakeOfALivingStore(t *testing.T) {
 	from, to := folder(t), folder(t)
-	commit := func(n string) string { return "packed/seed/lane-00000-of-00001/" + n + ".json" }
-	put(t, from, "a/first", commit("00000001"), "packed/seed/lane-00000-of-00001/old.parquet", "processing/z/domain_metadata.json")
+	commit := func(n string) string { return "tables/domains/_delta_log/" + n + ".json" }
+	put(t, from, "a/first", commit("00000001"), "tables/domains/old.parquet", "processing/z/domain_metadata.json")
 	var done atomic.Bool
 	busy := hooked{from, func(key string) {
 		if key != "a/first" || done.Swap(true) { // the marks have been listed
 			return
 		}
 		put(t, from, "a/evidence", "processing/z/domain_metadata.json.success")
-		put(t, from, "packed/seed/lane-00000-of-00001/new.parquet", commit("00000002"))
-		require.NoError(t, store.Remove(t.Context(), from, commit("00000001"), "packed/seed/lane-00000-of-00001/old.parquet"))
+		put(t, from, "tables/domains/new.parquet", commit("00000002"))
+		require.NoError(t, store.Remove(t.Context(), from, commit("00000001"), "tables/domains/old.parquet"))
 	}}
 	s, err := Take(t.Context(), Source{Store: busy, Raw: "datasets/"}, to, 0, &Progress{})
 	require.NoError(t, err)
 	into := folder(t)
 	require.NoError(t, Restore(t.Context(), to, s, into, "", &Progress{}))
-	assert.Equal(t, []string{"a/evidence", "a/first", commit("00000002"), "packed/seed/lane-00000-of-00001/new.parquet",
-		"processing/z/domain_metadata.json", "processing/z/domain_metadata.json.success"}, keys(t, into, ""))
+	assert.Equal(t, []string{"a/evidence", "a/first", "processing/z/domain_metadata.json", "processing/z/domain_metadata.json.success",
+		commit("00000002"), "tables/domains/new.parquet"}, keys(t, into, ""))
 
 	// Without a compaction the new mark waits for the next snapshot.
 	done.Store(false)

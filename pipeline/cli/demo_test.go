@@ -55,7 +55,7 @@ func TestRealRunsRefuseADemo(t *testing.T) {
 		"--store=b --country=sg --force":               "--store=b has the results of a demo",
 		"--store=b --watch=1m":                         "--store=b has the results of a demo",
 		"--store=b --watch=1m --streaming":             "--store=b has the results of a demo",
-		"--store=b --runner=prism --layout=packed":     "--store=b has the results of a demo",
+		"--store=b --runner=prism --layout=table":      "--store=b has the results of a demo",
 		"--store=b --job=docs":                         "--store=b has the results of a demo",
 		"--store=b --job=docs --url=https://a.example": "--store=b has the results of a demo",
 		"--store=b --job=catalog --contact=a@b.example --db=sqlite://" + dir + "/other.db": "--store=b has the results of a demo",
@@ -92,7 +92,7 @@ func TestDemoRefusesRealResults(t *testing.T) {
 			return s.Put(t.Context(), "processing/country=sg/category=a/date=2026-01-01/a.sg/x", strings.NewReader(""), store.PutOptions{})
 		}, exitUsage},
 		{"packed", func(s store.Store) error {
-			return s.Put(t.Context(), "packed/seed/lane-1/x", strings.NewReader(""), store.PutOptions{})
+			return s.Put(t.Context(), "tables/domains/x.parquet", strings.NewReader(""), store.PutOptions{})
 		}, exitUsage},
 		{"documents", func(s store.Store) error {
 			return s.Put(t.Context(), "handoff/docs/stripe/x", strings.NewReader(""), store.PutOptions{})

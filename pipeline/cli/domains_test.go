@@ -15,7 +15,7 @@ import (
 // index of sitemaps.
 func TestDomains(t *testing.T) {
 	emptyEnv(t)
-	for _, layout := range []string{"objects", "packed"} {
+	for _, layout := range []string{"objects", "table"} {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"),
 			fmt.Sprintf(`{"meta":{"country":"sg","category":"news","record_count":3},"records":[{"raw_url":%q},{"raw_url":%q},{"raw_url":%q}]}`,

@@ -63,7 +63,7 @@ func TestEstimate(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	for _, layout := range []string{"objects", "packed"} {
+	for _, layout := range []string{"objects", "table"} {
 		t.Run(layout, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			writeFile(t, "prices.yaml", prices)

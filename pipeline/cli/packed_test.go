@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 )
 
 // contents are the files of a folder.
@@ -33,7 +33,7 @@ func contents(t *testing.T, dir string) map[string]string {
 // A purge says what it removes; a dry run says the same and changes no file.
 func TestPurgeOfResults(t *testing.T) {
 	dir := smallBucket(t, false)
-	a := start(t, dir, "--runner=direct --web=demo --store=b --host-delay=0s --layout=packed --progress=off")
+	a := start(t, dir, "--runner=direct --web=demo --store=b --host-delay=0s --layout=table --progress=off")
 	require.Equal(t, exitOK, a.code, a.stderr)
 	b := filepath.Join(dir, "b")
 	require.Equal(t, exitOK, here(t, "store materialize --store="+b).code)
@@ -44,9 +44,9 @@ func TestPurgeOfResults(t *testing.T) {
 		require.NoError(t, os.Chtimes(name, time.Time{}, time.Now().Add(-49*time.Hour)))
 	}
 	for args, want := range map[string]string{
-		"older-than 2d":  "would remove 0 packed results and 11 objects from before 20",
-		"older-than 3d":  "would remove 0 packed results and 0 objects from before 20",
-		"older-than 1ms": "would remove 3 packed results and 11 objects from before 20",
+		"older-than 2d":  "would remove 0 rows of the table and 11 objects from before 20",
+		"older-than 3d":  "would remove 0 rows of the table and 0 objects from before 20",
+		"older-than 1ms": "would remove 3 rows of the table and 11 objects from before 20",
 		"domain kind-urlset-1.com kind-urlset-2.com": "kind-urlset-2.com: would remove 1 rows, 4 objects",
 	} {
 		a := here(t, "rm "+args+" --dry-run --store="+b)
@@ -68,11 +68,11 @@ func TestPurgeOfResults(t *testing.T) {
 
 	a = here(t, "rm older-than 2d --store="+b)
 	require.Equal(t, exitOK, a.code, a.stderr)
-	require.Contains(t, a.stdout, "removed 0 packed results and 11 objects from before 20")
+	require.Contains(t, a.stdout, "removed 0 rows of the table and 11 objects from before 20")
 	a = here(t, "rm older-than 1ms --store="+b)
-	require.Contains(t, a.stdout, "removed 3 packed results and 0 objects from before 20")
+	require.Contains(t, a.stdout, "removed 3 rows of the table and 0 objects from before 20")
 	for name := range contents(t, b) {
 		require.NotContains(t, name, "/processing/")
-		require.NotRegexp(t, `/`+seed.PackedRoot+`.*\.(parquet|warc\.gz)`, name)
+		require.NotRegexp(t, `/`+domaintable.Root+`.*\.(parquet|warc\.gz)`, name)
 	}
 }

@@ -130,7 +130,7 @@ func TestCompletion(t *testing.T) {
 		"docs --prov":         {"--provider"},
 		"catalog --savers":    nil,
 		"seed --web ":         {"live", "demo"},
-		"seed --layout=":      {"objects", "packed"},
+		"seed --layout=":      {"objects", "table"},
 		"completion ":         {"bash", "zsh", "fish", "powershell"},
 		"errors ls --state ":  {"open", "dismissed", "all"},
 		"seed --environment_": {"--environment_config", "--environment_type"},

@@ -113,7 +113,7 @@ func (p *program) auditJSON(ctx context.Context, s store.Store, f *faults) error
 		if o.Key == backup.RestoringKey {
 			f.found("a restore that was cut off", o.Key, "give the same `restore` command again")
 		}
-		if filenames.Ext(o.Key) != ".json" || strings.HasPrefix(o.Key, "packed/") ||
+		if filenames.Ext(o.Key) != ".json" || strings.HasPrefix(o.Key, "tables/") ||
 			strings.HasPrefix(o.Key, p.o.Roots.Key(hive.Datasets)) || strings.HasPrefix(o.Key, p.o.Roots.Key(hive.Processing)) {
 			continue
 		}

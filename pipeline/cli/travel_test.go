@@ -61,7 +61,7 @@ func TestOptionsTravel(t *testing.T) {
 	values := map[string]string{
 		"store": "gs://other", "raw-prefix": "raw/", "results-prefix": "out/", "db": "postgres://me@other/seed", "country": "sg", "category": "news", "date": "2026-01-28", "lanes": "2", "concurrency": "3",
 		"rate": "2", "host-delay": "7s", "max-crawl-delay": "9s", "adaptive-delay": "9", "server-delay": "9s", "cdn-rate": "9", "turns": "/on/each/machine", "politeness": filepath.Join(dir, "hosts.yaml"), "connect-to": "127.0.0.1:1", "allow-private": "true", "log-format": "text", "log-level": "error",
-		"hosts": "strict", "follow-index": "true", "max-child-sitemaps": "7", "feeds": "true", "homepage": "true", "parallel-fetch": "true", "robots-cache": "24h", "layout": "packed", "segment-age": "9s",
+		"hosts": "strict", "follow-index": "true", "max-child-sitemaps": "7", "feeds": "true", "homepage": "true", "parallel-fetch": "true", "robots-cache": "24h", "layout": "table", "segment-age": "9s",
 		"outage-threshold": "0.5", "lease-ttl": "9s", "delete-verified": "true", "force": "true",
 		"alerts": "success_rate=0.85", "policies": copyOne("policies", policies.Files, first(policies.Files.ReadDir("."))), "fallback": "true", "allow-unsandboxed-browser": "true", "limit": "9", "handoff-retention": "9h", "handoff-again": "true",
 		"sites": filepath.Join(copyOne("sites", sites.Files, "demo/"+first(sites.Files.ReadDir("demo"))), "demo"), "bot": "{name: Acme/1.0, sign: always, page: https://other.example/bot}", "contact": "me@other.example", "list-fetchers": "9", "list-parsers": "9",

@@ -17,9 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store/hive"
-	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
-	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 )
 
 func TestMain(m *testing.M) {
@@ -147,14 +146,20 @@ func marks(t testing.TB, url string, forced bool) map[string]bool {
 			out[o.Key] = true
 		}
 	}
-	packed, err := segment.List(t.Context(), s, seed.PackedRoot)
+	tables, err := domaintable.Tables(t.Context(), s)
 	require.NoError(t, err)
-	for c, err := range packed.Commits(t.Context()) {
+	for _, from := range tables {
+		parts, err := from.Parts(t.Context())
 		require.NoError(t, err)
-		for _, d := range c.Done {
-			for _, name := range d.Names {
-				if !forced || c.ForcedBy == id {
-					out[hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date}.DomainDir(name)+"/domain_metadata.json.success"] = true
+		for _, p := range parts {
+			if forced && p.ForcedBy != id {
+				continue
+			}
+			done, err := p.ReadNames(t.Context(), s)
+			require.NoError(t, err)
+			for _, d := range done {
+				for _, name := range d.Names {
+					out[d.DomainDir(name)+"/domain_metadata.json.success"] = true
 				}
 			}
 		}

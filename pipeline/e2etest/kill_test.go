@@ -157,7 +157,7 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 }
 
 // packed are the arguments of a run whose results are in segments, several of them.
-var packed = []string{"--layout=packed", "--segment-age=20ms"}
+var packed = []string{"--layout=table", "--segment-age=20ms"}
 
 // slowWeb keeps a run busy: its hosts answer only after release is called.
 func slowWeb(t *testing.T) (w rig.Web, release func()) {

@@ -3,6 +3,7 @@
 package e2etest
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -16,25 +17,25 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/io/store/segment"
+	"github.com/newsfork/seed-engine/io/warc"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	newsraw "github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
-	"github.com/newsfork/seed-engine/transforms/seed"
-	"github.com/newsfork/seed-engine/transforms/seed/table"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 )
 
 // readers are programs of others that read the formats of packed results.
-var readers = []string{"warcio==1.7.5", "duckdb==1.4.2", "pyarrow==22.0.0"}
+var readers = []string{"warcio==1.7.5", "duckdb==1.4.2", "pyarrow==22.0.0", "deltalake==1.2.1"}
 
 // readAll prints what they find in a folder.
 const readAll = `
-import glob, json, subprocess, sys
-import duckdb, pyarrow.parquet as pq
+import glob, json, os, subprocess, sys
+import deltalake, duckdb
 from warcio.archiveiterator import ArchiveIterator
 root = sys.argv[1]
-warcs, tables = sorted(glob.glob(root + "/*/*.warc.gz")), sorted(glob.glob(root + "/*/*.parquet"))
+table = deltalake.DeltaTable(root)
+warcs, tables = sorted(glob.glob(root + "/_evidence/*.warc.gz")), [root + "/" + os.path.basename(u) for u in table.file_uris()]
 records = responses = 0
 for path in warcs:
     with open(path, "rb") as f:
@@ -49,7 +50,7 @@ for path in warcs:
                 assert len(body) == int(r.http_headers.get_header("Content-Length")), r.rec_headers
 subprocess.run([sys.executable, "-m", "warcio.cli", "check"] + warcs, check=True, stdout=subprocess.DEVNULL)
 count, domains, pieces, missing = duckdb.sql("select count(*), count(distinct registrable_domain), sum(len(evidence)), count(*) filter (where json_extract_string(document, '$.domain_id') <> domain_id) from read_parquet(%r)" % tables).fetchone()
-rows = [r for t in tables for r in pq.read_table(t).to_pylist()]
+rows = table.to_pyarrow_table().to_pylist()
 assert all(r["sitemap_exists"] == any(e["file"] == "sitemap.xml" for e in r["evidence"]) for r in rows)
 print(json.dumps({"Records": records, "Responses": responses, "DuckDB": count, "Domains": domains, "Pieces": int(pieces), "Wrong": missing, "PyArrow": len(rows)}))
 `
@@ -66,20 +67,27 @@ func TestOthersReadPackedResults(t *testing.T) {
 	b := generate(60, steadyKinds)
 	dir := rig.Directory(t, b.files)
 	run(t, w, dir, packed...)
-	x, err := segment.List(t.Context(), rig.Open(t, dir), seed.PackedRoot)
+	s := rig.Open(t, dir)
+	parts, err := domaintable.All(t.Context(), s)
 	require.NoError(t, err)
 	type counts struct{ Records, Responses, DuckDB, Domains, Pieces, Wrong, PyArrow int64 }
 	var want, got counts
 	names := map[string]bool{}
-	for c, err := range x.Commits(t.Context()) {
+	for _, p := range parts {
+		records, err := p.ReadWARC(t.Context(), s)
 		require.NoError(t, err)
-		if f, ok := c.File(".warc.gz"); ok {
-			want.Records += f.Count
-			want.Responses += f.Count - 1 // the first one says who wrote the file
+		for _, err := range warc.Records(bytes.NewReader(records)) {
+			require.NoError(t, err)
+			want.Records++
+			want.Responses++
 		}
-		f, _ := c.File(".parquet")
-		want.DuckDB += f.Count
-		for _, d := range c.Done {
+		if len(records) > 0 {
+			want.Responses-- // the first one says who wrote the file
+		}
+		want.DuckDB += p.Count
+		done, err := p.ReadNames(t.Context(), s)
+		require.NoError(t, err)
+		for _, d := range done {
 			want.PyArrow += int64(len(d.Names))
 			for _, n := range d.Names {
 				names[n] = true
@@ -87,7 +95,7 @@ func TestOthersReadPackedResults(t *testing.T) {
 		}
 	}
 	want.Domains = int64(len(names))
-	cmd := exec.Command(python, "-c", readAll, filepath.Join(dir, seed.PackedRoot))
+	cmd := exec.Command(python, "-c", readAll, filepath.Join(dir, domaintable.Root))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.NoError(t, json.Unmarshal(out, &got), string(out))
@@ -135,25 +143,18 @@ func readArticles(t *testing.T, python string) {
 func documents(t *testing.T, url string) map[string]string {
 	t.Helper()
 	s := rig.Open(t, url)
-	x, err := segment.List(t.Context(), s, seed.PackedRoot)
+	parts, err := domaintable.All(t.Context(), s)
 	require.NoError(t, err)
 	all := map[string]string{}
-	for c, err := range x.Commits(t.Context()) {
+	for _, p := range parts {
+		_, err := p.ReadWARC(t.Context(), s)
 		require.NoError(t, err)
-		for _, f := range c.Files {
-			b, err := segment.Read(t.Context(), s, f)
-			require.NoError(t, err)
-			if of, _ := c.File(".parquet"); of.Key != f.Key {
-				continue
-			}
-			rows, err := table.Decode(b)
-			require.NoError(t, err)
-			for _, r := range rows {
-				key := r.Partition().DomainDir(r.RegistrableDomain)
-				_, twice := all[key]
-				assert.False(t, twice, "%s is there twice", key)
-				all[key] = r.Document
-			}
+		rows, err := p.ReadRows(t.Context(), s)
+		require.NoError(t, err)
+		for _, r := range rows {
+			key := r.Partition().DomainDir(r.RegistrableDomain)
+			assert.NotContains(t, all, key, "it is there twice")
+			all[key] = r.Document
 		}
 	}
 	return all

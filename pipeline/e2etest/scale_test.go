@@ -21,13 +21,12 @@ import (
 	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/store/price"
-	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
-	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 )
 
-var scaleRuns = flag.String("scale", "", "runs of TestScale, such as mixed/objects=10000,mixed/packed=100000,dead/packed/prism=1000000: the web, the layout, the runner if it is not direct, the hosts")
+var scaleRuns = flag.String("scale", "", "runs of TestScale, such as mixed/objects=10000,mixed/table=100000,dead/table/prism=1000000: the web, the layout, the runner if it is not direct, the hosts")
 
 // scaleName is the name of host i. What the host is follows from a hash of its name.
 func scaleName(i int) string { return "host-" + strconv.Itoa(i) + ".com" }
@@ -103,16 +102,17 @@ func reopen(t testing.TB, s store.Store) {
 	}
 }
 
-// committed counts the domains in the commits of packed results, and fails if one is
+// committed counts the domains in the table, and fails if one is
 // there twice or is none of hosts 0 … n-1.
 func committed(t testing.TB, s store.Store, n int) (count int64) {
 	t.Helper()
-	packed, err := segment.List(t.Context(), s, seed.PackedRoot)
+	parts, err := domaintable.All(t.Context(), s)
 	require.NoError(t, err)
 	seen := make([]bool, n)
-	for c, err := range packed.Commits(t.Context()) {
+	for _, p := range parts {
+		done, err := p.ReadNames(t.Context(), s)
 		require.NoError(t, err)
-		for _, d := range c.Done {
+		for _, d := range done {
 			for _, name := range d.Names {
 				i, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(name, "host-"), ".com"))
 				require.True(t, err == nil && i < n && !seen[i], "%s was committed: is it there twice? (%v)", name, err)
@@ -186,7 +186,7 @@ func (r *scaleRig) run(t *testing.T, title, name, web string, n int, args ...str
 func TestScale(t *testing.T) {
 	runs := *scaleRuns
 	if runs == "" {
-		runs = "mixed/packed=2000,dead/packed=2000"
+		runs = "mixed/table=2000,dead/table=2000"
 	}
 	r := startScale(t, s3Puts, s3Gets)
 	defer func() { t.Log(r.table.String()) }()
@@ -196,7 +196,7 @@ func TestScale(t *testing.T) {
 		layout, runner, _ := strings.Cut(layout, "/")
 		runner = cmp.Or(runner, "direct")
 		n, err := strconv.Atoi(hosts)
-		require.True(t, err == nil && (web == "mixed" || web == "dead"), "-scale has %q, want such as mixed/packed=2000", run)
+		require.True(t, err == nil && (web == "mixed" || web == "dead"), "-scale has %q, want such as mixed/table=2000", run)
 		name := strings.ReplaceAll(run, "/", "-")
 		behind := rig.Open(t, r.url(r.s3.Endpoint, name))
 		putNames(t, behind, n)
@@ -207,7 +207,7 @@ func TestScale(t *testing.T) {
 				t.Errorf("%s: %s %d, want %d", run, count, report.Counts[count], want[count])
 			}
 		}
-		if layout == "packed" {
+		if layout == "table" {
 			// Besides, a process makes a call a second, however much it gets done: see docs/scale.md.
 			most := 60*int64(n)/1000 + int64(r.wall.Seconds())
 			assert.True(t, r.calls <= most, "%s: %d store calls in %v, want at most %d", run, r.calls, r.wall, most)
@@ -228,7 +228,7 @@ func TestThrottledBucket(t *testing.T) {
 	r := startScale(t, 50, 50)
 	const n = 100
 	var want map[string]string
-	for _, layout := range []string{"packed", "objects"} {
+	for _, layout := range []string{"table", "objects"} {
 		behind := r.url(r.s3.Endpoint, layout)
 		putNames(t, rig.Open(t, behind), n)
 		report, refused := r.run(t, layout, layout, "mixed", n, "--layout="+layout, "--runner=direct"), r.refused
@@ -239,7 +239,7 @@ func TestThrottledBucket(t *testing.T) {
 		}
 		letters := report.Counts["dead_letters"]
 		assert.Equal(t, int64(0), letters, "%s: %d dead letters", layout, letters)
-		if layout == "packed" {
+		if layout == "table" {
 			rig.Materialize(t, behind)
 			want = rig.Objects(t, behind)
 			continue

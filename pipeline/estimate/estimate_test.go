@@ -59,7 +59,7 @@ func TestPackedWritesLess(t *testing.T) {
 	w := Work{Files: 100, Open: 1e6, Results: 1e6, Partitions: 10}
 	past := Past{Option: defaults, Default: defaults, Extent: []string{"web", "site"}, Lanes: 1, Slots: 1}
 	objects := Seed(w, past)
-	past.Option = with("layout", "packed")
+	past.Option = with("layout", "table")
 	packed := Seed(w, past)
 	require.Equal(t, objects.Requests, packed.Requests)
 	require.Greater(t, objects.Calls.Writes.Likely, 3e6)
@@ -77,7 +77,7 @@ func TestWhichRunsCount(t *testing.T) {
 		"none":            {nil, "assumptions about usual sites"},
 		"too small":       {[]ledger.Report{done(19, 1, nil)}, "assumptions about usual sites"},
 		"the demo":        {[]ledger.Report{done(100, 1, map[string]any{"web": "demo"})}, "assumptions about usual sites"},
-		"another layout":  {[]ledger.Report{done(100, 1, map[string]any{"layout": "packed"})}, "computed and not measured"},
+		"another layout":  {[]ledger.Report{done(100, 1, map[string]any{"layout": "table"})}, "computed and not measured"},
 		"one":             {[]ledger.Report{done(100, 1, map[string]any{"layout": "objects"})}, "the last run of this kind in this store, with 100 hosts"},
 		"the newest five": {[]ledger.Report{done(100, 1, nil), done(19, 1, nil), done(100, 1, nil), done(100, 1, nil), done(100, 1, nil), done(100, 1, nil), done(900, 1, nil)}, "the last 5 runs of this kind in this store, with 500 hosts"},
 	} {

@@ -27,7 +27,7 @@ import (
 
 const (
 	// maxLooks is how many looks at what was found are under way at a time: one may hold a
-	// segment of packed results in memory.
+	// part of the table in memory.
 	maxLooks = 4
 	maxLook  = 30 * time.Second
 )

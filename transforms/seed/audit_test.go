@@ -1,9 +1,6 @@
 package seed_test
 
 import (
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -11,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
+	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
 
 // What is finished, and what a killed run left open, is no fault; each fault is found once.
@@ -42,14 +40,16 @@ func TestAudit(t *testing.T) {
 	put(domain+"a.sg/domain_metadata.json", "{}")
 	put(domain+"a.sg/domain_metadata.json.success", "")
 	put(domain+"open.sg/robots.txt", "")
-	lane := segment.Lane(seed.PackedRoot, 0, 1)
-	log, err := segment.Open(t.Context(), s, lane, "r1", func(segment.Commit) {})
+	domains, err := domaintable.Open(t.Context(), s, "")
+	require.NoError(t, err)
+	log, _, err := domains.Begin(t.Context(), "r1")
 	require.NoError(t, err)
 	gone := ""
 	for range 2 {
-		c, err := log.Commit(t.Context(), segment.Commit{}, segment.Part{Ending: ".parquet", Body: []byte("rows")})
+		p, err := domaintable.Write(t.Context(), s, domaintable.Part{}, []table.Row{{}}, nil)
 		require.NoError(t, err)
-		gone = c.Files[0].Key
+		require.NoError(t, log.Commit(t.Context(), domaintable.Change{Add: []domaintable.Part{p}}))
+		gone = p.Key()
 	}
 	require.Empty(t, audit())
 
@@ -57,19 +57,17 @@ func TestAudit(t *testing.T) {
 	put(domain+"b.sg/domain_metadata.json.success", "")
 	put(domain+"c.sg/domain_metadata.json", "{")
 	put(domain+"c.sg/domain_metadata.json.success", "")
-	put(lane+"left.parquet", "rows")
+	put(domaintable.Root+"left.parquet", "rows")
 	require.NoError(t, store.Remove(t.Context(), s, gone))
 	assert.Equal(t, map[string]string{
 		raw + "raw_0002.json.success":                "marks of raw files that are not there",
 		domain + "b.sg/domain_metadata.json.success": "marks of domains without metadata",
 		domain + "c.sg/domain_metadata.json":         "metadata that is no JSON",
-		lane + "left.parquet":                        segment.FileLeft,
-		gone:                                         segment.FileDamaged,
+		domaintable.Root + "left.parquet":            seed.FileLeft,
+		gone:                                         seed.FileDamaged,
 	}, audit())
 
-	keys, err := store.Keys(t.Context(), s, lane)
-	require.NoError(t, err)
-	entry := slices.IndexFunc(keys, func(k string) bool { return strings.HasSuffix(k, "0.json") })
-	put(keys[entry], "{")
-	assert.Contains(t, slices.Collect(maps.Values(audit())), segment.EntryDamaged)
+	put(domaintable.Root+"_delta_log/00000000000000000001.json", "{")
+	err = seed.Audit(t.Context(), s, nil, func(string, string, string) {})
+	assert.ErrorContains(t, err, "00000000000000000001.json")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 )
 
 func init() {
@@ -134,7 +135,7 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*undec
 	to, marks := sink{cfg: cfg, w: w}, !outage && !stopped
 	if marks {
 		if err := to.late(ctx, undecided); err != nil {
-			w.Log.Error("success_write_failed", "key", late, "error", ledger.Redact(err.Error()))
+			w.Log.Error("success_write_failed", "key", domaintable.Root, "error", ledger.Redact(err.Error()))
 			w.NotStored(err)
 			marks = false
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 )
 
 var finds = seed.Finds()
@@ -96,7 +97,7 @@ func TestFindNewest(t *testing.T) {
 	j.run()
 	after := show(t, j.store, before.Key)
 	require.True(t, after.At.After(before.At))
-	require.NotContains(t, part(after, "robots.txt").Stored, "packed/")
+	require.NotContains(t, part(after, "robots.txt").Stored, domaintable.Root)
 }
 
 // A look for one domain costs the same store calls, however many results there are.
@@ -187,7 +188,7 @@ func TestFindRefuses(t *testing.T) {
 // The list of all domains has each of a country and category once, as it was last visited, in both layouts. Its counts are those of the
 // lists that they lead to. What is known is not read again.
 func TestAllDomains(t *testing.T) {
-	for _, layout := range []seed.Layout{seed.Objects, seed.Packed} {
+	for _, layout := range []seed.Layout{seed.Objects, seed.Table} {
 		t.Run(string(layout), func(t *testing.T) {
 			j := packedJob(t)
 			j.cfg.Layout = layout

@@ -21,8 +21,8 @@ import (
 	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
-	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
@@ -39,7 +39,7 @@ func (m manyResults) key(i int) string {
 }
 
 func (m manyResults) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
-	if prefix == seed.PackedRoot {
+	if strings.HasPrefix(prefix, domaintable.Root) {
 		return m.Store.List(ctx, prefix)
 	}
 	return func(yield func(store.Object, error) bool) {
@@ -66,16 +66,15 @@ func TestMemoryOfAnExport(t *testing.T) {
 	seed.CompareAtOnce(t, 6*inSegment)
 	s, err := store.Open(t.Context(), t.TempDir())
 	must(t, err)
-	x, err := segment.List(t.Context(), s, seed.PackedRoot)
+	domains, err := domaintable.Open(t.Context(), s, "")
 	must(t, err)
-	log, err := x.Open(t.Context(), 0, 1, "run", func(segment.Commit) {})
+	log, _, err := domains.Begin(t.Context(), "test")
 	must(t, err)
 	p := hive.Partition{Country: "sg", Category: "policy", Date: "2026-01-28"}
 	packed := 0
 	grow := func(to int) {
 		for packed < to {
 			var all []table.Row
-			var names []string
 			for range inSegment {
 				name := fmt.Sprintf("p%09d.com", packed)
 				packed++
@@ -84,12 +83,11 @@ func TestMemoryOfAnExport(t *testing.T) {
 				must(t, json.Unmarshal(doc, &m))
 				r, err := table.New(p, m, doc)
 				must(t, err)
-				all, names = append(all, r), append(names, name)
+				all = append(all, r)
 			}
-			b, err := table.Encode(all)
+			part, err := domaintable.Write(t.Context(), s, domaintable.Part{}, all, nil)
 			must(t, err)
-			_, err = log.Commit(t.Context(), segment.Commit{Done: []segment.Done{{Country: p.Country, Category: p.Category, Date: p.Date, Names: names}}}, segment.Part{Ending: ".parquet", Body: b, Count: inSegment})
-			must(t, err)
+			must(t, log.Commit(t.Context(), domaintable.Change{Add: []domaintable.Part{part}}))
 		}
 	}
 	peak := func(n int) (most uint64) {

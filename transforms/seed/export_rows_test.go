@@ -16,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
@@ -79,7 +80,7 @@ func TestExportedDomains(t *testing.T) {
 			require.Equal(t, want, names)
 			require.Equal(t, both["2026-01-28 index-2.com"], visited["2026-01-28 index-2.com"])
 			require.NotEqual(t, both["2026-01-29 gzip-5.com"], visited["2026-01-29 gzip-5.com"])
-			j.cfg.Layout, j.cfg.ForceID = seed.Packed, "force-2"
+			j.cfg.Layout, j.cfg.ForceID = seed.Table, "force-2"
 			j.run()
 			names, again := j.domains(seed.Filter{})
 			require.Equal(t, want, names)
@@ -108,7 +109,7 @@ func TestExportWhileARunWorks(t *testing.T) {
 	want, _ := j.domains(seed.Filter{})
 	require.Len(t, want, 6)
 	must(t, j.store.Delete(t.Context(), "processing/country=sg/category=policy/date=2026-01-29/gzip-5.com/domain_metadata.json.success"))
-	must(t, store.Write(t.Context(), j.store, seed.PackedRoot+"lane-00000-of-00001/00000007-X.parquet", []byte("half"), store.PutOptions{}))
+	must(t, store.Write(t.Context(), j.store, domaintable.Root+"X.parquet", []byte("half"), store.PutOptions{}))
 	names, _ := j.domains(seed.Filter{})
 	require.Equal(t, slices.DeleteFunc(want, func(n string) bool { return n == "2026-01-29 gzip-5.com" }), names)
 
@@ -181,7 +182,7 @@ func TestExportedOutcomes(t *testing.T) {
 func TestExportFails(t *testing.T) {
 	j := packedJob(t)
 	j.run()
-	for _, o := range j.objects(seed.PackedRoot) {
+	for _, o := range j.objects(domaintable.Root) {
 		if strings.HasSuffix(o, ".parquet") {
 			must(t, j.store.Delete(t.Context(), o))
 		}
@@ -191,5 +192,5 @@ func TestExportFails(t *testing.T) {
 		require.Error(t, err)
 	}
 	require.True(t, errors.Is(err, store.ErrNotExist), err)
-	require.ErrorContains(t, err, "compact")
+	require.ErrorContains(t, err, "try again")
 }

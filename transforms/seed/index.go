@@ -17,9 +17,9 @@ import (
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
-	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
 
@@ -121,20 +121,19 @@ func (x *domainIndex) refresh(ctx context.Context, s store.Store, done chan stru
 
 // list reads what is new in the store.
 func (x *domainIndex) list(ctx context.Context, s store.Store) (all []indexed, packed map[string][]indexed, err error) {
-	commits, _, err := packedFor(ctx, s, Filter{})
+	parts, err := domaintable.All(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
 	packed = map[string][]indexed{}
-	for _, c := range commits {
-		file, _ := c.File(rowsFile)
-		rows, known := x.packed[file.Key]
+	for _, p := range parts {
+		rows, known := x.packed[p.ID]
 		if !known {
-			if rows, err = packedEntries(ctx, s, c); err != nil {
+			if rows, err = packedEntries(ctx, s, p); err != nil {
 				return nil, nil, err
 			}
 		}
-		packed[file.Key] = rows
+		packed[p.ID] = rows
 		x.read.Add(int64(len(rows)))
 		if all = append(all, rows...); len(all) > maxIndexed {
 			break
@@ -158,8 +157,8 @@ func (x *domainIndex) list(ctx context.Context, s store.Store) (all []indexed, p
 	return all, packed, nil
 }
 
-func packedEntries(ctx context.Context, s store.Store, c segment.Commit) (all []indexed, err error) {
-	rows, err := rowsOf(ctx, s, c)
+func packedEntries(ctx context.Context, s store.Store, p domaintable.Part) (all []indexed, err error) {
+	rows, err := p.ReadRows(ctx, s)
 	for _, r := range rows {
 		r.Country, r.Category, r.Date = strings.Clone(r.Country), strings.Clone(r.Category), strings.Clone(r.Date) // not the whole file
 		all = append(all, entry(r.Columns, r.URLCount))

@@ -47,11 +47,12 @@ type job struct {
 	cause error                         // that stopped the last run
 	wrap  func(store.Store) store.Store // what the worker has in place of its store
 	clock *politetest.Clock             // of its pauses; nil: the system's
+	ends  func(beam.Scope, seed.Config, beam.PCollection) beam.PCollection
 }
 
 func newJob(t *testing.T, o webtest.Options) *job {
 	t.Helper()
-	j := &job{t: t, dir: t.TempDir(), web: webtest.New(o)}
+	j := &job{t: t, dir: t.TempDir(), web: webtest.New(o), ends: seed.Promoted}
 	must(t, j.web.Start())
 	t.Cleanup(func() { must(t, j.web.Close()) })
 	s, err := store.Open(t.Context(), j.dir)
@@ -136,7 +137,7 @@ func (j *job) run() ledger.Tally {
 		w.Pacer.Clock = j.clock.Polite()
 	}
 	p, s := beam.NewPipelineWithRoot()
-	graph(s, cfg)
+	graph(s, cfg, j.ends)
 	_, err = beam.Run(j.t.Context(), "direct", p)
 	j.cause = w.Cause()
 	must(j.t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
@@ -159,11 +160,11 @@ func (j *job) run() ledger.Tally {
 }
 
 // graph is pipeline.Seed, which cannot be imported: its package holds the whole program.
-func graph(s beam.Scope, cfg seed.Config) {
+func graph(s beam.Scope, cfg seed.Config, ends func(beam.Scope, seed.Config, beam.PCollection) beam.PCollection) {
 	files, listed := seed.List(s, cfg)
 	read, records, extracted := seed.Extract(s, cfg, files)
 	visited, network, collected := seed.Visit(s, cfg, records)
-	completed := seed.Complete(s, cfg, read, visited, network)
+	completed := ends(s, cfg, seed.Complete(s, cfg, read, visited, network))
 	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }
 

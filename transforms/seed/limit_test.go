@@ -14,7 +14,7 @@ import (
 
 // A limited run marks no file, and nothing that it did not do; the next ones continue.
 func TestLimit(t *testing.T) {
-	for _, layout := range []seed.Layout{seed.Objects, seed.Packed} {
+	for _, layout := range []seed.Layout{seed.Objects, seed.Table} {
 		t.Run(string(layout), func(t *testing.T) {
 			j := newJob(t, webtest.Options{})
 			j.cfg.Layout = layout

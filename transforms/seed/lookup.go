@@ -14,14 +14,13 @@ import (
 
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
-	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/warc"
-	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
 
 // Limits of one look for a domain. A look asks for the marks of one domain in partitions,
-// and reads the commits of one lane; it never lists results.
+// and reads the lists of one lane's domains; it never lists results.
 const (
 	maxRawFiles   = 20_000 // that are listed, to learn which partitions there are
 	maxAsked      = 200    // partitions, whose marks are asked for
@@ -36,7 +35,7 @@ var errTooMany = errors.New("too many raw files")
 type place struct {
 	in      hive.Partition
 	objects bool
-	commits []segment.Commit // that have it
+	part    domaintable.Part // that has it; zero: none
 }
 
 // before orders partitions, the newest first.
@@ -81,7 +80,7 @@ func placesOf(ctx context.Context, s store.Store, name string, f Filter, after *
 			return nil, nil, fmt.Errorf("asking for the marks of %s: %w", name, err)
 		}
 		for i, p := range next {
-			if done[i] || len(packed[p]) > 0 {
+			if done[i] || packed[p].ID != "" {
 				found = append(found, place{p, done[i], packed[p]})
 			}
 		}
@@ -112,28 +111,21 @@ func partitionsOf(ctx context.Context, s store.Store, f Filter) (map[hive.Partit
 	return all, nil
 }
 
-// packedOf returns the commits that have results of a domain, the newest first, by
-// partition. It reads the commits of the domain's lanes only.
-func packedOf(ctx context.Context, s store.Store, name string, f Filter) (map[hive.Partition][]segment.Commit, error) {
-	x, err := segment.List(ctx, s, PackedRoot)
+// packedOf returns the parts that have the results of a domain, by partition.
+func packedOf(ctx context.Context, s store.Store, name string, f Filter) (map[hive.Partition]domaintable.Part, error) {
+	parts, _, err := packedFor(ctx, s, f)
 	if err != nil {
 		return nil, err
 	}
-	all := map[hive.Partition][]segment.Commit{}
-	for c, err := range x.Of(ctx, name, func(of int) int { return lane.Of(name, of) }) {
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range c.Done {
-			if p := partitionOf(d); f.Wants(p) {
-				all[p] = append(all[p], c)
+	all := map[hive.Partition]domaintable.Part{}
+	parts = slices.DeleteFunc(parts, func(p domaintable.Part) bool { return !mayHave(p, name) })
+	return all, namesOf(ctx, s, parts, func(p domaintable.Part, done []domaintable.Done) {
+		for _, d := range done {
+			if f.Wants(d.Partition) && slices.Contains(d.Names, name) {
+				all[d.Partition] = p
 			}
 		}
-	}
-	for _, commits := range all {
-		slices.SortStableFunc(commits, func(a, b segment.Commit) int { return b.At.Compare(a.At) })
-	}
-	return all, nil
+	})
 }
 
 // kept is a result with its evidence.
@@ -159,29 +151,21 @@ func (o object) String() string {
 
 // read reads the newest result of a place.
 func (p place) read(ctx context.Context, s store.Store, name string) (k kept, err error) {
-	none := true
-	for _, c := range p.commits {
-		rows, err := rowsOf(ctx, s, c)
+	none := p.part.ID == ""
+	if !none {
+		rows, err := p.part.ReadRows(ctx, s)
 		if err != nil {
 			return k, err
 		}
-		for _, r := range rows {
-			if r.RegistrableDomain != name || r.Partition() != p.in || !none && r.CollectedAt.Before(k.at) {
-				continue
-			}
-			if k, err = fromRow(r, c); err != nil {
-				return k, err
-			}
-			none = false
+		i := slices.IndexFunc(rows, func(r table.Row) bool { return r.RegistrableDomain == name && r.Partition() == p.in })
+		if i < 0 {
+			return k, fmt.Errorf("%s has no row of %s, which its list of domains names: %w", p.part.Key(), name, domaintable.ErrDamaged)
 		}
-		if !none { // an older commit has older visits only
-			break
+		if k, err = fromRow(rows[i], p.part); err != nil {
+			return k, err
 		}
 	}
 	if !p.objects {
-		if none {
-			return k, fmt.Errorf("the segment of %s has no row of it; it was replaced meanwhile, try again", name)
-		}
 		return k, nil
 	}
 	d, err := objectResult(ctx, s, p.in, name)
@@ -195,14 +179,10 @@ func (p place) read(ctx context.Context, s store.Store, name string) (k kept, er
 	return k, nil
 }
 
-func fromRow(r table.Row, c segment.Commit) (k kept, err error) {
-	k = kept{run: c.RunID, evidence: map[string]object{}}
-	if len(c.Replaces) > 0 {
-		k.run = "" // compact wrote it
-	}
-	records, _ := c.File(warcFile)
+func fromRow(r table.Row, of domaintable.Part) (k kept, err error) {
+	k = kept{run: of.RunID, evidence: map[string]object{}}
 	for _, e := range r.Evidence {
-		k.evidence[e.File] = object{records.Key, e.Offset, e.Length}
+		k.evidence[e.File] = object{domaintable.Root + strings.Clone(r.WARC), e.Offset, e.Length}
 	}
 	k.stored, err = newStored(r.Partition(), []byte(strings.Clone(r.Document)))
 	return k, err

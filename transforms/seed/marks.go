@@ -11,6 +11,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 )
 
 // mark is what a lane knows of a host's completion mark before it visits the host.
@@ -116,6 +117,11 @@ func (w Wanted) Add(p hive.Partition, name string) {
 	w[p][name] = struct{}{}
 }
 
+func (w Wanted) has(p hive.Partition, name string) bool {
+	_, has := w[p][name]
+	return has
+}
+
 // Domains returns how many different domains there are in all partitions, and the sum of
 // those of each partition.
 func (w Wanted) Domains() (domains, results int64) {
@@ -142,15 +148,17 @@ func (w Wanted) RemoveFinished(ctx context.Context, s store.Store, cfg Config) (
 		if cfg.ForceID != "" {
 			return found, nil
 		}
-		commits, err := packedCommits(ctx, s)
-		for _, c := range commits {
-			for _, d := range c.Done {
+		parts, err := domaintable.All(ctx, s)
+		if err != nil {
+			return found, err
+		}
+		return found, namesOf(ctx, s, parts, func(_ domaintable.Part, done []domaintable.Done) {
+			for _, d := range done {
 				for _, name := range d.Names {
-					delete(w[partitionOf(d)], name)
+					delete(w[d.Partition], name)
 				}
 			}
-		}
-		return found, err
+		})
 	}
 	for p, names := range w {
 		asked := int64(len(names))

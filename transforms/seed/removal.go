@@ -21,10 +21,11 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/delta"
 	"github.com/newsfork/seed-engine/io/store/hive"
-	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed/domain"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
@@ -34,7 +35,7 @@ func Removal() removal.What {
 	return removal.What{Job: Job, Kind: "domain", Read: registrable, Objects: func(ctx context.Context, src removal.Source) iter.Seq2[store.Object, error] {
 		return objectsOf(ctx, src.Store, []string{src.Name})
 	},
-		Parts: []removal.Part{{Name: "packed", Count: countPacked, Remove: func(ctx context.Context, src removal.Source) error {
+		Parts: []removal.Part{{Name: "table", Count: countRows, Remove: func(ctx context.Context, src removal.Source) error {
 			_, err := Purge(ctx, src.Store, ledger.NewRunID(time.Now()), []string{src.Name})
 			return err
 		}}},
@@ -79,17 +80,29 @@ func objectsOf(ctx context.Context, s store.Store, domains []string) iter.Seq2[s
 	}
 }
 
-// countPacked counts the packed results of a domain.
-func countPacked(ctx context.Context, src removal.Source) (n int64, err error) {
-	commits, err := packedCommits(ctx, src.Store)
-	for _, c := range commits {
-		for _, d := range c.Done {
-			if slices.Contains(d.Names, src.Name) {
-				n++
+// countRows counts the rows of a domain in the table, and those that are staged.
+func countRows(ctx context.Context, src removal.Source) (n int64, err error) {
+	tables, err := domaintable.Tables(ctx, src.Store)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range tables {
+		parts, err := t.Parts(ctx)
+		if err != nil {
+			return 0, err
+		}
+		err = namesOf(ctx, src.Store, parts, func(_ domaintable.Part, done []domaintable.Done) {
+			for _, d := range done {
+				if slices.Contains(d.Names, src.Name) {
+					n++
+				}
 			}
+		})
+		if err != nil {
+			return 0, err
 		}
 	}
-	return n, err
+	return n, nil
 }
 
 // Alone works under the job's lease, when no worker of an earlier run is left. It says to stderr for what it waits.
@@ -115,15 +128,14 @@ func Alone(ctx context.Context, s store.Store, ttl time.Duration, stderr io.Writ
 
 // Purged says what Purge removed.
 type Purged struct {
-	Rows    int64 // of packed results
+	Rows    int64 // of the table
 	Objects int64 // of the objects' layout
 }
 
-// Purge removes all results of domains, packed or as objects: their metadata, evidence
-// and marks, and the states of their sites. A segment that has one of them is written again without it, and the old one
-// is removed after the commit of the new one. So a call that was killed anywhere loses
-// nothing of other domains, and the next call finishes it. The caller must have the
-// job's lease.
+// Purge removes all results of domains, in both layouts: their metadata, evidence and marks, and the states of their sites. A part
+// that has one of them is written again without it, one commit replaces all such parts, and then the objects of earlier versions
+// are removed. So a call that was killed anywhere loses nothing of other domains, and the next call finishes it. The caller must
+// have the job's lease.
 func Purge(ctx context.Context, s store.Store, runID string, domains []string) (done Purged, err error) {
 	if done.Objects, err = purgeObjects(ctx, s, domains); err != nil {
 		return done, err
@@ -133,57 +145,69 @@ func Purge(ctx context.Context, s store.Store, runID string, domains []string) (
 			return done, err
 		}
 	}
-	has := func(c segment.Commit) bool {
-		return slices.ContainsFunc(c.Done, func(d segment.Done) bool {
-			return slices.ContainsFunc(d.Names, func(name string) bool { return slices.Contains(domains, name) })
-		})
-	}
-	keep := func(r table.Row) bool {
-		purged := slices.Contains(domains, r.RegistrableDomain)
-		if purged {
-			done.Rows++
+	done.Rows, err = purgeRows(ctx, s, func(log *domaintable.Writer, parts []domaintable.Part) (rewriting, error) {
+		gone := Wanted{}
+		for _, p := range parts {
+			for _, in := range p.In {
+				for _, name := range domains {
+					gone.Add(in, name)
+				}
+			}
 		}
-		return !purged
-	}
-	err = rewrite(ctx, s, runID, new(Compacted), has, keep, apart)
+		return replace(ctx, s, log, domaintable.Change{Operation: "DELETE", RunID: runID}, gone)
+	})
 	return done, err
 }
 
-// apart writes a segment again by itself: the sizes of segments stay as they are.
-func apart(ctx context.Context, m *merger, c segment.Commit) error {
-	if err := m.add(ctx, c); err != nil {
-		return err
+// purgeRows calls purge for the table and for what is staged, and then removes what they name no more.
+func purgeRows(ctx context.Context, s store.Store,
+	purge func(*domaintable.Writer, []domaintable.Part) (rewriting, error)) (rows int64, err error) {
+	tables, err := domaintable.Tables(ctx, s)
+	if err != nil {
+		return 0, err
 	}
-	return m.flush(ctx)
+	var left unread
+	of := 0
+	for _, t := range tables {
+		log, parts, err := t.Begin(ctx, "purge")
+		if err != nil {
+			return rows, err
+		}
+		re, err := purge(log, parts)
+		if err != nil {
+			return rows, err
+		}
+		rows, left, of = rows+re.rows, append(left, re.unread...), of+len(parts)
+	}
+	if err := sweep(ctx, s, tables, 0); err != nil {
+		return rows, err
+	}
+	return rows, left.err(of)
 }
 
-// PurgeOlder removes the results of visits before a time. A segment that was committed
-// before it is removed without being read, so that one that is damaged does not stay. A
-// merged one can have older rows than its commit is: it is written again without them. Of
-// the objects' layout the newest object of a domain says how old all of them are. Like
-// Purge it may be killed anywhere, and needs the job's lease.
+// PurgeOlder removes the results of visits before a time. A part whose visits all were before it is removed without being read, so
+// that one that is damaged does not stay; one that has others, too, is written again without the older ones. Of the objects' layout
+// the newest object of a domain says how old all of them are. Like Purge it may be killed anywhere, and needs the job's lease.
 func PurgeOlder(ctx context.Context, s store.Store, runID string, before time.Time) (done Purged, err error) {
 	if done.Objects, err = purgeOldObjects(ctx, s, before); err != nil {
 		return done, err
 	}
-	has := func(c segment.Commit) bool { return c.At.Before(before) || len(c.Replaces) > 0 }
-	keep := func(r table.Row) bool {
-		old := r.CollectedAt.Before(before)
-		if old {
-			done.Rows++
+	done.Rows, err = purgeRows(ctx, s, func(log *domaintable.Writer, parts []domaintable.Part) (re rewriting, err error) {
+		for _, p := range parts {
+			switch {
+			case p.Newest.Before(before):
+				re.remove, re.rows = append(re.remove, p), re.rows+p.Count
+			case p.Oldest.Before(before):
+				if err := re.part(ctx, s, p, func(r table.Row) bool { return !r.CollectedAt.Before(before) }); err != nil {
+					return re, err
+				}
+			}
 		}
-		return !old
-	}
-	remove := func(ctx context.Context, m *merger, c segment.Commit) error {
-		if !c.At.Before(before) {
-			return apart(ctx, m, c)
+		if len(re.remove) == 0 {
+			return re, nil
 		}
-		for _, d := range c.Done {
-			done.Rows += int64(len(d.Names))
-		}
-		return m.log.Remove(ctx, c)
-	}
-	err = rewrite(ctx, s, runID, new(Compacted), has, keep, remove)
+		return re, log.Commit(ctx, domaintable.Change{Operation: "DELETE", RunID: runID, Add: re.add, Remove: re.remove})
+	})
 	return done, err
 }
 
@@ -296,17 +320,46 @@ func Audit(ctx context.Context, s store.Store, _ *db.DB, found func(what, key, m
 	if err != nil {
 		return err
 	}
-	return segment.Audit(ctx, s, PackedRoot, func(what, key string) {
-		switch what {
-		case segment.FileLeft:
-			if !atWork {
-				found(what, key, "seed: the next run of the lane removes them")
-			}
-		default:
-			found(what, key, "restore them from a backup; or remove their commit, and seed --force visits its domains again")
-		}
-	})
+	return auditTable(ctx, s, !atWork, found)
 }
+
+// auditTable looks for parts that are damaged or, if no run is at work, named by nothing.
+func auditTable(ctx context.Context, s store.Store, idle bool, found func(what, key, mend string)) error {
+	tables, err := domaintable.Tables(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		parts, err := t.Parts(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			faulty, err := p.Check(ctx, s)
+			if err != nil {
+				return err
+			}
+			for _, key := range faulty {
+				found(FileDamaged, key, "restore them from a backup; or `rm older-than` removes the part, and seed --force visits its domains again")
+			}
+		}
+	}
+	for key, err := range left(ctx, s, tables, delta.Retention) {
+		if err != nil {
+			return err
+		}
+		if idle {
+			found(FileLeft, key, "store compact: it removes them")
+		}
+	}
+	return nil
+}
+
+// What Audit finds in the table.
+const (
+	FileDamaged = "files of the table that are missing or of another size"
+	FileLeft    = "files that no version of the table names"
+)
 
 // auditRaw looks for marks of raw files that are not there.
 func auditRaw(ctx context.Context, s store.Store, found func(what, key, mend string)) error {

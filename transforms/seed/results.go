@@ -20,8 +20,8 @@ import (
 	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
-	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
@@ -63,7 +63,7 @@ var maxCompared int64 = 4_000_000
 // compared in several passes if they are many.
 func results(ctx context.Context, s store.Store, f Filter) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
-		commits, rows, err := packedFor(ctx, s, f)
+		parts, rows, err := packedFor(ctx, s, f)
 		if err != nil {
 			yield(stored{}, err)
 			return
@@ -71,7 +71,7 @@ func results(ctx context.Context, s store.Store, f Filter) iter.Seq2[stored, err
 		passes := uint64(rows/maxCompared) + 1
 		for pass := range passes {
 			in := func(v visited) bool { return binary.BigEndian.Uint64(v[:])%passes == pass }
-			for d, err := range resultsOf(ctx, s, f, commits, in) {
+			for d, err := range resultsOf(ctx, s, f, parts, in) {
 				if err == nil && d.at.Before(f.Since) {
 					continue
 				}
@@ -83,38 +83,27 @@ func results(ctx context.Context, s store.Store, f Filter) iter.Seq2[stored, err
 	}
 }
 
-// packedFor returns the commits that can have results of the filter, without names, and
-// how many rows they have.
-func packedFor(ctx context.Context, s store.Store, f Filter) (commits []segment.Commit, rows int64, err error) {
-	x, err := segment.List(ctx, s, PackedRoot)
-	if err != nil {
-		return nil, 0, err
-	}
-	for c, err := range x.WithoutNames().Commits(ctx) {
-		if err != nil {
-			return nil, 0, err
-		}
-		wanted := func(d segment.Done) bool {
-			return f.Wants(partitionOf(d))
-		}
-		if file, ok := c.File(rowsFile); ok && slices.ContainsFunc(c.Done, wanted) {
-			commits, rows = append(commits, c), rows+file.Count
+// packedFor returns the parts of the table that can have results of the filter, and how many rows they have.
+func packedFor(ctx context.Context, s store.Store, f Filter) (parts []domaintable.Part, rows int64, err error) {
+	all, err := domaintable.All(ctx, s)
+	for _, p := range all {
+		if slices.ContainsFunc(p.In, f.Wants) {
+			parts, rows = append(parts, p), rows+p.Count
 		}
 	}
-	slices.SortStableFunc(commits, func(a, b segment.Commit) int { return b.At.Compare(a.At) }) // of two rows of one visit the later counts
-	return commits, rows, nil
+	return parts, rows, err
 }
 
 // given is the time of a visit that was yielded.
 const given = math.MaxInt64
 
 // resultsOf is results for the domains in in.
-func resultsOf(ctx context.Context, s store.Store, f Filter, commits []segment.Commit, in func(visited) bool) iter.Seq2[stored, error] {
+func resultsOf(ctx context.Context, s store.Store, f Filter, parts []domaintable.Part, in func(visited) bool) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		newest := map[visited]int64{} // of packed results, in milliseconds
 		packed := func(each func(visited, table.Row) bool) bool {
-			for _, c := range commits {
-				rows, err := rowsOf(ctx, s, c)
+			for _, p := range parts {
+				rows, err := p.ReadRows(ctx, s)
 				if err != nil {
 					yield(stored{}, err)
 					return false
@@ -128,7 +117,7 @@ func resultsOf(ctx context.Context, s store.Store, f Filter, commits []segment.C
 			return true
 		}
 		if !packed(func(v visited, r table.Row) bool {
-			newest[v] = max(newest[v], r.CollectedAt.UnixMilli())
+			newest[v] = r.CollectedAt.UnixMilli()
 			return true
 		}) {
 			return
@@ -153,7 +142,6 @@ func resultsOf(ctx context.Context, s store.Store, f Filter, commits []segment.C
 			if r.CollectedAt.UnixMilli() != newest[v] {
 				return true
 			}
-			newest[v] = given
 			d, err := newStored(r.Partition(), []byte(r.Document))
 			return yield(d, err) && err == nil
 		})
@@ -163,22 +151,6 @@ func resultsOf(ctx context.Context, s store.Store, f Filter, commits []segment.C
 // folderAs identifies a domain in a partition by the name of its folder.
 func folderAs(p hive.Partition, name string) visited {
 	return visitedAs(p, path.Base(p.DomainDir(name)))
-}
-
-func rowsOf(ctx context.Context, s store.Store, c segment.Commit) ([]table.Row, error) {
-	file, _ := c.File(rowsFile)
-	b, err := segment.Read(ctx, s, file)
-	if errors.Is(err, store.ErrNotExist) {
-		return nil, fmt.Errorf("%w; if `store compact` has just replaced it, try again", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	rows, err := table.Decode(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file.Key, err)
-	}
-	return rows, nil
 }
 
 const (

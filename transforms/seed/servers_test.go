@@ -20,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 const serverDelay = 20 * time.Millisecond
@@ -103,7 +104,7 @@ func TestByServerInTwoProcesses(t *testing.T) {
 		cfg.Lane.RunID, cfg.Lane.Leases, cfg.Lane.LogLevel = fmt.Sprintf("%s-%d", ledger.NewRunID(time.Now()), i), true, 12
 		both.Go(func() {
 			p, s := beam.NewPipelineWithRoot()
-			graph(s, cfg)
+			graph(s, cfg, seed.Promoted)
 			_, err := beam.Run(t.Context(), "direct", p)
 			assert.NoError(t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
 			total, err := ledger.ReadTotal(t.Context(), j.store, cfg.Lane.RunID)

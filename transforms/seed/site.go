@@ -14,10 +14,10 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
-	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 	"github.com/newsfork/seed-engine/transforms/seed/table"
 	judging "github.com/newsfork/seed-engine/transforms/site"
@@ -42,10 +42,10 @@ type earlier struct {
 	state           string
 	since           time.Time // if there is a state
 	lost            string
-	commit          segment.Commit // zero: the row is an object
+	part            domaintable.Part // zero: the row is an object
 }
 
-func earlierOf(c table.Columns, of segment.Commit) *earlier {
+func earlierOf(c table.Columns, of domaintable.Part) *earlier {
 	since, _ := time.Parse(time.RFC3339, c.SiteSince) // zero for a time that cannot be read: the row is replaced
 	return &earlier{c.RobotsKind == string(answer.Robots) || c.RobotsKind == "" && c.RobotsExists, c.SitemapParsed, c.SiteState, since, c.SiteLost, of}
 }
@@ -143,51 +143,37 @@ func (s *sites) before(ctx context.Context, w *lane.Worker, p hive.Partition) ([
 	return nil, nil
 }
 
-// packedRows are what the commits say that can have rows of a lane.
+// packedRows are the rows of the table that can be a lane's.
 type packedRows struct {
-	mu      sync.Mutex
-	commits map[hive.Partition][]segment.Commit // nil: not read
-	rows    map[hive.Partition]map[string]*earlier
+	mu    sync.Mutex
+	parts []domaintable.Part // those that a forced run has staged last
+	rows  map[hive.Partition]map[string]*earlier
 }
 
-// of returns the rows of a partition by domain, the newest of each.
+// packedIn returns the rows of a partition by domain.
 func (l *laneRun) packedIn(ctx context.Context, p hive.Partition) (map[string]*earlier, error) {
 	l.packed.mu.Lock()
 	defer l.packed.mu.Unlock()
-	w, cfg := l.fn.Worker, l.fn.Config
-	if l.packed.commits == nil {
-		x, err := segment.List(ctx, w.Store, PackedRoot)
-		if err != nil {
-			return nil, err
-		}
-		commits := map[hive.Partition][]segment.Commit{}
-		for c, err := range x.WithoutNames().Shared(ctx, l.n, cfg.Lanes) {
-			if err != nil {
-				return nil, err
-			}
-			for _, d := range c.Done {
-				in := partitionOf(d)
-				commits[in] = append(commits[in], c)
-			}
-		}
-		l.packed.commits, l.packed.rows = commits, map[hive.Partition]map[string]*earlier{}
-	}
 	if rows := l.packed.rows[p]; rows != nil {
 		return rows, nil
 	}
 	rows := map[string]*earlier{}
-	of := slices.Clone(l.packed.commits[p])
-	slices.SortStableFunc(of, func(a, b segment.Commit) int { return a.At.Compare(b.At) })
-	for _, c := range of {
-		all, err := rowsOf(ctx, w.Store, c)
+	for _, of := range l.packed.parts {
+		if !slices.Contains(of.In, p) {
+			continue
+		}
+		all, err := of.ReadRows(ctx, l.fn.Worker.Store)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range all {
 			if r.Partition() == p {
-				rows[strings.Clone(r.RegistrableDomain)] = earlierOf(r.Columns, c)
+				rows[strings.Clone(r.RegistrableDomain)] = earlierOf(r.Columns, of)
 			}
 		}
+	}
+	if l.packed.rows == nil {
+		l.packed.rows = map[hive.Partition]map[string]*earlier{}
 	}
 	l.packed.rows[p] = rows
 	return rows, nil
@@ -211,7 +197,7 @@ func (l *laneRun) before(ctx context.Context, p hive.Partition, name string) (*e
 		return nil, err
 	}
 	c, err := table.Query(p, d.metadata)
-	return earlierOf(c, segment.Commit{}), err
+	return earlierOf(c, domaintable.Part{}), err
 }
 
 // hold compares a visit with the row of the partition or of an earlier date. If the site shows a wall or nothing in
@@ -265,7 +251,7 @@ func (l *laneRun) hold(ctx context.Context, r *result, q *request, got *findings
 	if was.state == s.State {
 		return true, nil // its row says it
 	}
-	return true, l.keepRow(ctx, r, keptRow{q.in, name, s, was.commit})
+	return true, l.keepRow(ctx, r, keptRow{q.in, name, s, was.part})
 }
 
 // onEarlierDate returns what the newest earlier date has of a domain.
@@ -284,10 +270,10 @@ func (l *laneRun) onEarlierDate(ctx context.Context, p hive.Partition, name stri
 
 // keptRow is a row of an earlier visit whose site is not open.
 type keptRow struct {
-	in     hive.Partition
-	name   string
-	site   metadata.Site
-	commit segment.Commit // that has it; zero: the row is an object
+	in   hive.Partition
+	name string
+	site metadata.Site
+	part domaintable.Part // that has it; zero: the row is an object
 }
 
 // document returns the metadata of the earlier visit, with the state of the site.
@@ -298,7 +284,7 @@ func (k keptRow) document(was stored) (m metadata.Domain, doc []byte, err error)
 }
 
 // keepRow writes to the row of an earlier visit that the site is not open: a packed one at the end of the lane, with the
-// others of its segment.
+// others of its part.
 func (l *laneRun) keepRow(ctx context.Context, r *result, k keptRow) error {
 	if l.fn.Config.Layout.Packs() {
 		r.kept = append(r.kept, k)
@@ -319,14 +305,14 @@ func (l *laneRun) keepRow(ctx context.Context, r *result, k keptRow) error {
 // packKept writes the packed rows that stay once more. One that cannot be written stays as it is: the next run
 // requests its domain again.
 func (l *laneRun) packKept() {
-	slices.SortFunc(l.kept, func(a, b keptRow) int { return strings.Compare(a.commit.Key, b.commit.Key) })
+	slices.SortFunc(l.kept, func(a, b keptRow) int { return strings.Compare(a.part.ID, b.part.ID) })
 	for kept := l.kept; len(kept) > 0; {
 		n := 1
-		for n < len(kept) && kept[n].commit.Key == kept[0].commit.Key {
+		for n < len(kept) && kept[n].part.ID == kept[0].part.ID {
 			n++
 		}
 		err := l.packKeptOf(kept[:n])
-		d := l.segmentDeadLetter(kept[0].commit.Key)
+		d := l.segmentDeadLetter(kept[0].part.Key())
 		switch {
 		case l.within.Err() != nil: // they are no failures
 		case err == nil:
@@ -336,22 +322,26 @@ func (l *laneRun) packKept() {
 			l.deadLetter(l.within, d)
 		}
 		if err != nil {
-			l.fn.Worker.Log.Error("store_failed", "folder", l.sink.log.Folder(), "domains", n, "error", ledger.Redact(err.Error()))
+			l.fn.Worker.Log.Error("store_failed", "writer", l.sink.log.Name, "domains", n, "error", ledger.Redact(err.Error()))
 		}
 		kept = kept[n:]
 	}
 }
 
-// packKeptOf is packKept for the rows of one segment.
+// packKeptOf is packKept for the rows of one part.
 func (l *laneRun) packKeptOf(kept []keptRow) error {
-	rows, records, err := readSegment(l.within, l.fn.Worker.Store, kept[0].commit)
+	rows, err := kept[0].part.ReadRows(l.within, l.fn.Worker.Store)
+	if err != nil {
+		return err
+	}
+	records, err := kept[0].part.ReadWARC(l.within, l.fn.Worker.Store)
 	if err != nil {
 		return err
 	}
 	for _, k := range kept {
 		i := slices.IndexFunc(rows, func(r table.Row) bool { return r.Partition() == k.in && r.RegistrableDomain == k.name })
 		if i < 0 {
-			return fmt.Errorf("the segment of %s has no row of it", k.name)
+			return fmt.Errorf("the part of %s has no row of it", k.name)
 		}
 		was, err := newStored(k.in, []byte(rows[i].Document))
 		if err != nil {
@@ -372,6 +362,7 @@ func (l *laneRun) packKeptOf(kept []keptRow) error {
 		if err := l.sink.pending.add(e, row); err != nil {
 			return err
 		}
+		l.sink.again.Add(k.in, k.name)
 		l.flushFull()
 	}
 	return nil

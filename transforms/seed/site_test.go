@@ -11,6 +11,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 )
 
 // row is the result of a domain as exports have it.
@@ -54,7 +55,7 @@ func TestGoodRowStays(t *testing.T) {
 			j := newJob(t, refusing)
 			j.clock = politetest.At(time.Now())
 			if c.packed {
-				j.cfg.Layout = seed.Packed
+				j.cfg.Layout = seed.Table
 			}
 			play := func(h http.Handler) {
 				if h == nil {
@@ -143,22 +144,22 @@ func TestGoodRowStays(t *testing.T) {
 // A packed row that stays is as it was while its segment cannot be read, which is a dead letter.
 func TestKeptRowOfADamagedSegment(t *testing.T) {
 	j := newJob(t, refusing)
-	j.cfg.Layout = seed.Packed
+	j.cfg.Layout = seed.Table
 	j.put(raw, rawFile("https://site.com/"))
 	j.web.Handle("site.com", pages(map[string]string{"/robots.txt": "User-agent: *\n"}))
 	j.run()
-	before, c := j.row("site.com", ""), j.commits()[0]
-	f, _ := c.File(".warc.gz")
-	records := string(j.read(f.Key))
-	j.put(f.Key, "damaged")
+	before, p := j.row("site.com", ""), j.parts()[0]
+	key := domaintable.Root + p.Evidence()
+	records := string(j.read(key))
+	j.put(key, "damaged")
 	j.web.Handle("site.com", wall(403, "", "no"))
 	j.cfg.ForceID = "force"
 	require.EqualValues(t, 1, j.run().Counts["domains_held"])
 	require.Equal(t, before, j.row("site.com", ""))
 	letters := j.deadLetters()
 	require.Len(t, letters, 1)
-	require.Equal(t, c.Key, letters[0].Input.Key)
-	j.put(f.Key, records)
+	require.Equal(t, p.Key(), letters[0].Input.Key)
+	j.put(key, records)
 	require.EqualValues(t, 1, j.run().Counts["domains_held"])
 	require.Equal(t, "blocked", j.row("site.com", "").SiteState)
 	require.Empty(t, j.deadLetters())
@@ -208,7 +209,7 @@ func TestWallIsBelieved(t *testing.T) {
 
 // The first row of a date says since when the site is not open, in both layouts.
 func TestNewDateSaysThatASiteIsNotOpen(t *testing.T) {
-	for _, layout := range []seed.Layout{seed.Objects, seed.Packed} {
+	for _, layout := range []seed.Layout{seed.Objects, seed.Table} {
 		j := newJob(t, refusing)
 		j.clock = politetest.At(time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC))
 		j.cfg.Layout = layout

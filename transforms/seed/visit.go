@@ -14,7 +14,6 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
-	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -56,9 +55,8 @@ func Visit(s beam.Scope, cfg Config, records beam.PCollection) (outcomes, networ
 
 type visitFn struct {
 	doFn
-	bundle  *lane.Bundle
-	out     visitOutput
-	earlier *segment.Index // packed results of runs with another number of lanes
+	bundle *lane.Bundle
+	out    visitOutput
 }
 
 // visitOutput is the emit functions of the call that Beam makes just now. A lane may end

@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
-	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 )
 
 // packed runs the seed job with packed results and kills its worker in the middle. The
@@ -22,8 +21,8 @@ import (
 func packed(t *testing.T, s server, w rig.Web, files, want map[string]string) {
 	w.ResetLog()
 	dir, begin := rig.Directory(t, files), time.Now()
-	run := w.Start(t, dir, s.args("PROCESS", 4, "--layout=packed", "--segment-age=100ms", "--rate=150", "--lease-ttl=6s")...)
-	rig.Eventually(t, "a segment", 2*time.Minute, func() bool { return run.Ended() || len(commits(t, dir)) > 0 })
+	run := w.Start(t, dir, s.args("PROCESS", 4, "--layout=table", "--segment-age=100ms", "--rate=150", "--lease-ttl=6s")...)
+	rig.Eventually(t, "a segment", 2*time.Minute, func() bool { return run.Ended() || len(parts(t, dir)) > 0 })
 	if run.Ended() {
 		t.Fatalf("the run ended:\n%s", rig.Tail(run.Output(t)))
 	}
@@ -38,14 +37,17 @@ func packed(t *testing.T, s server, w rig.Web, files, want map[string]string) {
 	rig.RobotsObeyed(t, w, log)
 	done := map[string]time.Time{}
 	results := map[string]bool{}
-	for _, c := range commits(t, dir) {
-		for _, d := range c.Done {
+	in := rig.Open(t, dir)
+	for _, p := range parts(t, dir) {
+		domains, err := p.ReadNames(t.Context(), in)
+		require.NoError(t, err)
+		for _, d := range domains {
 			for _, name := range d.Names {
 				key := filepath.Join(d.Country, d.Category, d.Date, name)
 				if results[key] {
 					t.Errorf("%s was committed twice", key)
 				}
-				results[key], done[name] = true, c.At
+				results[key], done[name] = true, p.At
 			}
 		}
 	}
@@ -60,14 +62,10 @@ func packed(t *testing.T, s server, w rig.Web, files, want map[string]string) {
 	rig.Same(t, rig.Objects(t, dir), want)
 }
 
-// commits are the commits of packed results.
-func commits(t *testing.T, dir string) (all []segment.Commit) {
+// parts are the parts of the table.
+func parts(t *testing.T, dir string) []domaintable.Part {
 	t.Helper()
-	x, err := segment.List(t.Context(), rig.Open(t, dir), seed.PackedRoot)
+	all, err := domaintable.All(t.Context(), rig.Open(t, dir))
 	require.NoError(t, err)
-	for c, err := range x.Commits(t.Context()) {
-		require.NoError(t, err)
-		all = append(all, c)
-	}
 	return all
 }

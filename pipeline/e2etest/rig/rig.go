@@ -309,14 +309,15 @@ func Get(t testing.TB, s store.Store, key string) []byte {
 }
 
 // Objects reads the results of a run: all objects except the state of the ledger,
-// of pauses and of the server, and packed results, which materialize makes objects of, without times and other values that differ between tries.
+// of pauses and of the server, and the table, which materialize makes objects of, without times and other values that differ between tries.
 func Objects(t testing.TB, url string) map[string]string {
 	t.Helper()
 	s := Open(t, url)
 	out := map[string]string{}
 	for o, err := range s.List(t.Context(), "") {
 		require.NoError(t, err)
-		if root, _, _ := strings.Cut(o.Key, "/"); slices.Contains([]string{"runs", "lease", "pauses", "schedules", "schedule-settings", "providers", "removals", "reports", "alerts", "audit", "packed"}, root) {
+		if root, _, _ := strings.Cut(o.Key, "/"); slices.Contains([]string{"runs", "lease", "pauses", "schedules", "schedule-settings", "providers", "removals", "reports",
+			"alerts", "audit", "tables"}, root) {
 			continue
 		}
 		body := Get(t, s, o.Key)
@@ -437,7 +438,7 @@ func LastReport(t testing.TB, url string) Report {
 	return r
 }
 
-// Materialize writes the objects of packed results.
+// Materialize writes the objects of the table.
 func Materialize(t testing.TB, store string) {
 	t.Helper()
 	if out, err := exec.Command(Program, "store", "materialize", "--store="+store).CombinedOutput(); err != nil {

@@ -69,12 +69,12 @@ func TestTwoExecutors(t *testing.T) {
 	t.Logf("%v: the cluster is ready", time.Since(begin))
 	runs := [][]string{{"--concurrency=8", "--rate=40"}}
 	if rig.Nightly {
-		runs = append(runs, []string{"--concurrency=8", "--layout=packed"})
+		runs = append(runs, []string{"--concurrency=8", "--layout=table"})
 	}
 	for _, limits := range runs {
 		t.Run(strings.Join(limits, " "), func(t *testing.T) {
 			w.ResetLog()
-			packed, limited := slices.Contains(limits, "--layout=packed"), slices.Contains(limits, "--rate=40")
+			packed, limited := slices.Contains(limits, "--layout=table"), slices.Contains(limits, "--rate=40")
 			dir := rig.Directory(t, files)
 			begin, before := time.Now(), len(c.server.Output(t))
 			run := c.page.Submit(t, w, dir, c.localhost, limits...)

@@ -21,7 +21,7 @@ type Columns struct {
 	Country           string    `parquet:"country,dict" doc:"of the partition, two lower-case letters"`
 	Category          string    `parquet:"category,dict" doc:"of the partition"`
 	Date              string    `parquet:"date,dict" doc:"of the partition, YYYY-MM-DD"`
-	CollectedAt       time.Time `parquet:"collected_at,timestamp(millisecond)" doc:"when the domain was visited"`
+	CollectedAt       time.Time `parquet:"collected_at,timestamp(microsecond)" doc:"when the domain was visited"`
 	RawFilePath       string    `parquet:"raw_file_path,dict" doc:"the raw file that names the domain"`
 	RecordIndex       int64     `parquet:"record_index" doc:"of the record in that file, from 0; -1: not known"`
 	GivenID           string    `parquet:"source_domain_id" doc:"the record's domain_id as it is given; empty: none"`
@@ -57,19 +57,18 @@ type Columns struct {
 	Sitemaps []metadata.Counted `parquet:"sitemaps,list" doc:"the sitemaps that robots.txt names: url, kind and count; count null: it cannot be counted"`
 }
 
-// Row is a row of packed results. Document is all of what was collected, byte for byte the
-// domain_metadata.json; the columns are there to be queried.
+// Row is a row of the table: the columns of the export, and where the evidence is.
 type Row struct {
 	Columns
 	URLCount *int64     `parquet:"sitemap_url_count,optional"`
 	Total    *int64     `parquet:"sitemap_total_url_count,optional"`
-	Document string     `parquet:"document"`
+	Document string     `parquet:"document"`  // all of what was collected, byte for byte the domain_metadata.json
+	Web      string     `parquet:"web,dict"`  // demo, or empty for a real site
+	WARC     string     `parquet:"warc,dict"` // the WARC file with the evidence, relative to the table; empty: there is none
 	Evidence []Evidence `parquet:"evidence,list"`
-	ForcedBy string     `parquet:"forced_by,dict"` // id of the forced run, empty for none
 }
 
-// Evidence is where a file of evidence is: one gzip member of the WARC file that has the
-// name of the Parquet file.
+// Evidence is where a file of evidence is: one gzip member of the row's WARC file.
 type Evidence struct {
 	File   string `parquet:"file,dict"` // robots.txt, sitemap.xml or homepage.html
 	Offset int64  `parquet:"offset"`
@@ -79,7 +78,7 @@ type Evidence struct {
 // New makes the row of a domain in a partition, without evidence.
 func New(p hive.Partition, m metadata.Domain, document []byte) (Row, error) {
 	c, err := Query(p, m)
-	return Row{Columns: c, URLCount: m.Sitemap.URLCount, Total: m.Sitemap.TotalURLCount, Document: string(document)}, err
+	return Row{Columns: c, URLCount: m.Sitemap.URLCount, Total: m.Sitemap.TotalURLCount, Document: string(document), Web: m.Web}, err
 }
 
 // Query returns what is queried about a domain in a partition.

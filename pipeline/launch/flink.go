@@ -104,7 +104,7 @@ func (o *Options) remedy(err error) string {
 	switch {
 	case has("Insufficient number of network buffers"):
 		return "; raise taskmanager.memory.network.min and .max in Flink's configuration (192m ran with --parallelism=4), or lower --parallelism"
-	case has("Heartbeat of TaskManager"): // a TimeoutException too: it was lost
+	case has("Heartbeat of TaskManager", "SettableFuture"): // TimeoutExceptions too: it, or a worker that was starting, was lost
 	case has("NoResourceAvailableException", "TimeoutException", "Slot request bulk is not fulfillable"):
 		return fmt.Sprintf("; has the cluster %d free task slots, as --parallelism requires? Flink waits five minutes for them (slot.request.timeout) and then ends without a reason: add slots, or lower --parallelism", o.Slots())
 	}

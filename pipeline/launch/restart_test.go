@@ -34,6 +34,7 @@ func TestRestarts(t *testing.T) {
 		"done at once":      {errs: []string{""}, tries: 1},
 		"one lost":          {errs: []string{lost, ""}, tries: 2, pause: 10 * time.Second},
 		"no heartbeat":      {errs: []string{"job x failed:\njava.util.concurrent.TimeoutException: Heartbeat of TaskManager with id tm1 timed out.", ""}, tries: 2, pause: 10 * time.Second},
+		"a lost start":      {errs: []string{"job x failed:\njava.util.concurrent.TimeoutException: Waited 3 minutes (plus 185578 nanoseconds delay) for SettableFuture@138cd9ee[status=PENDING]", ""}, tries: 2, pause: 10 * time.Second},
 		"lost every time":   {errs: []string{lost, lost, lost, lost}, tries: 4, pause: 30 * time.Second, err: "no longer reachable"},
 		"lost each hour":    {errs: []string{lost, lost, lost, lost, lost, ""}, works: time.Hour, tries: 6, pause: 6*time.Hour + 50*time.Second},
 		"lost sooner":       {errs: []string{lost, lost, lost, lost}, works: time.Hour - 1, tries: 4, pause: 4*(time.Hour-1) + 30*time.Second, err: "no longer reachable"},

@@ -129,8 +129,8 @@ func (b Bot) Signing() Config {
 	return Config{Directory: b.at(directoryPath), KeyFile: b.Key, Mode: b.Sign}
 }
 
-// signs reports whether there is a key for this process and a page whose host publishes it.
-func (b Bot) signs() bool {
+// Signs reports whether there is a key for this process and a page whose host publishes it.
+func (b Bot) Signs() bool {
 	return b.Page != "" && (b.Key != "" || os.Getenv(KeyVariable) != "" || os.Getenv(KeyVariable+secret.FileSuffix) != "")
 }
 

@@ -14,8 +14,8 @@ import (
 // Agent is a crawler by its own User-Agent.
 type Agent struct{ Own, For string }
 
-// token is the name that rules in robots.txt use.
-func (a Agent) token() string { return a.Own[:len(robots.ProductToken(a.Own))] }
+// Token is the name that rules in robots.txt use.
+func (a Agent) Token() string { return a.Own[:len(robots.ProductToken(a.Own))] }
 
 // Agents are the crawlers of this program.
 var Agents = []Agent{
@@ -48,7 +48,7 @@ func Publish(b *Bot) (all []Published) {
 		return all
 	}
 	all = append(all, Published{"card", cardPath, b.card})
-	if b.signs() {
+	if b.Signs() {
 		all = append(all, Published{"directory", directoryPath, b.Directory})
 	}
 	if len(b.Addresses) > 0 {
@@ -74,7 +74,7 @@ func (b Bot) page(time.Time) (Document, error) {
 func leaveOut(agents []Agent) string {
 	var b strings.Builder
 	for _, a := range agents {
-		fmt.Fprintf(&b, "User-agent: %s\n", a.token())
+		fmt.Fprintf(&b, "User-agent: %s\n", a.Token())
 	}
 	return b.String() + "Disallow: /\n"
 }

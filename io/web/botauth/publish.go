@@ -105,7 +105,7 @@ func answerValue(h http.Header, body []byte, host string) (valueOf, error) {
 func (b Bot) card(time.Time) (Document, error) {
 	var agents, tokens []string
 	for _, a := range b.agents() {
-		agents, tokens = append(agents, b.UserAgent(a.Own)), append(tokens, a.token())
+		agents, tokens = append(agents, b.UserAgent(a.Own)), append(tokens, a.Token())
 	}
 	contact := b.Contact
 	if m := b.Mail(); m != "" {
@@ -118,7 +118,7 @@ func (b Bot) card(time.Time) (Document, error) {
 	}
 	card := map[string]any{"client_id": b.at(cardPath), "client_name": strings.TrimSpace(b.Operator), "client_uri": b.Page, "contacts": []string{contact},
 		"web_bot_auth": about}
-	if b.signs() {
+	if b.Signs() {
 		card["jwks_uri"] = b.at(directoryPath)
 	}
 	return document("application/json", card)

@@ -193,7 +193,7 @@ func TestRefusals(t *testing.T) {
 	f("plan", "plan: say what", "seed, docs, catalog, news or migrate")
 	f("rm", "rm: say what", "older-than, domain, provider, site or publisher")
 	f("plan sede --store=b", `plan "sede" is no command`, "did you mean seed?")
-	f("docs https://a.example --store=b", `docs "https://a.example" is no command: docs has none below it`, "see `help docs`")
+	f("docs https://a.example --store=b", `docs "https://a.example" is no command`, "help docs")
 	f("seed de --store=b", "seed de", "write pipeline seed")
 	f("--store=b runs", "runs", "write a command before all flags")
 	f("--store=b help", "help", "write a command before all flags")

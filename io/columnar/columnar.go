@@ -17,7 +17,8 @@ import (
 // Encode returns the Parquet file of rows, compressed by zstd unless an option says another codec.
 func Encode[T any](rows []T, options ...parquet.WriterOption) ([]byte, error) {
 	var b bytes.Buffer
-	w := parquet.NewGenericWriter[T](&b, append([]parquet.WriterOption{parquet.Compression(&parquet.Zstd), parquet.CreatedBy("seed-engine", "", "")}, options...)...)
+	all := append([]parquet.WriterOption{parquet.Compression(&parquet.Zstd), parquet.CreatedBy("seed-engine", "", "")}, options...)
+	w := parquet.NewGenericWriter[T](&b, all...)
 	if _, err := w.Write(rows); err != nil {
 		return nil, fmt.Errorf("writing Parquet: %w", err)
 	}

@@ -87,7 +87,8 @@ func Open(ctx context.Context, s store.Store, root string, schema Schema) (*Tabl
 	}
 	_, err = t.submit(ctx, &member{note: Note{Operation: "CREATE TABLE"}, plan: func(st *state) ([]action, error) {
 		if st.meta == nil {
-			meta := metaData{ID: newID(), Format: provider{"parquet", map[string]string{}}, Schema: schema.text(), Partition: []string{}, Configuration: map[string]string{}, Created: time.Now().UnixMilli()}
+			meta := metaData{ID: newID(), Format: provider{"parquet", map[string]string{}}, Schema: schema.text(),
+				Partition: []string{}, Configuration: map[string]string{}, Created: time.Now().UnixMilli()}
 			return []action{{Protocol: &protocol{1, 2}}, {MetaData: &meta}}, nil
 		}
 		merged, err := schema.with(st.meta.Schema)
@@ -226,7 +227,8 @@ var goodPath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._=/-]*$`)
 func (w *Writer) Commit(ctx context.Context, c Change) (int64, error) {
 	for _, f := range c.Add {
 		if !goodPath.MatchString(f.Path) || !fs.ValidPath(f.Path) {
-			return 0, fmt.Errorf("committing to %s: the path %q is none that begins with a letter or digit and then has A-Z a-z 0-9 . _ = - and /", w.t.root, f.Path)
+			return 0, fmt.Errorf("committing to %s: the path %q is none that begins with a letter or digit and then has A-Z a-z 0-9 . _ = - and /",
+				w.t.root, f.Path)
 		}
 	}
 	return w.t.submit(ctx, &member{note: Note{c.Operation, c.Info}, plan: func(st *state) ([]action, error) {
@@ -271,11 +273,13 @@ func (st *state) change(c Change) (actions []action, err error) {
 
 func (f File) added(dataChange bool) action {
 	rows := fmt.Sprintf(`{"numRecords":%d}`, f.Rows) // no smallest and largest values: those of removed rows would stay in the log
-	return action{Add: &added{Path: f.Path, Partition: map[string]string{}, Size: f.Size, Modified: f.Modified.UnixMilli(), DataChange: dataChange, Stats: rows, Tags: f.Tags}}
+	return action{Add: &added{Path: f.Path, Partition: map[string]string{}, Size: f.Size, Modified: f.Modified.UnixMilli(),
+		DataChange: dataChange, Stats: rows, Tags: f.Tags}}
 }
 
 func (f File) removed(at int64, dataChange bool) action {
-	return action{Remove: &removed{Path: f.Path, Deleted: at, DataChange: dataChange, Extended: true, Partition: map[string]string{}, Size: f.Size, Tags: f.Tags}}
+	return action{Remove: &removed{Path: f.Path, Deleted: at, DataChange: dataChange, Extended: true,
+		Partition: map[string]string{}, Size: f.Size, Tags: f.Tags}}
 }
 
 // minPace and maxPace limit the wait for others to share an entry. It grows when other processes are faster: the more of
@@ -423,6 +427,7 @@ func (st *state) plan(batch []*member) (next *state, planned []*member, actions 
 	if len(planned) == 0 {
 		return next, nil, nil
 	}
-	info := commitInfo{Timestamp: next.at, Operation: notes[0].Operation, Parameters: map[string]string{}, Engine: "seed-engine", TxnID: next.id, Changes: notes}
+	info := commitInfo{Timestamp: next.at, Operation: notes[0].Operation, Parameters: map[string]string{},
+		Engine: "seed-engine", TxnID: next.id, Changes: notes}
 	return next, planned, append([]action{{CommitInfo: &info}}, actions...)
 }

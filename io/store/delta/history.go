@@ -122,7 +122,8 @@ func (t *Table) Restore(ctx context.Context, version int64) (int64, error) {
 	if err := group.Wait(); err != nil {
 		return 0, err
 	}
-	return t.submit(ctx, &member{note: Note{"RESTORE", map[string]string{"version": fmt.Sprint(version)}}, plan: func(st *state) ([]action, error) {
+	note := Note{"RESTORE", map[string]string{"version": fmt.Sprint(version)}}
+	return t.submit(ctx, &member{note: note, plan: func(st *state) ([]action, error) {
 		var c Change
 		for _, path := range slices.Sorted(maps.Keys(want)) {
 			if _, ok := st.files[path]; !ok {
@@ -145,7 +146,8 @@ func (t *Table) Restore(ctx context.Context, version int64) (int64, error) {
 // goes, too, so no writer may be at work. Entries and checkpoints stay for a day in any case.
 func (t *Table) Vacuum(ctx context.Context, keep time.Duration, belongs func(File) []string) (removed int, err error) {
 	if keep > Retention {
-		return 0, fmt.Errorf("vacuuming %s: files that were removed more than %s ago are not known any more, so %s cannot be kept", t.root, Retention, keep)
+		return 0, fmt.Errorf("vacuuming %s: files that were removed more than %s ago are not known any more, so %s cannot be kept",
+			t.root, Retention, keep)
 	}
 	until := time.Now().Add(-keep)
 	if _, err := t.Snapshot(ctx); err != nil {

@@ -151,7 +151,8 @@ func (st *state) apply(actions []action) {
 		case a.Add != nil:
 			var n struct{ NumRecords int64 }
 			_ = json.Unmarshal([]byte(a.Add.Stats), &n) // another writer may give none
-			st.files[a.Add.Path] = File{Path: a.Add.Path, Size: a.Add.Size, Rows: n.NumRecords, Modified: time.UnixMilli(a.Add.Modified).UTC(), Tags: a.Add.Tags}
+			st.files[a.Add.Path] = File{Path: a.Add.Path, Size: a.Add.Size, Rows: n.NumRecords,
+				Modified: time.UnixMilli(a.Add.Modified).UTC(), Tags: a.Add.Tags}
 			delete(st.removed, a.Add.Path)
 		case a.Remove != nil:
 			st.removed[a.Remove.Path] = tombstone{File{Path: a.Remove.Path, Size: a.Remove.Size, Tags: a.Remove.Tags}, a.Remove.Deleted}
@@ -176,7 +177,8 @@ func check(actions []action) error {
 		case a.Txn != nil && (a.Txn.Version < 0 || a.Txn.Version == math.MaxInt64):
 			return fmt.Errorf("%w: a writer's epoch is %d", ErrDamaged, a.Txn.Version)
 		case a.Protocol != nil && (a.Protocol.Reader > 1 || a.Protocol.Writer > 2):
-			return fmt.Errorf("%w: it requires reader version %d and writer version %d of Delta, and this program has 1 and 2; another program has upgraded the table: use that one", ErrDamaged, a.Protocol.Reader, a.Protocol.Writer)
+			return fmt.Errorf("%w: it requires reader version %d and writer version %d of Delta, and this program has 1 and 2; "+
+				"another program has upgraded the table: use that one", ErrDamaged, a.Protocol.Reader, a.Protocol.Writer)
 		}
 		if path == nil {
 			continue
@@ -337,7 +339,8 @@ func (l log) load(ctx context.Context, upTo int64) (*state, error) {
 		}
 	}
 	if len(entries) > 0 && entries[0] > 0 {
-		return nil, fmt.Errorf("reading %s: %w: its first entry is %d, and no checkpoint from there on exists for version %d; restore the folder from a copy, or move the whole table away", l.root+"_delta_log/", ErrVersion, entries[0], upTo)
+		return nil, fmt.Errorf("reading %s: %w: its first entry is %d, and no checkpoint from there on exists for version %d; "+
+			"restore the folder from a copy, or move the whole table away", l.root+"_delta_log/", ErrVersion, entries[0], upTo)
 	}
 	return l.follow(ctx, empty(), upTo)
 }
@@ -352,7 +355,8 @@ func (l log) from(ctx context.Context, version, upTo int64) (*state, error) {
 	st.apply(actions)
 	st.version = version - 1
 	if st, err = l.follow(ctx, st, upTo); err == nil && st.version < version {
-		err = fmt.Errorf("reading %s: %w: it is missing, although its checkpoint is there; restore it from a copy", l.entryKey(version), ErrDamaged)
+		err = fmt.Errorf("reading %s: %w: it is missing, although its checkpoint is there; restore it from a copy",
+			l.entryKey(version), ErrDamaged)
 	}
 	return st, err
 }

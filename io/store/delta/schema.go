@@ -83,7 +83,8 @@ func merge(name string, there, want any) (any, error) {
 	b, wantMap := want.(map[string]any)
 	if !isMap || !wantMap || a["type"] != b["type"] {
 		if !reflect.DeepEqual(there, want) {
-			return nil, fmt.Errorf("column %s is of type %v in the table and of type %v in this program: write to another store, or use the program that made the table", name, there, want)
+			return nil, fmt.Errorf("column %s is of type %v in the table and of type %v in this program: "+
+				"write to another store, or use the program that made the table", name, there, want)
 		}
 		return there, nil
 	}

@@ -19,7 +19,7 @@ func TestLineage(t *testing.T) {
 		return []lineage.Dataset{{Namespace: "s3://b", Name: "raw", Rows: rows, Files: files}}
 	}
 	out := func(rows int64) []lineage.Dataset {
-		return []lineage.Dataset{{Namespace: "s3://b", Name: "processing", Rows: rows}, {Namespace: "s3://b", Name: "packed/seed", Rows: rows}}
+		return []lineage.Dataset{{Namespace: "s3://b", Name: "processing", Rows: rows}, {Namespace: "s3://b", Name: "tables/domains", Rows: rows}}
 	}
 	o := parsed(t, "")
 	o.Jobs, o.Job, o.Store, o.Roots.Raw = pipeline.All(), "seed", "s3://b?region=x", "raw/"

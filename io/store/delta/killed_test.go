@@ -309,7 +309,7 @@ func (d dated) left() (all []string) {
 	return all
 }
 
-func beside(f File) []string { return []string{f.Path + ".warc"} }
+func sidecars(f File) []string { return []string{f.Path + ".warc"} }
 
 // What no version of the time kept names is removed, and nothing else.
 func TestVacuum(t *testing.T) {
@@ -326,7 +326,7 @@ func TestVacuum(t *testing.T) {
 		s.files(t, "young")
 		removed := func(want int, keep time.Duration) {
 			t.Helper()
-			n, err := opened(t, s).Vacuum(t.Context(), keep, beside)
+			n, err := opened(t, s).Vacuum(t.Context(), keep, sidecars)
 			require.NoError(t, err)
 			require.Equal(t, want, n)
 		}
@@ -337,7 +337,7 @@ func TestVacuum(t *testing.T) {
 		removed(1, 0)
 		require.Equal(t, []string{"_staged/x", "b", "b.warc", "c", "c.warc"}, s.left())
 		require.Equal(t, []string{"b", "c"}, paths(newest(t, a)))
-		_, err := a.Vacuum(t.Context(), 8*24*time.Hour, beside)
+		_, err := a.Vacuum(t.Context(), 8*24*time.Hour, sidecars)
 		require.ErrorContains(t, err, "cannot be kept")
 		_, err = a.Restore(t.Context(), 2)
 		require.ErrorIs(t, err, ErrGone)
@@ -413,7 +413,7 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// A process that was suspended while others went on and vacuumed commits to the end of the log, wherever it was.
+// A process that was suspended while others continued and vacuumed commits to the end of the log, wherever it was.
 func TestSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, within := range []bool{false, true} {
@@ -426,7 +426,7 @@ func TestSuspended(t *testing.T) {
 				for i := range 250 {
 					commit(t, other, adds(fmt.Sprint("o", i)))
 				}
-				_, err := b.Vacuum(t.Context(), 0, beside)
+				_, err := b.Vacuum(t.Context(), 0, sidecars)
 				require.NoError(t, err)
 				require.Contains(t, s.M, a.entryKey(3), "it is younger than a day")
 				time.Sleep(48 * time.Hour)
@@ -434,7 +434,7 @@ func TestSuspended(t *testing.T) {
 				for i := range 250 {
 					s.files(t, fmt.Sprint("o", i))
 				}
-				_, err = b.Vacuum(t.Context(), 0, beside)
+				_, err = b.Vacuum(t.Context(), 0, sidecars)
 				require.NoError(t, err)
 				require.NotContains(t, s.M, a.entryKey(3))
 				require.NotContains(t, s.M, a.checkpointKey(100))

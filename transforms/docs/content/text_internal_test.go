@@ -46,7 +46,7 @@ func TestLinksInCode(t *testing.T) {
 	} {
 		require.Equal(t, want, plainMarkdown(markdown), markdown)
 	}
-	var a sections
-	a.prose("~~~~\n```\n# no heading", 2)
-	require.Equal(t, "~~~~\n```\n# no heading\n~~~~\n\n", a.b.String())
+	var of sections
+	of.prose("~~~~\n```\n# no heading", 2)
+	require.Equal(t, "~~~~\n```\n# no heading\n~~~~\n\n", of.b.String())
 }

@@ -76,3 +76,16 @@ func TestPurgeOfResults(t *testing.T) {
 		require.NotRegexp(t, `/`+domaintable.Root+`.*\.(parquet|warc\.gz)`, name)
 	}
 }
+
+// Results that only an earlier version reads are no reason to visit their domains again without a word.
+func TestResultsOfAnEarlierVersionAreRefused(t *testing.T) {
+	dir := smallBucket(t, false)
+	commit := filepath.Join(dir, "b", "packed", "seed", "lane-00000-of-00001", "00000001.json")
+	require.NoError(t, os.MkdirAll(filepath.Dir(commit), 0o755))
+	require.NoError(t, os.WriteFile(commit, []byte("{}"), 0o600))
+	files := contents(t, filepath.Join(dir, "b"))
+	a := start(t, dir, "--runner=direct --store=b --layout=table --progress=off")
+	require.Equal(t, exitUsage, a.code, a.stderr)
+	require.Contains(t, a.stderr, "--store=b has results under packed/seed/ of --layout=packed")
+	require.Equal(t, files, contents(t, filepath.Join(dir, "b")))
+}

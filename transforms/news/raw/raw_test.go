@@ -22,6 +22,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
+	"github.com/newsfork/seed-engine/transforms/parse/rights"
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
@@ -58,6 +59,16 @@ func each(t *testing.T, test func(t *testing.T, d *db.DB)) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		require.NoError(t, raw.Migrate(t.Context(), d))
 		test(t, d)
+	})
+}
+
+// A reservation that could not be recorded is an error: what is stored of the article stays then.
+func TestWithholdFails(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		_, err := d.ExecContext(t.Context(), `ALTER TABLE news_reserved RENAME TO news_reserved_away`)
+		require.NoError(t, err)
+		w := raw.Withheld{Source: "demo", URL: "https://a/1", Canonical: []string{"https://a/1"}, Decision: &rights.Decision{}}
+		require.ErrorContains(t, raw.Withhold(t.Context(), d, w, now), "recording that an article of demo is reserved")
 	})
 }
 

@@ -61,7 +61,7 @@ func Withhold(ctx context.Context, d *db.DB, w Withheld, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	err = d.Do(ctx, fmt.Sprintf("recording that an article of %s is reserved", w.Source), func(tx *sql.Tx) error {
+	return d.Do(ctx, fmt.Sprintf("recording that an article of %s is reserved", w.Source), func(tx *sql.Tx) error {
 		for _, canonical := range w.Canonical {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM news_versions WHERE article_id IN (SELECT id FROM news_articles WHERE source = $1 AND canonical_url = $2)`, w.Source, canonical); err != nil {
 				return err
@@ -82,7 +82,6 @@ func Withhold(ctx context.Context, d *db.DB, w Withheld, now time.Time) error {
 			w.Source, w.URL, Hash(w.Canonical[0]), string(e.Purpose), e.Verdict, e.Source, int64(e.Line), e.Raw, e.SHA256, db.Micros(e.Time()), columns[0], db.Micros(now))
 		return err
 	})
-	return nil
 }
 
 // Judged is an article that is stored or withheld, with what is known of its rights.

@@ -27,6 +27,15 @@ func (o *seedOptions) commands() []Command {
 				c, err := seed.Compact(ctx, s, id)
 				return fmt.Sprintf("replaced %d parts by %d", c.Replaced, c.By), err
 			})},
+		{Under: "runs", Stored: true, Use: "rollback RUN",
+			Short: "take back what the newest run of the seed job changed in the table",
+			Do: alone(&dry, func(ctx context.Context, s store.Store, _ string, w []string) (string, error) {
+				version, err := seed.Rollback(ctx, s, w[0])
+				if err != nil {
+					return "", err
+				}
+				return fmt.Sprintf("the table is as it was before run %s: version %d", w[0], version), nil
+			})},
 		{Under: "rm", Stored: true, Use: "older-than AGE", Short: "remove the results of visits before that, such as 90d; raw files that are done stay so",
 			Options: func(s *option.Set) { s.Yes(&dry, "dry-run", false, "say what would be removed, and remove nothing") },
 			Do: alone(&dry, func(ctx context.Context, s store.Store, id string, w []string) (string, error) {

@@ -124,7 +124,7 @@ func TestCompletion(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "bash", "-n", script).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for line, want := range map[string][]string{
-		"runs ":               {"ls", "show", "log", "rm", "cancel", "pause", "resume"},
+		"runs ":               {"ls", "show", "log", "rm", "cancel", "pause", "resume", "rollback"},
 		"plan ":               {"seed", "docs", "catalog", "news", "migrate"},
 		"seed --co":           {"--concurrency", "--config", "--connect-to", "--contact", "--country"},
 		"docs --prov":         {"--provider"},

@@ -144,6 +144,35 @@ func TestPackedForced(t *testing.T) {
 	require.Len(t, rows, 6)
 }
 
+// What the newest runs changed can be taken back, run by run, and then what is done again.
+func TestRollback(t *testing.T) {
+	j := packedJob(t)
+	_, err := seed.Rollback(t.Context(), j.store, "r1")
+	require.ErrorContains(t, err, "there is no table in this store")
+	j.run()
+	first, before := j.runID, j.content()
+	j.cfg.ForceID = "f1"
+	j.run()
+	forced, after := j.runID, j.content()
+	require.NotEqual(t, before, after)
+	back := func(id string) error {
+		_, err := seed.Rollback(t.Context(), j.store, id)
+		return err
+	}
+	require.ErrorContains(t, back(first), "run "+forced+" has changed the table since (PROMOTE)")
+	require.Equal(t, after, j.content())
+	require.NoError(t, back(forced))
+	require.Equal(t, before, j.content())
+	require.ErrorContains(t, back(forced), "run "+forced+" has not changed the table")
+	j.cfg.ForceID = "f2"
+	j.run()
+	again := j.runID
+	require.NoError(t, back(again))
+	require.Equal(t, before, j.content())
+	require.NoError(t, back(first))
+	require.Empty(t, j.parts())
+}
+
 // A segment that cannot be written leaves its domains open, with one dead letter.
 func TestPackedStoreFailed(t *testing.T) {
 	j := packedJob(t)

@@ -2,6 +2,7 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -86,4 +87,17 @@ func Promote(ctx context.Context, s store.Store, forceID, runID string) error {
 		return err
 	}
 	return domaintable.Forget(ctx, s, forceID)
+}
+
+// Rollback makes the table what it was before a run, by one commit, and returns the version of then. It refuses to take back what
+// other runs have changed since. Raw files stay done. The caller must have the job's lease.
+func Rollback(ctx context.Context, s store.Store, runID string) (version int64, err error) {
+	tables, err := domaintable.Tables(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	if tables[""] == nil {
+		return 0, errors.New("there is no table in this store: only results of --layout=table can be taken back")
+	}
+	return tables[""].Back(ctx, runID)
 }

@@ -13,8 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -334,6 +336,49 @@ func (w *Writer) Commit(ctx context.Context, c Change) error {
 		d.Remove = append(d.Remove, p.ID+rowsFile)
 	}
 	_, err := w.w.Commit(ctx, d)
+	return err
+}
+
+// Back makes the table what it was before a run changed it, by one entry, and returns the version of then. It refuses to take back
+// what came since.
+func (t *Table) Back(ctx context.Context, runID string) (version int64, err error) {
+	before, upTo, later := int64(-1), int64(math.MaxInt64), delta.Note{}
+	for v, err := range t.log.History(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		if v.Number > upTo { // it was taken back
+			continue
+		}
+		by := delta.Note{}
+		for _, c := range v.Changes {
+			if c.Operation == "RESTORE" {
+				if upTo, err = strconv.ParseInt(c.Info["version"], 10, 64); err != nil {
+					return 0, fmt.Errorf("%sversion %d: %w: to which version it goes back", t.root, v.Number, delta.ErrDamaged)
+				}
+			} else if c.Info["run"] != "" {
+				by = c
+			}
+		}
+		switch run := by.Info["run"]; {
+		case run == runID && later.Operation != "":
+			return 0, fmt.Errorf("run %s has changed the table since (%s): take that back first", later.Info["run"], later.Operation)
+		case run == runID:
+			before = v.Number - 1
+		case run != "" && before >= 0:
+			return before, t.restore(ctx, before)
+		case run != "" && later.Operation == "":
+			later = by
+		}
+	}
+	if before < 0 {
+		return 0, fmt.Errorf("run %s has not changed the table; a forced run changes it at its end", runID)
+	}
+	return before, t.restore(ctx, before)
+}
+
+func (t *Table) restore(ctx context.Context, version int64) error {
+	_, err := t.log.Restore(ctx, version)
 	return err
 }
 

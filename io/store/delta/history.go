@@ -139,26 +139,36 @@ func (t *Table) Restore(ctx context.Context, version int64) (int64, error) {
 	}})
 }
 
+// Named returns the files that a version of the last time keep names, at most Retention.
+func (t *Table) Named(ctx context.Context, keep time.Duration) ([]File, error) {
+	if keep > Retention {
+		return nil, fmt.Errorf("vacuuming %s: files that were removed more than %s ago are not known any more, so %s cannot be kept",
+			t.root, Retention, keep)
+	}
+	until := time.Now().Add(-keep)
+	if _, err := t.Snapshot(ctx); err != nil {
+		return nil, err
+	}
+	st := t.current.Load()
+	files := slices.Collect(maps.Values(st.files))
+	for _, f := range st.removed {
+		if f.at > until.UnixMilli() {
+			files = append(files, f.File)
+		}
+	}
+	return files, nil
+}
+
 // Vacuum removes the objects under the table's root that no version of the last time keep names, at most Retention, and the entries
 // that none of these versions needs. A version names its files, and the paths that belong to one. Paths that begin with _ stay.
 //
 // An object that no version has named yet stays while it is younger than keep: its writer may still commit it. With keep 0 it
 // goes, too, so no writer may be at work. Entries and checkpoints stay for a day in any case.
 func (t *Table) Vacuum(ctx context.Context, keep time.Duration, belongs func(File) []string) (removed int, err error) {
-	if keep > Retention {
-		return 0, fmt.Errorf("vacuuming %s: files that were removed more than %s ago are not known any more, so %s cannot be kept",
-			t.root, Retention, keep)
-	}
-	until := time.Now().Add(-keep)
-	if _, err := t.Snapshot(ctx); err != nil {
+	until, named := time.Now().Add(-keep), map[string]bool{}
+	files, err := t.Named(ctx, keep)
+	if err != nil {
 		return 0, err
-	}
-	st, named := t.current.Load(), map[string]bool{}
-	files := slices.Collect(maps.Values(st.files))
-	for _, f := range st.removed {
-		if f.at > until.UnixMilli() {
-			files = append(files, f.File)
-		}
 	}
 	for _, f := range files {
 		named[f.Path] = true

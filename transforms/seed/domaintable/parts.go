@@ -92,7 +92,6 @@ func IDOf(key string) (string, bool) {
 
 // Table is the table, or what a forced run stages.
 type Table struct {
-	s    store.Store
 	root string
 	log  *delta.Table
 }
@@ -107,7 +106,7 @@ func root(forceID string) string {
 // Open opens the table, and creates it if there is none: what the forced run of an id stages, if there is one.
 func Open(ctx context.Context, s store.Store, forceID string) (*Table, error) {
 	log, err := delta.Open(ctx, s, root(forceID), delta.SchemaOf[table.Row]())
-	return &Table{s, root(forceID), log}, err
+	return &Table{root(forceID), log}, err
 }
 
 // Tables opens the table and what forced runs stage, by the ids of these; "" for the table. It creates none.
@@ -126,7 +125,7 @@ func Tables(ctx context.Context, s store.Store) (map[string]*Table, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[id] = &Table{s, at, log}
+		all[id] = &Table{at, log}
 	}
 	return all, nil
 }
@@ -140,7 +139,7 @@ func All(ctx context.Context, s store.Store) ([]Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&Table{s, Root, log}).Parts(ctx)
+	return (&Table{Root, log}).Parts(ctx)
 }
 
 // Parts returns the parts that the table has now.
@@ -152,16 +151,12 @@ func (t *Table) Parts(ctx context.Context) ([]Part, error) {
 	return partsOf(now)
 }
 
-// Named calls each with the ids of the parts that a version since a time before now names.
+// Named calls each with the ids of the parts that a version of the last time keep names.
 func (t *Table) Named(ctx context.Context, keep time.Duration, each func(id string)) error {
-	log, err := delta.Existing(ctx, store.DryRun(t.s), t.root)
-	if err != nil {
-		return err
-	}
-	_, err = log.Vacuum(ctx, keep, func(f delta.File) []string {
+	files, err := t.log.Named(ctx, keep)
+	for _, f := range files {
 		each(strings.TrimSuffix(f.Path, rowsFile))
-		return nil
-	})
+	}
 	return err
 }
 
@@ -366,7 +361,7 @@ func (t *Table) Back(ctx context.Context, runID string) (version int64, err erro
 		case run == runID:
 			before = v.Number - 1
 		case run != "" && before >= 0:
-			return before, t.restore(ctx, before)
+			return t.restore(ctx, before)
 		case run != "" && later.Operation == "":
 			later = by
 		}
@@ -374,12 +369,12 @@ func (t *Table) Back(ctx context.Context, runID string) (version int64, err erro
 	if before < 0 {
 		return 0, fmt.Errorf("run %s has not changed the table; a forced run changes it at its end", runID)
 	}
-	return before, t.restore(ctx, before)
+	return t.restore(ctx, before)
 }
 
-func (t *Table) restore(ctx context.Context, version int64) error {
+func (t *Table) restore(ctx context.Context, version int64) (int64, error) {
 	_, err := t.log.Restore(ctx, version)
-	return err
+	return version, err
 }
 
 // Forget removes the log of what a forced run has staged; its parts stay.

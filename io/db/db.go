@@ -301,6 +301,7 @@ func openPostgres(ctx context.Context, dsn string) (*DB, error) {
 		// the table was empty until then, the plan reads the whole table each time.
 		config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
+	config.OnNotice = noteKept
 	pool := sql.OpenDB(newTyped(*config))
 	pool.SetMaxOpenConns(maxPostgres)
 	pool.SetMaxIdleConns(maxPostgres)

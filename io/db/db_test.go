@@ -512,6 +512,32 @@ func TestDeletedIsErased(t *testing.T) {
 		require.NoError(t, d.Erase(t.Context(), "texts"))
 		require.LessOrEqual(t, size(), 8192, "one page holds the fifty short ones")
 	})
+	t.Run("read by others", func(t *testing.T) {
+		d, err := db.Open(t.Context(), dbtest.Postgres(t))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, d.Close()) }()
+		number := func(query string) (n int) {
+			require.NoError(t, d.QueryRowContext(t.Context(), query).Scan(&n))
+			return n
+		}
+		earlier, err := d.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+		require.NoError(t, err)
+		_, err = earlier.ExecContext(t.Context(), `SELECT 1`) // from now on it sees one moment
+		require.NoError(t, err)
+		fill(t, d, d)
+		file := func() int { return number(`SELECT pg_relation_filenode('texts')`) }
+		before, end := file(), make(chan error)
+		go func() { end <- d.Erase(t.Context(), "texts") }()
+		require.Eventually(t, func() bool { return file() != before }, time.Minute, time.Millisecond, "a first try rewrites the table")
+		select {
+		case err := <-end:
+			t.Fatal("erased while a transaction can read the deleted rows: ", err)
+		default:
+		}
+		require.NoError(t, earlier.Rollback())
+		require.NoError(t, <-end)
+		require.LessOrEqual(t, number(`SELECT pg_relation_size('texts')`), 8192)
+	})
 }
 
 // A SQLite database is its user's alone, with the files next to it.

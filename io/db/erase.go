@@ -2,9 +2,14 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // maxEraseWait is how long Erase waits for other users of the tables.
@@ -35,7 +40,9 @@ func (d *DB) erase(ctx context.Context, tables []string) error {
 		if _, err := c.ExecContext(ctx, fmt.Sprintf(`SET lock_timeout = %d`, maxEraseWait.Milliseconds())); err != nil {
 			return err
 		}
-		_, err := c.ExecContext(ctx, `VACUUM (FULL) `+strings.Join(tables, ", "))
+		err := retry(ctx, maxEraseWait, d, func() error {
+			return c.Raw(func(driver any) error { return vacuum(ctx, driver.(typedConn).Conn.Conn(), tables) })
+		})
 		if _, reset := c.ExecContext(context.WithoutCancel(ctx), `RESET lock_timeout`); err == nil {
 			err = reset
 		}
@@ -56,7 +63,34 @@ func (d *DB) erase(ctx context.Context, tables []string) error {
 	}
 	if locked != 0 {
 		return fmt.Errorf("another process reads the database, so its log (-wal) could not be emptied; call again when it has ended")
-
 	}
 	return nil
 }
+
+// errStillRead is PostgreSQL's reason to copy deleted rows into the new file.
+var errStillRead = errors.New("a transaction that began before rows were deleted can still read them; end it (pg_stat_activity)")
+
+// vacuum rewrites tables, or returns errStillRead.
+func vacuum(ctx context.Context, pg *pgx.Conn, tables []string) error {
+	data := pg.PgConn().CustomData()
+	delete(data, keptRows)
+	if _, err := pg.Exec(ctx, `VACUUM (FULL, VERBOSE) `+strings.Join(tables, ", ")); err != nil {
+		return err
+	}
+	if data[keptRows] != nil {
+		return errStillRead
+	}
+	return nil
+}
+
+const keptRows = "kept rows"
+
+// noteKept notes in the connection that a VACUUM kept deleted rows: their number is
+// the first in the detail, in each language.
+func noteKept(c *pgconn.PgConn, n *pgconn.Notice) {
+	if number := digits.FindString(n.Detail); number != "" && number != "0" {
+		c.CustomData()[keptRows] = number
+	}
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)

@@ -186,7 +186,7 @@ func Contended(err error) bool {
 		primary := lite.Code() & 0xff
 		return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
 	}
-	return false
+	return errors.Is(err, errStillRead)
 }
 
 // Rejected reports whether the database refused the values of a statement: it

@@ -93,14 +93,19 @@ func (m *merger) flush(ctx context.Context) error {
 	return err
 }
 
-// sweep removes the objects that no version since keep before now names: earlier versions cannot be read any more. No writer may be at
-// work.
+// sweep removes the objects that no version since keep before now names, and their entries of the log: earlier versions cannot be read
+// any more. No writer may be at work.
 func sweep(ctx context.Context, s store.Store, tables map[string]*domaintable.Table, keep time.Duration) error {
 	for key, err := range left(ctx, s, tables, keep) {
 		if err != nil {
 			return err
 		}
 		if err := store.Remove(ctx, s, key); err != nil {
+			return err
+		}
+	}
+	for _, t := range tables {
+		if err := t.Trim(ctx, keep); err != nil {
 			return err
 		}
 	}

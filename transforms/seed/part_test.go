@@ -13,12 +13,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/io/warc"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/seed"
@@ -350,6 +352,32 @@ func TestCompact(t *testing.T) {
 	j.web.ResetLog()
 	j.run()
 	require.Empty(t, j.web.Requests())
+}
+
+// A compaction removes the entries of the log that no version of the last week needs.
+func TestCompactTrimsTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := storetest.NewMemory()
+		table, err := domaintable.Open(t.Context(), s, "")
+		must(t, err)
+		begin := func() {
+			_, _, err := table.Begin(t.Context(), "writer")
+			must(t, err)
+		}
+		for range 250 {
+			begin()
+		}
+		for _, kept := range []int{253, 55} {
+			begin()
+			_, err = seed.Compact(t.Context(), s, "compact")
+			must(t, err)
+			entries := slices.DeleteFunc(s.Keys(), func(key string) bool { return !strings.HasSuffix(key, ".json") })
+			require.Equal(t, kept, len(entries))
+			time.Sleep(8 * 24 * time.Hour)
+		}
+		_, err = domaintable.All(t.Context(), s)
+		must(t, err)
+	})
 }
 
 // faultyWrites is a store whose writes and removals fail from the nth on, as when the

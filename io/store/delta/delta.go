@@ -162,7 +162,7 @@ func (t *Table) take(ctx context.Context) error {
 
 func (t *Table) release() { <-t.turn }
 
-// fresh is how long a table trusts that an entry after its newest one has not come and been vacuumed. Vacuum keeps
+// fresh is how long a table trusts that an entry after its newest one has not come and been removed. Trim keeps
 // entries for longer than this.
 const fresh = time.Hour
 
@@ -386,7 +386,7 @@ func (t *Table) try(ctx context.Context, batch []*member) error {
 			return t.advance(t.follow(ctx, there, latest))
 		}
 	}
-	if t.stale() { // the number may have been free because Vacuum has removed its entry: plan again from what is there now
+	if t.stale() { // the number may have been free because Trim has removed its entry: plan again from what is there now
 		return t.reload(ctx)
 	}
 	for _, m := range planned {

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,10 +14,10 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// ErrGone means that Vacuum has removed a file of an old version.
-var ErrGone = errors.New("the file was vacuumed")
+// ErrGone means that a file of an old version was removed.
+var ErrGone = errors.New("the file was removed")
 
-// keepLog is how long Vacuum keeps entries at least: longer than a suspended process trusts its own knowledge of the log (fresh).
+// keepLog is how long Trim keeps entries at least: longer than a suspended process trusts its own knowledge of the log (fresh).
 const keepLog = 24 * time.Hour
 
 // Version is an entry of a log.
@@ -70,7 +69,7 @@ func (t *Table) AsOf(ctx context.Context, at time.Time) (Snapshot, error) {
 func (l log) asOf(ctx context.Context, at time.Time) (int64, error) {
 	entries, _, err := l.list(ctx)
 	from, to := 0, len(entries)
-	for i := to - 1; i > 0 && from == 0; i-- { // what is before a gap was left by a process that was suspended while Vacuum ran
+	for i := to - 1; i > 0 && from == 0; i-- { // what is before a gap was left by a process that was suspended while Trim ran
 		if entries[i-1] != entries[i]-1 {
 			from = i
 		}
@@ -142,7 +141,7 @@ func (t *Table) Restore(ctx context.Context, version int64) (int64, error) {
 // Named returns the files that a version of the last time keep names, at most Retention.
 func (t *Table) Named(ctx context.Context, keep time.Duration) ([]File, error) {
 	if keep > Retention {
-		return nil, fmt.Errorf("vacuuming %s: files that were removed more than %s ago are not known any more, so %s cannot be kept",
+		return nil, fmt.Errorf("looking at %s: files that were removed more than %s ago are not known any more, so %s cannot be kept",
 			t.root, Retention, keep)
 	}
 	until := time.Now().Add(-keep)
@@ -159,38 +158,13 @@ func (t *Table) Named(ctx context.Context, keep time.Duration) ([]File, error) {
 	return files, nil
 }
 
-// Vacuum removes the objects under the table's root that no version of the last time keep names, at most Retention, and the entries
-// that none of these versions needs. A version names its files, and the paths that belong to one. Paths that begin with _ stay.
-//
-// An object that no version has named yet stays while it is younger than keep: its writer may still commit it. With keep 0 it
-// goes, too, so no writer may be at work. Entries and checkpoints stay for a day in any case.
-func (t *Table) Vacuum(ctx context.Context, keep time.Duration, belongs func(File) []string) (removed int, err error) {
-	until, named := time.Now().Add(-keep), map[string]bool{}
-	files, err := t.Named(ctx, keep)
+// Trim removes the entries and checkpoints that no version of the last time keep needs. They stay for a day in any case.
+func (t *Table) Trim(ctx context.Context, keep time.Duration) error {
+	keys, err := t.spent(ctx, time.Now().Add(-max(keep, keepLog)))
 	if err != nil {
-		return 0, err
+		return err
 	}
-	for _, f := range files {
-		named[f.Path] = true
-		for _, path := range belongs(f) {
-			named[path] = true
-		}
-	}
-	var keys []string
-	for o, err := range t.s.List(ctx, t.root) {
-		if err != nil {
-			return 0, fmt.Errorf("listing %s: %w", t.root, err)
-		}
-		path := strings.TrimPrefix(o.Key, t.root)
-		if !strings.HasPrefix(path, "_") && !named[path] && (keep == 0 || !o.ModTime.After(until)) {
-			keys = append(keys, o.Key)
-		}
-	}
-	spent, err := t.spent(ctx, time.Now().Add(-max(keep, keepLog)))
-	if err != nil {
-		return 0, err
-	}
-	return len(keys), store.Remove(ctx, t.s, append(keys, spent...)...)
+	return store.Remove(ctx, t.s, keys...)
 }
 
 // spent returns the keys of the log that no version since a time needs, in the order of their removal: a kill leaves a log whose

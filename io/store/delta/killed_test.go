@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -230,7 +230,7 @@ func TestTakenOverAnywhere(t *testing.T) {
 		s.Hook = func(string, string, bool) {
 			if calls++; calls == n+1 {
 				hook := s.Hook
-				s.Hook = nil
+				s.Hook = func(string, string, bool) {}
 				var err error
 				_, seen, err = young.Begin(t.Context(), "lane")
 				require.NoError(t, err)
@@ -256,88 +256,54 @@ func TestTakenOverAnywhere(t *testing.T) {
 			require.Equal(t, told, paths(seen), "at call %d", n)
 			require.Less(t, len(told), 5)
 		}
-		s.Hook = nil
+		s.Hook = func(string, string, bool) {}
 		require.Equal(t, told, paths(newest(t, opened(t, s))), "at call %d", n)
 	}
 }
 
-// dated is a store that says when an object was written.
-type dated struct {
-	*storetest.Memory
-	at map[string]time.Time
-}
+// headed is a store whose objects can be looked at.
+type headed struct{ *storetest.Memory }
 
-func newDated() dated {
-	d := dated{storetest.NewMemory(), map[string]time.Time{}}
-	d.Hook = func(op, key string, before bool) {
-		if !before && (op == "put" || op == "create") {
-			d.at[key] = time.Now()
-		}
-	}
-	return d
-}
+func newHeaded() headed { return headed{storetest.NewMemory()} }
 
-func (d dated) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
-	return func(yield func(store.Object, error) bool) {
-		for o, err := range d.Memory.List(ctx, prefix) {
-			if o.ModTime = d.at[o.Key]; !yield(o, err) {
-				return
-			}
-		}
-	}
-}
-
-func (d dated) Head(_ context.Context, key string) (store.Object, error) {
+func (d headed) Head(_ context.Context, key string) (store.Object, error) {
 	if _, ok := d.M[key]; !ok {
 		return store.Object{}, store.ErrNotExist
 	}
 	return store.Object{Key: key}, nil
 }
 
-func (d dated) files(t *testing.T, names ...string) {
+func (d headed) files(t *testing.T, names ...string) {
 	for _, name := range names {
 		require.NoError(t, d.Put(t.Context(), root+name, strings.NewReader("x"), store.PutOptions{}))
 	}
 }
 
-func (d dated) left() (all []string) {
-	for _, key := range d.Keys() {
-		if name := strings.TrimPrefix(key, root); !strings.HasPrefix(name, "_delta_log") {
-			all = append(all, name)
-		}
-	}
-	return all
-}
-
-func sidecars(f File) []string { return []string{f.Path + ".warc"} }
-
-// What no version of the time kept names is removed, and nothing else.
-func TestVacuum(t *testing.T) {
+// A file that went is named for as long as it is kept, and then forgotten.
+func TestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newDated()
+		s := newHeaded()
 		a := opened(t, s)
 		w := begun(t, a, "w")
-		s.files(t, "a", "a.warc", "b", "b.warc", "killed", "_staged/x")
+		s.files(t, "b", "c")
 		commit(t, w, adds("a", "b"))
 		time.Sleep(2 * time.Hour)
-		s.files(t, "c", "c.warc")
 		commit(t, w, Change{Add: adds("c").Add, Remove: []string{"a"}})
 		time.Sleep(2 * time.Hour)
-		s.files(t, "young")
-		removed := func(want int, keep time.Duration) {
+		named := func(keep time.Duration) (all []string) {
 			t.Helper()
-			n, err := opened(t, s).Vacuum(t.Context(), keep, sidecars)
+			files, err := opened(t, s).Named(t.Context(), keep)
 			require.NoError(t, err)
-			require.Equal(t, want, n)
+			for _, f := range files {
+				all = append(all, f.Path)
+			}
+			slices.Sort(all)
+			return all
 		}
-		removed(1, 3*time.Hour)
-		require.Equal(t, []string{"_staged/x", "a", "a.warc", "b", "b.warc", "c", "c.warc", "young"}, s.left())
-		removed(2, time.Hour)
-		require.Equal(t, []string{"_staged/x", "b", "b.warc", "c", "c.warc", "young"}, s.left())
-		removed(1, 0)
-		require.Equal(t, []string{"_staged/x", "b", "b.warc", "c", "c.warc"}, s.left())
-		require.Equal(t, []string{"b", "c"}, paths(newest(t, a)))
-		_, err := a.Vacuum(t.Context(), 8*24*time.Hour, sidecars)
+		require.Equal(t, []string{"a", "b", "c"}, named(3*time.Hour))
+		require.Equal(t, []string{"b", "c"}, named(time.Hour))
+		require.Equal(t, []string{"b", "c"}, named(0))
+		_, err := a.Named(t.Context(), 8*24*time.Hour)
 		require.ErrorContains(t, err, "cannot be kept")
 		_, err = a.Restore(t.Context(), 2)
 		require.ErrorIs(t, err, ErrGone)
@@ -355,7 +321,7 @@ func TestVacuum(t *testing.T) {
 
 // The table goes back by one entry, and forward again.
 func TestRestore(t *testing.T) {
-	s := newDated()
+	s := newHeaded()
 	a := opened(t, s)
 	w := begun(t, a, "w")
 	s.files(t, "a", "b", "c")
@@ -386,7 +352,7 @@ func TestRestore(t *testing.T) {
 // A version is found by its time, and the log says what each one changed.
 func TestHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newDated()
+		s := newHeaded()
 		a := opened(t, s)
 		began := time.Now()
 		w := begun(t, a, "w")
@@ -413,11 +379,11 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// A process that was suspended while others continued and vacuumed commits to the end of the log, wherever it was.
+// A process that was suspended while others continued and trimmed the log commits to the end of the log, wherever it was.
 func TestSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, within := range []bool{false, true} {
-			s := newDated()
+			s := newHeaded()
 			a, b := opened(t, s), opened(t, s)
 			w := begun(t, a, "w")
 			commit(t, w, adds("a"))
@@ -426,28 +392,20 @@ func TestSuspended(t *testing.T) {
 				for i := range 250 {
 					commit(t, other, adds(fmt.Sprint("o", i)))
 				}
-				_, err := b.Vacuum(t.Context(), 0, sidecars)
-				require.NoError(t, err)
+				require.NoError(t, b.Trim(t.Context(), 0))
 				require.Contains(t, s.M, a.entryKey(3), "it is younger than a day")
 				time.Sleep(48 * time.Hour)
-				s.files(t, "a")
-				for i := range 250 {
-					s.files(t, fmt.Sprint("o", i))
-				}
-				_, err = b.Vacuum(t.Context(), 0, sidecars)
-				require.NoError(t, err)
+				require.NoError(t, b.Trim(t.Context(), 0))
 				require.NotContains(t, s.M, a.entryKey(3))
 				require.NotContains(t, s.M, a.checkpointKey(100))
 				require.Contains(t, s.M, a.entryKey(200))
 			}
 			if within {
-				hook := s.Hook
-				s.Hook = func(op, key string, before bool) {
+				s.Hook = func(op, _ string, before bool) {
 					if before && op == "create" {
-						s.Hook = hook
+						s.Hook = func(string, string, bool) {}
 						away()
 					}
-					hook(op, key, before)
 				}
 			} else {
 				away()

@@ -160,6 +160,9 @@ func (t *Table) Named(ctx context.Context, keep time.Duration, each func(id stri
 	return err
 }
 
+// Trim removes what no version of the last time keep needs from the log.
+func (t *Table) Trim(ctx context.Context, keep time.Duration) error { return t.log.Trim(ctx, keep) }
+
 func partsOf(now delta.Snapshot) (all []Part, err error) {
 	for _, f := range now.Files {
 		p := Part{ID: strings.TrimSuffix(f.Path, rowsFile), At: f.Modified}

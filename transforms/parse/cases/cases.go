@@ -1,5 +1,5 @@
-// Package cases reads test cases from the suites of other parsers, in one format. They
-// are in a folder next to the repository (../shared/cases). No promise: see docs/library.md.
+// Package cases reads test cases: tables next to a test, and the suites of other parsers, in one format, in a folder next to
+// the repository (../shared/cases). No promise: see docs/library.md.
 package cases
 
 import (
@@ -10,7 +10,22 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
+
+// Table reads the cases in a YAML file of the package's testdata.
+func Table[T any](t testing.TB, name string) (table T) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err == nil {
+		err = yamltext.Strict(text, &table)
+	}
+	if err != nil {
+		t.Fatalf("reading cases in %s: %v", name, err)
+	}
+	return table
+}
 
 // Path is the path of a file of cases; name is its path below the folder of all cases.
 // Where the folder is absent a test is skipped, and with CI=true it fails.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/newsfork/seed-engine/io/web/robots"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 func TestRule(t *testing.T) {
@@ -139,37 +140,7 @@ func TestSitemaps(t *testing.T) {
 // of one line are told apart.
 func TestSitemapValues(t *testing.T) {
 	at, _ := url.Parse("https://www.site.com/robots.txt")
-	for value, want := range map[string][]string{
-		"/maps/all.xml":                                    {"https://www.site.com/maps/all.xml"},
-		"maps/all.xml":                                     {"https://www.site.com/maps/all.xml"},
-		"sitemap.xml":                                      {"https://www.site.com/sitemap.xml"},
-		"./sitemap.xml.gz":                                 {"https://www.site.com/sitemap.xml.gz"},
-		"v1.2/sitemap.xml":                                 {"https://www.site.com/v1.2/sitemap.xml"},
-		"//cdn.site.com/s.xml":                             {"https://cdn.site.com/s.xml"},
-		"www.site.com/s.xml":                               {"https://www.site.com/s.xml"},
-		"Other.co.kr/s.xml":                                {"https://Other.co.kr/s.xml"},
-		`"https://site.com/s.xml"`:                         {"https://site.com/s.xml"},
-		"'/s.xml'":                                         {"https://www.site.com/s.xml"},
-		"<https://site.com/s.xml>":                         {"https://site.com/s.xml"},
-		"“https://site.com/s.xml”":                         {"https://site.com/s.xml"},
-		"https://a.com/1.xml https://a.com/2.xml":          {"https://a.com/1.xml", "https://a.com/2.xml"},
-		"https://a.com/1.xml,https://a.com/2.xml":          {"https://a.com/1.xml", "https://a.com/2.xml"},
-		"https://a.com/1.xml, http://a.com/2.xml":          {"https://a.com/1.xml", "http://a.com/2.xml"},
-		"https://a.com/1.xml; \"https://a.com/2.xml\"":     {"https://a.com/1.xml", "https://a.com/2.xml"},
-		"https://a.com/1.xml Sitemap: https://a.com/2.xml": {"https://a.com/1.xml", "https://a.com/2.xml"},
-		"https://a.com/1.xmlSitemap:https://a.com/2.xml":   {"https://a.com/1.xml", "https://a.com/2.xml"},
-		"/1.xml /2.xml":                                    {"https://www.site.com/1.xml", "https://www.site.com/2.xml"},
-		"/1.xml, /2.xml":                                   {"https://www.site.com/1.xml", "https://www.site.com/2.xml"},
-		"https://a.com/?of=https://a.com/2.xml":            {"https://a.com/?of=https://a.com/2.xml"},
-		"https://a.com/?of=1,https://b.com/x":              {"https://a.com/?of=1,https://b.com/x"},
-		"https://a.com/my sitemap.xml":                     {"https://a.com/my sitemap.xml"},
-		"https://a.com/sitemap:1.xml":                      {"https://a.com/sitemap:1.xml"},
-		"ftp://a.com/s.xml":                                nil,
-		"http//a.com/s.xml":                                {"http://a.com/s.xml"},
-		"https:/a.com/s.xml":                               {"https://a.com/s.xml"},
-		"https://":                                         nil,
-		"javascript:alert(1)":                              nil,
-	} {
+	for value, want := range cases.Table[map[string][]string](t, "sitemaps.yaml") {
 		assert.Equal(t, want, robots.ParseAt([]byte("Sitemap: "+value+"\n"), at).Sitemaps(), "%s: sitemaps", value)
 	}
 	long, _ := url.Parse("https://site.com/" + strings.Repeat("a", 900) + "/robots.txt")

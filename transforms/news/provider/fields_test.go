@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 const prose = "<p>The bank kept its rate unchanged at the meeting of this week, as analysts had expected, and said that prices fall slowly.</p>"
@@ -98,26 +99,10 @@ func TestPaywallParts(t *testing.T) {
 }
 
 func TestNextPage(t *testing.T) {
-	for _, tt := range []struct{ at, link, want string }{
-		{"/a/12", `<link rel="next" href="?page=2">`, "https://demo.example/a/12?page=2"},
-		{"/a/12?page=2", `<a rel="nofollow next" href="/a/12?page=3#top">3</a>`, "https://demo.example/a/12?page=3"},
-		{"/a/12?page=2", `<a rel="next" href="/a/12?page=2">`, ""},
-		{"/a/12", `<a href="?page=2">comments</a>`, ""},
-		{"/a/story", `<a href="/a/story/2">2</a>`, "https://demo.example/a/story/2"},
-		{"/a/story/", `<a href="/a/story/page/2/">2</a>`, "https://demo.example/a/story/page/2/"},
-		{"/a/story.html", `<a href="story-2.html">2</a>`, "https://demo.example/a/story-2.html"},
-		{"/a/story-2.html", `<a href="story.html">1</a><a href="story-3.html">3</a>`, "https://demo.example/a/story-3.html"},
-		{"/a/story", `<a href="/a/story/seite-2">2</a>`, "https://demo.example/a/story/seite-2"},
-		{"/a/12", `<a rel="next" href="/a/13">the next article</a>`, ""},
-		{"/a/story", `<a rel="next" href="/a/another-story">the next article</a>`, ""},
-		{"/a/story", `<a href="https://other.example/a/story/2">2</a>`, ""},
-		{"/a/story", `<a href="http://demo.example/a/story/2">2</a>`, ""},
-		{"/a/story", `<a href="/a/story/3">3</a>`, ""},
-		{"/a/story", `<a href="/%zz">3</a><a>`, ""},
-	} {
-		u, err := url.Parse("https://demo.example" + tt.at)
+	for _, tt := range cases.Table[[]struct{ At, Link, Want string }](t, "next-pages.yaml") {
+		u, err := url.Parse("https://demo.example" + tt.At)
 		require.NoError(t, err)
-		assert.Equal(t, tt.want, provider.NextPage([]byte("<html><body>"+tt.link+"</body></html>"), u), "%s: %s", tt.at, tt.link)
+		assert.Equal(t, tt.Want, provider.NextPage([]byte("<html><body>"+tt.Link+"</body></html>"), u), "%s: %s", tt.At, tt.Link)
 	}
 }
 

@@ -1,10 +1,10 @@
 package answer_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/newsfork/seed-engine/transforms/parse/answer"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 func TestClassify(t *testing.T) {
@@ -43,24 +43,7 @@ func TestClassify(t *testing.T) {
 }
 
 func TestLogin(t *testing.T) {
-	form := `<form><label>E-mail</label><input type=email><label>Password</label><input type=password><button>Go</button></form><p>Forgot your password?</p>`
-	for page, want := range map[string]bool{
-		"<title>Widget</title><main><h1>Welcome back</h1>" + form + "</main>":                                                     true,
-		"<title>Log in | Widget</title><main><button>Continue with X</button></main>":                                             true,
-		"<h1>로그인</h1><p>계정이 필요합니다.</p>":                                                                                           true,
-		"<main><h1>Forms</h1>" + strings.Repeat("<p>A guide to building forms with a password field.</p>", 20) + form + "</main>": false,
-		"<title>Login API</title><main><h1>Login</h1><pre><code>POST /login</code></pre></main>":                                  false,
-		"<title>Guide</title><main>short</main>":                                                                                  false,
-		"<title>Log in to Widget</title><main><p>Use your work account.</p></main>":                                               true,
-		"<title>Sign in with Apple | Docs</title><main><h1>Sign in with Apple</h1><p>Let users sign in.</p></main>":               false,
-		"<title>Login API</title><main><h1>Login API</h1><p>It returns a token.</p></main>":                                       false,
-		"<title>Login</title><main><h1>Login</h1><p><code>POST /login</code> returns a token.</p></main>":                         false,
-		"<header>" + form + "</header><main><h1>Refunds</h1><p>They take a day.</p></main>":                                       false,
-		"<div class=modal>" + form + "</div><main><h1>Refunds</h1><p>They take a day.</p></main>":                                 false,
-		"<div class=modal style='display: none'>" + form + "</div><h1>Refunds</h1><p>They take a day.</p>":                        false,
-		"<div role=dialog>" + form + "</div><h1>Refunds</h1><p>They take a day.</p>":                                              false,
-		"<div><h1>Welcome back</h1>" + form + "</div>":                                                                            true,
-	} {
+	for page, want := range cases.Table[map[string]bool](t, "logins.yaml") {
 		if v := answer.Classify(answer.Response{Status: 200, Body: []byte(page)}); want != (v.Kind == answer.Login) {
 			t.Errorf("%s is called %+v", page, v)
 		}

@@ -12,29 +12,7 @@ import (
 )
 
 func TestOf(t *testing.T) {
-	for text, want := range map[string]string{
-		"The council of the harbour has decided on what nobody had expected before the evening began.":           "en",
-		"Der Rat des Hafens hat beschlossen, was vor dem Abend niemand erwartet hatte.":                          "de",
-		"Le conseil du port a décidé ce que personne n'attendait avant le début de la soirée.":                   "fr",
-		"El consejo del puerto ha decidido lo que nadie esperaba antes de que empezara la tarde.":                "es",
-		"O conselho do porto decidiu o que ninguém esperava antes de a noite começar, e não foi a primeira vez.": "pt",
-		"Il consiglio del porto ha deciso quello che nessuno si aspettava prima che iniziasse la sera.":          "it",
-		"De raad van de haven heeft besloten wat niemand had verwacht voordat de avond begon.":                   "nl",
-		"Hội đồng của cảng đã quyết định điều mà không ai ngờ tới trước khi buổi tối bắt đầu.":                   "vi",
-		"Совет порта решил то, чего никто не ожидал до того, как начался вечер, и это было не в первый раз.":     "ru",
-		"Рада порту вирішила те, чого ніхто не очікував до того, як почався вечір, і це було не вперше.":         "uk",
-		"항만 위원회는 저녁이 시작되기 전까지 아무도 예상하지 못한 결정을 내렸다. IMF와 OECD도 놀랐다.":                                              "ko",
-		"港の評議会は、夕方が始まるまで誰も予想していなかったことを決定した。":                                                                     "ja",
-		"港口委员会决定了在晚上开始之前没有人预料到的事情。":                                                                              "zh",
-		"قرر مجلس الميناء ما لم يكن يتوقعه أحد قبل أن يبدأ المساء، وقد كان ذلك في الميناء":                       "ar",
-		"สภาท่าเรือได้ตัดสินใจในสิ่งที่ไม่มีใครคาดคิดก่อนที่ค่ำคืนจะเริ่มขึ้น":                                   "th",
-		"Το συμβούλιο του λιμανιού αποφάσισε αυτό που κανείς δεν περίμενε πριν αρχίσει το βράδυ.":                "el",
-		"Harbour Rovers 3, Castle Athletic 1; Smith, Jones, Brown (87).":                                         "",
-		strings.Repeat("Uzmanlar, fiyatlar birkaç ay üst üste düşmeden indirim beklemiyor. ", 4):                 "",
-		"12345 67890 !!": "",
-		"Hi":             "",
-		"":               "",
-	} {
+	for text, want := range cases.Table[map[string]string](t, "languages.yaml") {
 		assert.Equal(t, want, language.Of(text), text)
 		assert.Equal(t, want, language.Of(norm.NFD.String(text)), "%s, its marks apart from the letters", text)
 	}

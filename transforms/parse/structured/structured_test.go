@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 	"github.com/newsfork/seed-engine/transforms/parse/structured"
 )
 
@@ -54,74 +55,22 @@ func showAll(d *structured.Data) string {
 }
 
 func TestJSONLD(t *testing.T) {
-	for name, row := range map[string]struct {
-		script, want string
-		broken       int
-	}{
-		"plain":                 {script: `{"@context":"https://schema.org","@type":"Product","name":"A","price":19.90,"new":true,"old":null}`, want: "Product{name=A price=19.90 new=true}"},
-		"addresses":             {script: `{"@type":"http://schema.org/Product","https://schema.org/name":"A","schema:sku":"1"}`, want: "Product{name=A sku=1}"},
-		"other vocabulary":      {script: `{"@type":"gs1:Product","gs1:gtin":"1"}`, want: "gs1:Product{gs1:gtin=1}"},
-		"list":                  {script: `[{"@type":"A"},{"@type":["B","C"],"x":[1,[2,{"@type":"D"}]]}]`, want: "A{}; B+C{x=1|2|D{}}"},
-		"graph":                 {script: `{"@context":{"@vocab":"x"},"@graph":[{"@type":"A","b":{"@id":"#b"}},{"@type":"B","@id":"#b","name":"n"}]}`, want: "A{b=B{name=n}}; B{name=n}"},
-		"graph and more":        {script: `{"@type":"WebSite","name":"n","@graph":[{"@type":"A"}]}`, want: "WebSite{name=n}; A{}"},
-		"values":                {script: `{"@type":"A","name":{"@value":"n","@language":"de"},"l":{"@list":[1,2]}}`, want: "A{name=n l=1|2}"},
-		"escapes":               {script: `{"@type":"A","name":"a\"b\\c\/d\u00e9\ud83d\ude00\n"}`, want: "A{name=a\"b\\c/dé😀\n}"},
-		"escapes that are none": {script: `{"@type":"A","name":"Bob\'s R\x26B, C:\dir\xyz"}`, want: `A{name=Bob's R&B, C:\dir\xyz}`},
-		"a value is missing":    {script: `{"@type":"A","name":,"x":[1],"y":}`, want: "A{x=1}"},
-		"lone surrogate":        {script: `{"@type":"A","name":"a\ud83dx"}`, want: "A{name=a\ufffdx}"},
-
-		"comments":             {script: "// x\n{/* y */\"@type\":\"A\", // z\n\"name\":\"n\" /* end */}", want: "A{name=n}"},
-		"address is none":      {script: `{"@type":"A","url":"https://example.org/a"}`, want: "A{url=https://example.org/a}"},
-		"a list's end missing": {script: `{"@type":"A","x":[1,{"@type":"B"}}`, want: "A{x=1|B{}}"},
-		"a list that ends":     {script: `[{"@type":"A"}}`, want: "A{}", broken: 1},
-		"commas too many":      {script: `{"@type":"A",,"x":[1,2,],}`, want: "A{x=1|2}"},
-		"comma too few":        {script: "{\"@type\":\"A\"\n\"name\":\"n\"\n}", want: "A{name=n}"},
-		"line end in a string": {script: "{\"@type\":\"A\",\"name\":\"one\ntwo\tthree\"}", want: "A{name=one\ntwo\tthree}"},
-		"quotes in a string":   {script: `{"@type":"A","name":"The "best" of "all", he said","x":"y"}`, want: `A{name=The "best" of "all", he said x=y}`},
-		"HTML comment":         {script: `<!-- {"@type":"A"} -->`, want: "A{}"},
-		"CDATA":                {script: "\n//<![CDATA[\n{\"@type\":\"A\"}\n//]]>\n", want: "A{}"},
-		"CDATA on one line":    {script: `//<![CDATA[{"@type":"A"}]]>`, want: "A{}"},
-		"CDATA in comments":    {script: `/*<![CDATA[*/{"@type":"A"}/*]]>*/`, want: "A{}"},
-		"bare CDATA":           {script: `<![CDATA[{"@type":"A"}]]>`, want: "A{}"},
-		"two values":           {script: `{"@type":"A"};{"@type":"B"},`, want: "A{}; B{}"},
-		"byte order mark":      {script: "\ufeff{\"@type\":\u00a0\"A\"}", want: "A{}"},
-		"entities for quotes":  {script: `{&quot;@type&quot;:&quot;A&quot;}`, want: "A{}"},
-		"no end":               {script: `{"@type":"A","name":"n","x":{"@type":"B","y":"1","z":"cut off he`, want: "A{name=n x=B{y=1}}", broken: 1},
-		"a colon is missing":   {script: `{"@type":"A","name":"n","x" "y"}`, want: "A{name=n}", broken: 1},
-		"program":              {script: `window.x = {"@type":"A"}`, want: "", broken: 1},
-		"empty":                {script: " \n", want: ""},
-		"no item":              {script: `["a"]`, want: "", broken: 1},
-	} {
+	for name, row := range cases.Table[map[string]struct {
+		Script, Want string
+		Broken       int
+	}](t, "jsonld.yaml") {
 		t.Run(name, func(t *testing.T) {
-			d := read(t, ld(row.script))
-			assert.Equal(t, row.want, showAll(d))
-			assert.Equal(t, row.broken, d.Broken)
-			assert.Equal(t, row.want, showAll(structured.Read(nil, []byte(row.script))))
+			d := read(t, ld(row.Script))
+			assert.Equal(t, row.Want, showAll(d))
+			assert.Equal(t, row.Broken, d.Broken)
+			assert.Equal(t, row.Want, showAll(structured.Read(nil, []byte(row.Script))))
 		})
 	}
 }
 
 func TestElements(t *testing.T) {
-	for name, row := range map[string]struct{ page, want string }{
-		"microdata": {`<div itemscope itemtype="https://schema.org/Product"><h1 itemprop="name">A  b</h1><img itemprop="image" src="/a.png"><a itemprop="url" href="/a">x</a>
-			<div itemprop="offers" itemscope itemtype="http://schema.org/Offer"><span itemprop="price" content="9.5">9,50 €</span><link itemprop="availability" href="http://schema.org/InStock"><time itemprop="priceValidUntil" datetime="2026-01-02">soon</time></div></div>`,
-			"Product{name=A  b image=/a.png url=/a offers=Offer{price=9.5 availability=http://schema.org/InStock priceValidUntil=2026-01-02}}"},
-		"digits of several elements": {`<p itemscope><b itemprop="price">14<sup>99</sup></b><b itemprop="lowPrice"><del>19</del> <ins>150</ins></b><b itemprop="highPrice"><i>1</i><i>,</i>2<!-- -->9</b><b itemprop="name">A1<i>2</i></b></p>`,
-			"{price=14↑99 lowPrice=19 ¦150 highPrice=1,29 name=A12}"},
-		"digits of a number that is no price": {`<p itemscope><b itemprop="ratingValue"><i>4</i><i>8</i></b><b itemprop="reviewCount">1<i>2</i></b><b itemprop="price">3€<sup><small>49</small></sup></b><b itemprop="model">X<i>1</i><i>2</i></b></p>`,
-			"{ratingValue=4¦8 reviewCount=1¦2 price=3€↑49 model=X12}"},
-		"several names": {`<p itemscope><b itemprop="a b">x</b></p>`, "{a=x b=x}"},
-		"itemref":       {`<p itemscope itemtype=A itemref="x y x nowhere"></p><div id=x><b itemprop=b>1</b></div><i id=y itemprop=c>2</i>`, "A{b=1 c=2}"},
-		"itemref in a circle": {`<div id=a itemscope itemtype=A itemref=b><i itemprop=x>1</i></div><div id=b itemprop=y itemscope itemtype=B itemref=a></div>`,
-			"A{x=1 y=B{}}; B{}"},
-		"itemtype alone":           {`<div itemtype="https://schema.org/Person"><i itemprop=name>n</i></div>`, "Person{name=n}"},
-		"RDFa":                     {`<div vocab="https://schema.org/" typeof="Product"><b property="name">A</b><p property="offers" typeof="Offer"><meta property="price" content="5"></p></div>`, "Product{name=A offers=Offer{price=5}}"},
-		"RDFa with prefixes":       {`<div prefix="schema: http://schema.org/" typeof="schema:Product sioc:Item"><b property="schema:name">A</b><b property="dc:title">B</b></div>`, "Product+sioc:Item{name=A dc:title=B}"},
-		"RDFa with its own prefix": {`<div prefix="og: http://ogp.me/ns# s: https://schema.org/" typeof="s:Product og:x"><b property="s:name">A</b></div>`, "Product+og:x{name=A}"},
-		"RDFa without a vocab":     {`<ol typeof="BreadcrumbList"><li property="itemListElement" typeof="ListItem"><a property="item" href="/x"><b property="name">X</b></a></li></ol>`, "BreadcrumbList{itemListElement=ListItem{item=/x name=X}}"},
-		"no item":                  {`<p itemprop=name>x</p><p property=name>x</p>`, ""},
-	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, row.want, showAll(read(t, row.page))) })
+	for name, row := range cases.Table[map[string]struct{ Page, Want string }](t, "elements.yaml") {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, row.Want, showAll(read(t, row.Page))) })
 	}
 }
 
@@ -189,49 +138,11 @@ func TestProduct(t *testing.T) {
 
 // What is paid is none of the prices next to it.
 func TestPriceSpecifications(t *testing.T) {
-	spec := func(of ...string) string { return `"priceSpecification":[` + strings.Join(of, ",") + `]` }
-	list, paid := `{"price":"25.00","priceCurrency":"EUR","priceType":"https://schema.org/ListPrice"}`, `{"price":"19.90","priceCurrency":"EUR"}`
-	for _, tt := range []struct{ of, price, low, high string }{
-		{spec(list, paid), "19.90", "", ""},
-		{spec(paid, list), "19.90", "", ""},
-		{spec(list), "", "", ""},
-		{spec(list, `{"price":18,"priceType":{"@id":"https://schema.org/SalePrice"}}`), "18", "", ""},
-		{spec(`{"price":26,"priceType":"RegularPrice"}`), "26", "", ""},
-		{spec(`{"price":26,"priceType":"RegularPrice"}`, `{"price":18,"priceType":"SalePrice"}`, list), "18", "", ""},
-		{spec(`{"price":30,"priceType":"SRP"}`, `{"price":31,"priceType":"http://schema.org/MSRP"}`, `{"price":32,"priceType":"StrikethroughPrice"}`, paid), "19.90", "", ""},
-		{spec(`{"price":"1.99","referenceQuantity":{"value":100,"unitCode":"GRM"}}`, paid), "19.90", "", ""},
-		{spec(`{"price":"1.99","referenceQuantity":{"value":"100","unitCode":"GRM"}}`), "", "", ""},
-		{spec(`{"price":"7","referenceQuantity":{"value":"1","unitCode":"C62"}}`), "7", "", ""},
-		{spec(`{"@type":"DeliveryChargeSpecification","price":"4.90"}`, paid), "19.90", "", ""},
-		{spec(`{"price":"15","validForMemberTier":{"name":"gold"}}`, paid), "19.90", "", ""},
-		{spec(`{"price":"15","eligibleQuantity":{"minValue":10}}`, paid), "19.90", "", ""},
-		{spec(`{"price":"15","eligibleQuantity":{"minValue":1}}`), "15", "", ""},
-		{spec(`{"minPrice":5,"maxPrice":9}`), "", "5", "9"},
-		{spec(`{"@type":"UnitPriceSpecification","price":81.00,"referenceQuantity":{"value":"4.5","unitCode":"ML","valueReference":{"value":"100","unitCode":"ML"}}}`), "81.00", "", ""},
-		{spec(`{"@type":"UnitPriceSpecification","price":"2.49","unitCode":"KGM"}`, paid), "19.90", "", ""},
-		{spec(`{"@type":"UnitPriceSpecification","price":"2.49","unitText":"per kg"}`), "", "", ""},
-		{spec(`{"@type":"UnitPriceSpecification","price":"2.49","unitCode":"C62"}`), "2.49", "", ""},
-		{spec(`{"price":"5","priceComponentType":"https://schema.org/Downpayment"}`, paid), "19.90", "", ""},
-		{spec(`{"@type":"CompoundPriceSpecification","priceComponent":[{"price":1},{"price":2}]}`, paid), "19.90", "", ""},
-		{spec(`{"price":"15.00","priceCurrency":"EUR","valueAddedTaxIncluded":false,"validThrough":"2026-12-31"}`,
-			`{"price":"19.00","priceCurrency":"EUR","valueAddedTaxIncluded":false,"priceType":"https://schema.org/ListPrice"}`), "15.00", "", ""},
-		{spec(`{"price":"9","priceType":"InvoicePrice"}`, `{"price":"10","priceType":"MinimumAdvertisedPrice"}`), "", "", ""},
-		{`"price":1,299.00 USD,"priceCurrency":"USD"`, "1,299.00 USD", "", ""},
-		{`"price": 12,50 €` + "\n", "12,50 €", "", ""},
-		{`"price": EUR 1 299,50, "x": true , "y":null }`, "EUR 1 299,50", "", ""},
-		{`"x":true "price":"3"`, "3", "", ""},
-		{`"price":"21",` + spec(list), "21", "", ""},
-		{`"price":1,299.00,"priceCurrency":"USD"`, "1,299.00", "", ""},
-		{`"price":1 299,00 ,"priceCurrency":"EUR"`, "1 299,00", "", ""},
-		{`"price": $1,299,499.00` + "\n}", "$1,299,499.00", "", ""},
-		{`"price":12 ,"x":[1,2]`, "12", "", ""},
-		{"\"price\":12\n\"x\":3", "12", "", ""},
-		{"\"price\":12 // net\n,\"x\":3", "12", "", ""},
-	} {
-		p, ok := read(t, ld(`{"@type":"Product","name":"A","offers":{"@type":"Offer","availability":"InStock",`+tt.of+`}}`)).Product()
-		require.True(t, ok, tt.of)
-		require.Len(t, p.Offers, 1, tt.of)
-		assert.Equal(t, []string{tt.price, tt.low, tt.high}, []string{p.Offers[0].Price, p.Offers[0].Low, p.Offers[0].High}, tt.of)
+	for _, tt := range cases.Table[[]struct{ Of, Price, Low, High string }](t, "prices.yaml") {
+		p, ok := read(t, ld(`{"@type":"Product","name":"A","offers":{"@type":"Offer","availability":"InStock",`+tt.Of+`}}`)).Product()
+		require.True(t, ok, tt.Of)
+		require.Len(t, p.Offers, 1, tt.Of)
+		assert.Equal(t, []string{tt.Price, tt.Low, tt.High}, []string{p.Offers[0].Price, p.Offers[0].Low, p.Offers[0].High}, tt.Of)
 	}
 }
 

@@ -12,142 +12,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 func TestGuard(t *testing.T) {
-	const ok = ""
-	tests := []struct{ url, why string }{
-		{"https://example.com/", ok},
-		{"http://example.com:80/", ok},
-		{"https://example.com:443/robots.txt", ok},
-		{"http://my_host.example.com/", ok},
-		{"http://example.com./", ok},
-		{"http://8.8.8.8/", ok},
-		{"http://134744072/", ok}, // 8.8.8.8
-		{"http://[2606:4700::1111]/", ok},
-		{"http://xn--bcher-kva.example/", ok},
-		{"http://bücher.example/", ok},
-		{"http://127.0.0.1.example.com/", ok},
-		{"http://localhost.example.com/", ok},
-		{"http://11.0.0.1/", ok},
-		{"http://100.128.0.1/", ok},
-		{"http://172.32.0.1/", ok},
-		{"http://169.253.0.1/", ok},
-		{"http://192.167.1.1/", ok},
-		{"http://198.20.0.1/", ok},
-
-		{"ftp://example.com/", "only http and https URLs are fetched"},
-		{"file:///etc/passwd", "only http and https URLs are fetched"},
-		{"gopher://example.com/", "only http and https URLs are fetched"},
-		{"//example.com/", "only http and https URLs are fetched"},
-		{"http:///x", "it has no host"},
-		{"http://example.com:8080/", "only 80 and 443 are used"},
-		{"http://example.com:22/", "only 80 and 443 are used"},
-		{"http://example.com:0/", "only 80 and 443 are used"},
-
-		{"http://localhost/", "a name for private use"},
-		{"http://LOCALHOST/", "a name for private use"},
-		{"http://localhost./", "a name for private use"},
-		{"http://a.localhost/", "a name for private use"},
-		{"http://localhost.localdomain/", "a name for private use"},
-		{"http://printer.local/", "a name for private use"},
-		{"http://metadata.google.internal/computeMetadata/v1/", "a name for private use"},
-		{"http://router.home.arpa/", "a name for private use"},
-		{"http://metadata/", "a name without a dot is not on the public internet"},
-		{"http://ip6-loopback/", "a name without a dot is not on the public internet"},
-
-		{"http://127.0.0.1/", "loopback"},
-		{"http://127.255.255.254/", "loopback"},
-		{"http://127.0.0.1./", "loopback"},
-		{"http://2130706433/", "loopback"},
-		{"http://0x7f000001/", "loopback"},
-		{"http://0x7f.1/", "loopback"},
-		{"http://0X7F.0.0.0x1/", "loopback"},
-		{"http://0177.0.0.1/", "loopback"},
-		{"http://017700000001/", "loopback"},
-		{"http://127.1/", "loopback"},
-		{"http://127.0.1/", "loopback"},
-		{"http://１２７.0.0.1/", "loopback"},
-		{"http://127。0。0。1/", "loopback"},
-		{"http://0/", "unspecified"},
-		{"http://0x/", "unspecified"},
-		{"http://0.0.0.0/", "unspecified"},
-		{"http://0.1.2.3/", "unspecified"},
-		{"http://10.0.0.1/", "private"},
-		{"http://0xa000001/", "private"},
-		{"http://172.16.0.1/", "private"},
-		{"http://172.31.255.255/", "private"},
-		{"http://192.168.1.1/", "private"},
-		{"http://3232235777/", "private"}, // 192.168.1.1
-		{"http://169.254.169.254/latest/meta-data/", "link-local"},
-		{"http://2852039166/", "link-local"}, // 169.254.169.254
-		{"http://0251.0376.0251.0376/", "link-local"},
-		{"http://100.64.0.1/", "shared by carriers (CGNAT)"},
-		{"http://100.100.100.200/", "shared by carriers (CGNAT)"},
-		{"http://100.127.255.255/", "shared by carriers (CGNAT)"},
-		{"http://168.63.129.16/", "metadata of a cloud"},
-		{"http://192.0.0.192/", "reserved"},
-		{"http://192.0.2.1/", "documentation"},
-		{"http://198.51.100.7/", "documentation"},
-		{"http://203.0.113.9/", "documentation"},
-		{"http://192.88.99.1/", "6to4 relay"},
-		{"http://198.18.0.1/", "benchmarking"},
-		{"http://198.19.255.255/", "benchmarking"},
-		{"http://224.0.0.1/", "multicast"},
-		{"http://239.255.255.250/", "multicast"},
-		{"http://240.0.0.1/", "reserved"},
-		{"http://255.255.255.255/", "broadcast"},
-		{"http://256.0.0.1/", "neither a name nor an address"},
-		{"http://1.2.3.4.5/", "neither a name nor an address"},
-		{"http://127.0.0.08/", "neither a name nor an address"},
-		{"http://4294967296/", "neither a name nor an address"},
-		{"http://99999999999999999999999/", "neither a name nor an address"},
-		{"http://foo.0x7f/", "neither a name nor an address"},
-
-		{"http://[::]/", "unspecified"},
-		{"http://[::1]/", "loopback"},
-		{"http://[0:0:0:0:0:0:0:1]/", "loopback"},
-		{"http://[::ffff:127.0.0.1]/", "IPv4-mapped"},
-		{"http://[::ffff:7f00:1]/", "IPv4-mapped"},
-		{"http://[::ffff:a9fe:a9fe]/", "IPv4-mapped"},
-		{"http://[::FFFF:8.8.8.8]/", "IPv4-mapped"},
-		{"http://[::127.0.0.1]/", "IPv4-compatible"},
-		{"http://[64:ff9b::8.8.8.8]/", ok},
-		{"http://[64:ff9b::7f00:1]/", "NAT64 of 127.0.0.1, loopback"},
-		{"http://[64:ff9b::a9fe:a9fe]/", "NAT64 of 169.254.169.254, link-local"},
-		{"http://[64:ff9b::10.1.2.3]/", "NAT64 of 10.1.2.3, private"},
-		{"http://[64:ff9b::100.64.0.1]/", "NAT64 of 100.64.0.1, shared by carriers (CGNAT)"},
-		{"http://[64:ff9b::]/", "NAT64 of 0.0.0.0, unspecified"},
-		{"http://[64:ff9b::8.8.8.8%25eth0]/", "NAT64"},
-		{"http://[64:ff9b:0:0:0:1:808:808]/", "reserved"},
-		{"http://[64:ff9b:1::a00:1]/", "NAT64 of a prefix that is not this network's"},
-		{"http://[64:ff9b:1::808:808]/", "NAT64 of a prefix that is not this network's"},
-		{"http://[2606:4700::1111%25eth0]/", "an address with a zone is of a local network"},
-		{"http://[2606:4700::5efe:7f00:1]/", "ISATAP"},
-		{"http://[2606:4700::200:5efe:10.0.0.1]/", "ISATAP"},
-		{"http://[2606:4700::5eff:7f00:1]/", ok},
-		{"http://[2002:7f00:1::]/", "6to4"},
-		{"http://[2001:0:4136:e378::1]/", "Teredo"},
-		{"http://[2001:2::1]/", "benchmarking"},
-		{"http://[2001:10::1]/", "reserved"},
-		{"http://[2001:db8::1]/", "documentation"},
-		{"http://[3fff::1]/", "documentation"},
-		{"http://[3ffe::1]/", "reserved"},
-		{"http://[fc00::1]/", "private (ULA)"},
-		{"http://[fd00:ec2::254]/", "private (ULA)"},
-		{"http://[fe80::1]/", "link-local"},
-		{"http://[fe80::1%25eth0]/", "link-local"},
-		{"http://[fec0::1]/", "site-local"},
-		{"http://[ff02::1]/", "multicast"},
-		{"http://[100::1]/", "reserved"},
-		{"http://[5f00::1]/", "reserved"},
-		{"http://[4000::1]/", "reserved"},
-	}
-	for _, tt := range tests {
-		u, err := url.Parse(tt.url)
-		require.NoError(t, err)
-		g := guard{refuse: refuseAddr}
-		assert.Equal(t, tt.why, why(t, g.url(u)), tt.url)
+	for want, urls := range cases.Table[map[string][]string](t, "guard.yaml") {
+		for _, at := range urls {
+			u, err := url.Parse(at)
+			require.NoError(t, err)
+			g := guard{refuse: refuseAddr}
+			assert.Equal(t, want, why(t, g.url(u)), at)
+		}
 	}
 }
 

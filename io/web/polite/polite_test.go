@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 const sec = time.Second
@@ -166,143 +167,34 @@ func policies() map[string]polite.Policy {
 // Each row is a site. It says, for each job, the results of its requests and when
 // they arrive.
 func TestPolicies(t *testing.T) {
-	type rows map[string][]string
-	const page = "https://a.example/x"
-	all := []string{"seed", "docs", "catalog", "news"}
-	each := func(want []string) rows {
-		out := rows{}
-		for _, job := range all {
-			out[job] = want
-		}
-		return out
+	type answer struct {
+		Status int
+		Body   string
+		Header []string
 	}
-	for _, tt := range []struct {
-		name    string
-		answers map[string][]http.HandlerFunc
-		gets    []string // nil: page
-		want    rows     // the results of the gets
-		log     rows
-	}{
-		{name: "robots.txt forbids the page",
-			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(200, "User-agent: *\nAllow: /\n\nUser-agent: testbot\nDisallow: /x\n"))},
-			want:    each([]string{"robots.txt line 5: Disallow: /x"}),
-			log:     each([]string{"0s a.example/robots.txt"})},
-		{name: "no robots.txt",
-			want: each([]string{"404", "404"}), gets: []string{page, page},
-			log: rows{
-				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "400ms a.example/x"},
-				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x"},
-				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x"},
-				"news":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"}}},
-		{name: "robots.txt answers 503",
-			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(503, ""))},
-			want: rows{"seed": {"404", "404"}, "docs": {"404", "404"},
-				"catalog": {"robots.txt cannot be fetched: https://a.example/robots.txt answers with status 503", "robots.txt cannot be fetched: https://a.example/robots.txt answers with status 503"},
-				"news":    {"robots.txt cannot be fetched: https://a.example/robots.txt answers with status 503", "robots.txt cannot be fetched: https://a.example/robots.txt answers with status 503"}},
-			gets: []string{page, page},
-			log: rows{
-				"seed":    {"0s a.example/robots.txt", "500ms a.example/robots.txt", "700ms a.example/x", "900ms a.example/x"},
-				"docs":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"},
-				"catalog": {"0s a.example/robots.txt", "1s a.example/robots.txt", "2s a.example/robots.txt"},
-				"news":    {"0s a.example/robots.txt", "2s a.example/robots.txt", "4s a.example/robots.txt"}}},
-		{name: "the request for robots.txt fails",
-			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(breaks)},
-			want: rows{"seed": {"404"}, "docs": {"robots.txt cannot be fetched: reset"},
-				"catalog": {"robots.txt cannot be fetched: reset"}, "news": {"robots.txt cannot be fetched: reset"}},
-			log: rows{
-				"seed":    {"0s a.example/robots.txt", "500ms a.example/robots.txt", "700ms a.example/x"},
-				"docs":    {"0s a.example/robots.txt", "30s a.example/robots.txt"},
-				"catalog": {"0s a.example/robots.txt", "1s a.example/robots.txt", "2s a.example/robots.txt"},
-				"news":    {"0s a.example/robots.txt", "2s a.example/robots.txt", "4s a.example/robots.txt"}}},
-		{name: "Crawl-delay, also of www.",
-			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(200, "User-agent: *\nCrawl-delay: 7\n"))},
-			gets:    []string{page, page},
-			want:    each([]string{"404", "404"}),
-			log:     each([]string{"0s a.example/robots.txt", "7s a.example/x", "14s a.example/x"})},
-		{name: "Crawl-delay beyond the limit",
-			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(200, "User-agent: *\nCrawl-delay: 31\n"))},
-			gets:    []string{page, page},
-			want: rows{"docs": {"404", "404"},
-				"seed":    {"the robots.txt of a.example asks for 31s between two requests, which is more than this run waits", "the robots.txt of a.example asks for 31s between two requests, which is more than this run waits"},
-				"catalog": {"the robots.txt of a.example asks for 31s between two requests, which is more than this run waits", "the robots.txt of a.example asks for 31s between two requests, which is more than this run waits"},
-				"news":    {"the robots.txt of a.example asks for 31s between two requests, which is more than this run waits", "the robots.txt of a.example asks for 31s between two requests, which is more than this run waits"}},
-			log: rows{"docs": {"0s a.example/robots.txt", "31s a.example/x", "1m2s a.example/x"},
-				"seed": {"0s a.example/robots.txt"}, "catalog": {"0s a.example/robots.txt"}, "news": {"0s a.example/robots.txt"}}},
-		{name: "503, then 200",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(503, ""), respond(200, "x"))},
-			want:    rows{"seed": {"200"}, "docs": {"200"}, "catalog": {"503"}, "news": {"200"}},
-			log: rows{
-				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "700ms a.example/x"},
-				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "31s a.example/x"},
-				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, // its queue tries again
-				"news":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"}}},
-		{name: "429 with a Retry-After",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(429, "", "Retry-After", "20"), respond(200, "x"))},
-			gets:    []string{page, page},
-			want:    rows{"seed": {"200", "200"}, "docs": {"200", "200"}, "catalog": {"429", "200"}, "news": {"429, it answered 429 for https://a.example/x and asks for a pause of 20s", "it answered 429 for https://a.example/x and asks for a pause of 20s"}},
-			log: rows{
-				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "20.2s a.example/x", "20.4s a.example/x"},
-				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "21s a.example/x", "22s a.example/x"},
-				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "21s a.example/x"},
-				"news":    {"0s a.example/robots.txt", "2s a.example/x"}}},
-		{name: "503 with a Retry-After as a date",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(503, "", "Retry-After", begin.Add(25*sec).Format(http.TimeFormat), "Date", ""), respond(200, "x"))},
-			gets:    []string{page, page},
-			want:    rows{"seed": {"200", "200"}, "docs": {"200", "200"}, "catalog": {"503", "200"}, "news": {"200", "200"}},
-			log: rows{
-				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "25s a.example/x", "25.2s a.example/x"},
-				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "31s a.example/x", "32s a.example/x"}, // its own 30 s are longer
-				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "25s a.example/x"},
-				"news":    {"0s a.example/robots.txt", "2s a.example/x", "25s a.example/x", "27s a.example/x"}}},
-		{name: "a Retry-After beyond every limit",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(503, "", "Retry-After", "3600"), respond(200, "x"))},
-			gets:    []string{page, page, "https://www.a.example/y"},
-			want: each([]string{"503, it answered 503 for https://a.example/x and asks for a pause of 1h0m0s",
-				"a.example asked for a pause until AFTER", "a.example asked for a pause until AFTER"}),
-			log: rows{"seed": {"0s a.example/robots.txt", "200ms a.example/x"}, "docs": {"0s a.example/robots.txt", "1s a.example/x"},
-				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, "news": {"0s a.example/robots.txt", "2s a.example/x"}}},
-		{name: "403",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(403, ""))},
-			gets:    []string{page, page},
-			want:    rows{"seed": {"403", "403"}, "docs": {"403", "403"}, "catalog": {"403", "403"}, "news": {"403, it answered 403 for https://a.example/x", "it answered 403 for https://a.example/x"}},
-			log: rows{
-				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "400ms a.example/x"},
-				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x"},
-				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x"},
-				"news":    {"0s a.example/robots.txt", "2s a.example/x"}}},
-		{name: "redirects are paced, and the target's robots.txt is fetched first",
-			answers: map[string][]http.HandlerFunc{
-				"a.example/x":          list(respond(302, "", "Location", "/y")),
-				"a.example/y":          list(respond(302, "", "Location", "https://b.example/z")),
-				"b.example/robots.txt": list(respond(200, "User-agent: *\nDisallow: /z\n"))},
-			want: each([]string{"blocked: robots.txt line 2: Disallow: /z"}),
-			log: rows{
-				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "400ms a.example/y", "400ms b.example/robots.txt"},
-				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/y", "2s b.example/robots.txt"},
-				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/y", "2s b.example/robots.txt"},
-				"news":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/y", "4s b.example/robots.txt"}}},
-		{name: "a redirect out of scope",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(302, "", "Location", "/out"))},
-			want:    each([]string{"blocked: out of scope"}),
-			log: rows{"seed": {"0s a.example/robots.txt", "200ms a.example/x"}, "docs": {"0s a.example/robots.txt", "1s a.example/x"},
-				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, "news": {"0s a.example/robots.txt", "2s a.example/x"}}},
-		{name: "a redirect loop",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(302, "", "Location", "/x"))},
-			want:    each([]string{"redirect"}),
-			log: rows{"seed": {"0s a.example/robots.txt", "200ms a.example/x"}, "docs": {"0s a.example/robots.txt", "1s a.example/x"},
-				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, "news": {"0s a.example/robots.txt", "2s a.example/x"}}},
-	} {
-		for _, job := range all {
-			t.Run(tt.name+"/"+job, func(t *testing.T) {
+	for _, tt := range cases.Table[[]struct {
+		Name    string
+		Answers map[string][]answer
+		Gets    []string
+		Jobs    map[string]struct{ Want, Log []string }
+	}](t, "policies.yaml") {
+		for job, of := range tt.Jobs {
+			t.Run(tt.Name+"/"+job, func(t *testing.T) {
 				answers := map[string][]http.HandlerFunc{}
-				for at, a := range tt.answers {
-					answers[at] = slices.Clone(a)
+				for at, all := range tt.Answers {
+					for _, a := range all {
+						answer := breaks
+						if a.Status > 0 {
+							answer = respond(a.Status, a.Body, a.Header...)
+						}
+						answers[at] = append(answers[at], answer)
+					}
 				}
 				w := newWorld(t, answers)
 				c := w.client(policies()[job])
-				gets := tt.gets
+				gets := tt.Gets
 				if gets == nil {
-					gets = []string{page}
+					gets = []string{"https://a.example/x"}
 				}
 				for i, at := range gets {
 					resp, err := c.Get(t.Context(), polite.Request{URL: at, MaxRedirects: 5, Scope: func(u *url.URL) error {
@@ -311,10 +203,9 @@ func TestPolicies(t *testing.T) {
 						}
 						return nil
 					}})
-					want := tt.want[job][i]
-					require.Equal(t, strings.ReplaceAll(want, "AFTER", until(w, tt.log[job])), outcome(resp, err), "%d", i)
+					require.Equal(t, strings.ReplaceAll(of.Want[i], "AFTER", until(w, of.Log)), outcome(resp, err), "%d", i)
 				}
-				require.Equal(t, tt.log[job], w.requests())
+				require.Equal(t, of.Log, w.requests())
 			})
 		}
 	}

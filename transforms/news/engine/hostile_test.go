@@ -18,35 +18,14 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/newssim"
 )
 
-// publisher answers for a publisher with pages by their path and query ("to
-// /path" is a redirect), and names them in its sitemap, the first as the newest.
-func publisher(w *world, host string, paths []string, pages map[string]string) {
-	w.sim.Handle(host, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		page, ok := pages[r.URL.RequestURI()]
-		to, moved := strings.CutPrefix(page, "to ")
-		switch {
-		case moved:
-			http.Redirect(rw, r, to, http.StatusMovedPermanently)
-		case r.URL.Path == "/robots.txt":
-			_, _ = fmt.Fprintf(rw, "Sitemap: https://%s/sitemap.xml\n", host)
-		case r.URL.Path == "/sitemap.xml":
-			_, _ = rw.Write([]byte(`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`))
-			for _, p := range paths {
-				_, _ = fmt.Fprintf(rw, "<url><loc>https://%s%s</loc></url>", host, strings.ReplaceAll(p, "&", "&amp;"))
-			}
-			_, _ = rw.Write([]byte(`</urlset>`))
-		case ok:
-			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-			_, _ = rw.Write([]byte(strings.ReplaceAll(page, plainEnd, plainEnd+"<p>"+r.URL.Path+"</p>"))) // a text of its own
-		default:
-			http.NotFound(rw, r)
-		}
-	}))
+// publisher serves a publisher's pages (see serve), and names them in its sitemap, the first as the newest.
+func publisher(w *world, paths []string, pages map[string]string) {
+	pages["/sitemap.xml"] = strings.ReplaceAll(list(paths...), "daily.example", newssim.MK)
+	pages["/robots.txt"] = "Sitemap: https://" + newssim.MK + "/sitemap.xml\n"
+	w.serve(newssim.MK, pages)
 }
 
-const plainEnd = `시장은 이를 예상하고 있었다는 반응이 이어졌다.</p>`
-
-const plainPage = `<html><head><title>A headline</title></head><body><article><p>한국은행은 기준금리를 동결했다고 밝혔다. 시장은 이를 예상하고 있었다는 반응이 이어졌다.</p></article></body></html>`
+var plainPage = "<html><head><title>A headline</title></head><body><article>" + prose + "</article></body></html>"
 
 // Indexes without end are one limit, and what is no sitemap is named with what it is.
 func TestUselessSitemaps(t *testing.T) {
@@ -66,13 +45,7 @@ func TestUselessSitemaps(t *testing.T) {
 	assert.Contains(t, r.Limits[0], "an index in an index in an index was not followed: https://")
 	assert.Contains(t, r.Limits[1], "20 sitemaps were read, the maximum for a run")
 
-	w.sim.Handle(newssim.MK, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/robots.txt" {
-			_, _ = fmt.Fprintf(rw, "Sitemap: https://%s/sitemap.xml\n", newssim.MK)
-			return
-		}
-		_, _ = rw.Write([]byte("<html><body>Please accept our cookies"))
-	}))
+	w.serve(newssim.MK, map[string]string{"/robots.txt": "Sitemap: https://" + newssim.MK + "/sitemap.xml\n", "/sitemap.xml": "<html><body>Please accept our cookies"})
 	r = w.run(mk.Provider{})
 	assert.Equal(t, []any{engine.Skipped, "none of its sitemaps and feeds can be read: https://" + newssim.MK + `/sitemap.xml is neither a sitemap nor a feed, but "text/html; charset=utf-8"`}, []any{r.State, r.Reason})
 }
@@ -83,7 +56,7 @@ func TestHostilePages(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		long := "/news/economy/" + strings.Repeat("1", 4000)
 		paths := []string{"/news/economy/11000001", long, "/newsRead.php?year=2021&no=1%00%FF", "/news/economy/11000002", "/news/economy/11000003", "/news/economy/11000004"}
-		publisher(w, newssim.MK, paths, map[string]string{
+		publisher(w, paths, map[string]string{
 			paths[0]: `<html lang="ko&#0;` + "\xff" + `"><head><meta property="og:title" content="A` + "\xff\xfe\x00\x1b[31m" + ` headline"><meta property="article:published_time" content="2026-03-02T08:00:00+09:00">
 				<link rel=canonical href="https://www.mk.co.kr` + long + `">
 				<script type="application/ld+json">{"@type":"NewsArticle","author":["홍길\u0000동","\u0000\u0000"],"articleSection":"a\u0000b","articleBody":"` + strings.Repeat(`한국은행은\u0000 기준금리를 동결했다고 밝혔다.\n`, 5) + `"}</script></head><body></body></html>`,
@@ -162,7 +135,7 @@ func TestFinalAddress(t *testing.T) {
 	w := once(t)
 	paths := []string{"/news/economy/11000001", "/news/economy/11000002"}
 	const moved = "/news/stock/11000001?utm_source=moved"
-	publisher(w, newssim.MK, paths, map[string]string{paths[0]: "to " + moved, moved: plainPage, paths[1]: "to /", "/": plainPage})
+	publisher(w, paths, map[string]string{paths[0]: moved, moved: plainPage, paths[1]: "/", "/": plainPage})
 	r := w.run(mk.Provider{})
 	assert.Equal(t, counts{Found: 2, Fetched: 1, Inserted: 1, Failed: 1}, countsOf(r))
 	assert.Equal(t, 1, w.count(`url = 'https://www.mk.co.kr`+moved+`' AND canonical_url = 'https://mk.co.kr/news/stock/11000001'`))
@@ -178,7 +151,7 @@ func TestPaywall(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		paths := []string{"/news/economy/11000001", "/news/economy/11000002"}
 		paid := `<script type="application/ld+json">{"@type":"NewsArticle","headline":"Paid","isAccessibleForFree":"False"}</script>` + plainPage
-		publisher(w, newssim.MK, paths, map[string]string{paths[0]: paid, paths[1]: plainPage})
+		publisher(w, paths, map[string]string{paths[0]: paid, paths[1]: plainPage})
 		r := w.run(mk.Provider{})
 		assert.Equal(t, counts{Found: 2, Fetched: 2, Inserted: 1}, countsOf(r))
 		assert.EqualValues(t, 1, r.Paywalled)
@@ -192,7 +165,7 @@ func TestPaywall(t *testing.T) {
 func TestRobotsOfABaseURLWithAPath(t *testing.T) {
 	w := once(t)
 	paths := []string{"/news/economy/11000001"}
-	publisher(w, newssim.MK, paths, map[string]string{paths[0]: plainPage})
+	publisher(w, paths, map[string]string{paths[0]: plainPage})
 	r := w.run(edition{})
 	assert.Equal(t, counts{Found: 1, Fetched: 1, Inserted: 1}, countsOf(r))
 	assert.Equal(t, []string{"/robots.txt", "/sitemap.xml", paths[0]}, w.paths())

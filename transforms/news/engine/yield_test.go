@@ -4,7 +4,6 @@ package engine_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -22,33 +21,25 @@ import (
 // addresses that each names, relative to the host, with a lastmod after a space
 // where there is one. Those that end in .xml are an index's children.
 func archive(w *world, robots string, sitemaps map[string][]string) {
-	w.sim.Handle(newssim.MK, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		locs, ok := sitemaps[r.URL.RequestURI()]
-		switch {
-		case r.URL.Path == "/robots.txt":
-			_, _ = rw.Write([]byte(robots))
-		case ok:
-			root, entry := "urlset", "url"
-			if len(locs) > 0 && strings.Contains(locs[0], ".xml") {
-				root, entry = "sitemapindex", "sitemap"
+	pages := map[string]string{"/robots.txt": robots}
+	for path, locs := range sitemaps {
+		var entries [][2]string
+		form := dated
+		for _, l := range locs {
+			loc, at, _ := strings.Cut(l, " ")
+			if strings.Contains(loc, ".xml") {
+				form = index
+			} else {
+				pages[loc] = plainPage
 			}
-			_, _ = fmt.Fprintf(rw, `<%s xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`, root)
-			for _, l := range locs {
-				loc, at, dated := strings.Cut(l, " ")
-				_, _ = fmt.Fprintf(rw, "<%s><loc>https://%s%s</loc>", entry, newssim.MK, strings.ReplaceAll(loc, "&", "&amp;"))
-				if dated {
-					_, _ = fmt.Fprintf(rw, "<lastmod>%s</lastmod>", at)
-				}
-				_, _ = fmt.Fprintf(rw, "</%s>", entry)
+			if at != "" {
+				at = changed(at)
 			}
-			_, _ = fmt.Fprintf(rw, "</%s>", root)
-		case strings.HasPrefix(r.URL.Path, "/news/"):
-			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-			_, _ = rw.Write([]byte(strings.ReplaceAll(plainPage, plainEnd, plainEnd+"<p>"+r.URL.Path+"</p>")))
-		default:
-			http.NotFound(rw, r)
+			entries = append(entries, [2]string{"https://" + newssim.MK + loc, at})
 		}
-	}))
+		pages[path] = form(entries...)
+	}
+	w.serve(newssim.MK, pages)
 }
 
 const named = "Sitemap: https://" + newssim.MK + "/index.xml\n"

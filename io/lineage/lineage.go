@@ -86,7 +86,7 @@ func FromEnv(getenv func(string) string, failed func(error)) (*Sender, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sender{url: u.JoinPath(cmp.Or(getenv("OPENLINEAGE_ENDPOINT"), "api/v1/lineage")).String(), key: key, failed: failed, stop: stop,
-		namespace: cmp.Or(getenv("OPENLINEAGE_NAMESPACE"), "default"), client: &http.Client{Timeout: sendTimeout},
+		namespace: cmp.Or(getenv("OPENLINEAGE_NAMESPACE"), "default"), client: secret.Client(sendTimeout),
 		queue: make(chan Event, maxQueue), done: make(chan struct{})}
 	go s.work(ctx)
 	return s, nil

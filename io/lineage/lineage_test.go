@@ -90,7 +90,9 @@ func TestCollectorDown(t *testing.T) {
 	require.NoError(t, err)
 	gone := "http://" + l.Addr().String()
 	require.NoError(t, l.Close())
-	for at, want := range map[string]string{hangs.URL: "context canceled", refuses.URL: "403 Forbidden: who are you", gone: "refused"} {
+	moved := httptest.NewServer(http.RedirectHandler(refuses.URL, http.StatusTemporaryRedirect)) // where the key must not go
+	defer moved.Close()
+	for at, want := range map[string]string{hangs.URL: "context canceled", refuses.URL: "403 Forbidden: who are you", gone: "refused", moved.URL: "307 Temporary Redirect"} {
 		var warnings []error
 		s, err := FromEnv(environment(map[string]string{"OPENLINEAGE_URL": at}), func(err error) { warnings = append(warnings, err) })
 		require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/secret"
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
 )
@@ -57,7 +58,7 @@ func At(base, operation, model, example, key string, timeout time.Duration) (*En
 		return nil, fmt.Errorf("the key would be sent to %s without encryption; use https", u.Host)
 	}
 	return &Endpoint{URL: strings.TrimSuffix(strings.TrimSuffix(base, "/"), operation) + operation, Model: model, key: key, echo: echo(key),
-		HTTP: &http.Client{Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
+		HTTP: secret.Client(timeout)}, nil
 }
 
 func echo(key string) *strings.Replacer {

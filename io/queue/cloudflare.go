@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"os"
 	"time"
+
+	"github.com/newsfork/seed-engine/io/secret"
 )
 
 // cloudflare is a queue of Cloudflare Queues with an HTTP pull consumer:
@@ -35,7 +37,7 @@ func openCloudflare(u *url.URL) (Queue, error) {
 	}
 	sign := func(r *http.Request, _ []byte) error { r.Header.Set("Authorization", "Bearer "+token); return nil }
 	at := cmp.Or(u.Query().Get("endpoint"), "https://api.cloudflare.com/client/v4")
-	return &cloudflare{caller{newClient(), sign}, at + "/accounts/" + u.Host + "/queues" + u.Path + "/messages/"}, nil
+	return &cloudflare{caller{secret.Client(httpTimeout), sign}, at + "/accounts/" + u.Host + "/queues" + u.Path + "/messages/"}, nil
 }
 
 // cloudflareAnswer is the envelope of Cloudflare's API.

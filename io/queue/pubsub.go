@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/oauth2/google"
+
+	"github.com/newsfork/seed-engine/io/secret"
 )
 
 // pubSub is a subscription of Google Pub/Sub, by its REST API: its Go client has no transport but gRPC.
@@ -46,7 +48,7 @@ func openPubSub(ctx context.Context, u *url.URL) (Queue, error) {
 			return err
 		}
 	}
-	return &pubSub{caller{newClient(), sign}, at + "/v1/projects/" + u.Host + "/subscriptions" + u.Path + ":"}, nil
+	return &pubSub{caller{secret.Client(httpTimeout), sign}, at + "/v1/projects/" + u.Host + "/subscriptions" + u.Path + ":"}, nil
 }
 
 func (q *pubSub) Receive(ctx context.Context, n int, wait time.Duration) ([]Message, error) {

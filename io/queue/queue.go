@@ -150,7 +150,7 @@ func (c caller) post(ctx context.Context, to string, in, out any, headers ...str
 		return nil
 	}
 	err = fmt.Errorf("it answers %s: %s", a.Status, untrusted.Line(string(text), maxReason))
-	if a.StatusCode/100 == 4 && a.StatusCode != http.StatusRequestTimeout && a.StatusCode != http.StatusTooManyRequests {
+	if a.StatusCode < http.StatusInternalServerError && a.StatusCode != http.StatusRequestTimeout && a.StatusCode != http.StatusTooManyRequests {
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return err
@@ -161,5 +161,3 @@ func (c caller) Close() error {
 	c.client.CloseIdleConnections()
 	return nil
 }
-
-func newClient() *http.Client { return &http.Client{Timeout: httpTimeout} }

@@ -2,6 +2,9 @@ package queue_test
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +96,26 @@ func TestRefusals(t *testing.T) {
 	_, err = q.Receive(t.Context(), 1, 0)
 	require.Error(t, err)
 	require.False(t, errors.Is(err, queue.ErrRefused))
+}
+
+// A redirect would lead the key to another host.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s has the key %q", r.Host, r.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	moved := httptest.NewServer(http.RedirectHandler(strings.Replace(other.URL, "127.0.0.1", "localhost", 1), http.StatusTemporaryRedirect))
+	defer moved.Close()
+	t.Setenv("CLOUDFLARE_API_TOKEN", "x")
+	t.Setenv("AWS_ACCESS_KEY_ID", "x")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	for _, address := range []string{"cloudflare://a/b", "sqs://sqs.eu-west-1.amazonaws.com/1/name"} {
+		q, err := queue.Open(t.Context(), address+"?endpoint="+moved.URL)
+		require.NoError(t, err)
+		_, err = q.Receive(t.Context(), 1, 0)
+		require.ErrorIs(t, err, queue.ErrRefused)
+		require.ErrorContains(t, err, "307 Temporary Redirect")
+	}
 }
 
 func TestAddresses(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 
+	"github.com/newsfork/seed-engine/io/secret"
 	"github.com/newsfork/seed-engine/io/untrusted"
 )
 
@@ -62,7 +63,7 @@ func openSQS(ctx context.Context, u *url.URL) (Queue, error) {
 		return signer.SignHTTP(r.Context(), keys, r, hex.EncodeToString(hash[:]), "sqs", cfg.Region, time.Now())
 	}
 	endpoint := cmp.Or(u.Query().Get("endpoint"), "https://"+u.Host)
-	return &sqs{caller{newClient(), sign}, endpoint, endpoint + u.Path}, nil
+	return &sqs{caller{secret.Client(httpTimeout), sign}, endpoint, endpoint + u.Path}, nil
 }
 
 func (q *sqs) call(ctx context.Context, action string, in map[string]any, out any) error {

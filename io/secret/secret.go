@@ -1,12 +1,14 @@
-// Package secret reads secrets of the environment. No promise: see docs/library.md.
+// Package secret reads secrets of the environment, and sends them to no place that another names. No promise: see docs/library.md.
 package secret
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
+	"time"
 )
 
 // FileSuffix ends the name of a variable that names a file with the secret.
@@ -37,4 +39,10 @@ func Read(name string) (text string, err error) {
 		return "", fmt.Errorf("%s: %s is empty", name+FileSuffix, path)
 	}
 	return text, nil
+}
+
+// Client returns a client for requests that have a secret in their address, header or body. It returns a redirect as it is: whoever
+// controls the endpoint, or a proxy before it, could lead the secret to another host. A request takes at most timeout.
+func Client(timeout time.Duration) *http.Client {
+	return &http.Client{Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/secret"
 	"github.com/newsfork/seed-engine/server/known"
 )
 
@@ -114,9 +115,7 @@ func newPost(variable, raw string) (*post, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%s is not an http or https URL", variable)
 	}
-	return &post{url: raw, client: &http.Client{Timeout: sendTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}}, nil
+	return &post{url: raw, client: secret.Client(sendTimeout)}, nil
 }
 
 // asSlackText escapes the three characters of Slack's markup, which notifies everybody and makes links.

@@ -117,43 +117,21 @@ func TestSignaturesOfChunks(t *testing.T) {
 // a member's shape NAME stands for the name, and ABOUT for its description.
 func TestChunksNameWhatTheyDescribe(t *testing.T) {
 	about := "<p>" + strings.Repeat("It opens what it is given, reads as much as it may, and closes it. ", 60) + "</p>"
-	for generator, member := range map[string]string{
-		"rustdoc":                `<details class="toggle method-toggle" open><summary><section id="method.NAME" class="method"><a class="src rightside" href="../src/x.rs.html#10">Source</a><h4 class="code-header">pub fn <a href="#method.NAME" class="fn">NAME</a>(&amp;self) -&gt; <a href="u.html">u32</a></h4></section></summary><div class="docblock">ABOUT</div></details>`,
-		"javadoc":                `<li><section class="detail" id="NAME(int)"><h3>NAME</h3><div class="horizontal-scroll"><div class="member-signature"><span class="modifiers">public</span>&nbsp;<span class="return-type">void</span>&nbsp;<span class="element-name">NAME</span><wbr><span class="parameters">(int&nbsp;size)</span></div><div class="block">ABOUT</div><dl class="notes"><dt>Parameters:</dt><dd><code>size</code> - how much</dd></dl></div></section></li>`,
-		"javadoc 8":              `<a name="NAME-int-"><!-- --></a><ul class="blockList"><li class="blockList"><h4>NAME</h4><pre>public void NAME(int size)</pre><div class="block">ABOUT</div></li></ul>`,
-		"TypeDoc":                `<section class="tsd-panel tsd-member"><a id="NAME" class="tsd-anchor"></a><h3 class="tsd-anchor-link"><span>NAME</span><a href="#NAME" aria-label="Permalink" class="tsd-anchor-icon"><svg></svg></a></h3><ul class="tsd-signatures"><li class="tsd-signature tsd-anchor-link" id="NAME-1"><span class="tsd-kind-call-signature">NAME</span><span class="tsd-signature-symbol">(</span><span class="tsd-kind-parameter">size</span><span class="tsd-signature-symbol">)</span></li><li class="tsd-description"><div class="tsd-comment tsd-typography">ABOUT</div></li></ul></section>`,
-		"Doxygen":                `<a id="gaNAME" name="gaNAME"></a><h2 class="memtitle"><span class="permalink"><a href="#gaNAME">&#9670;&#160;</a></span>NAME()</h2><div class="memitem"><div class="memproto"><table class="memname"><tr><td class="memname">int NAME</td><td>(</td><td class="paramtype">int</td><td class="paramname"><em>size</em></td><td>)</td></tr></table></div><div class="memdoc">ABOUT</div></div>`,
-		"Doxygen without titles": `<a class="anchor" id="gaNAME"></a><div class="memitem"><div class="memproto"><table class="memname"><tr><td class="memname">int NAME </td><td>(</td><td class="paramtype">int&#160;</td><td class="paramname"><em>size</em></td><td>)</td><td></td></tr></table></div><div class="memdoc">ABOUT</div></div>`,
-		"ExDoc":                  `<section class="detail" id="NAME/1"><div class="detail-header"><a href="#NAME/1" class="detail-link" aria-label="Link to this function"><i></i></a><h1 class="signature" translate="no">NAME(size)</h1></div><section class="docstring">ABOUT</section></section>`,
-		"YARD":                   `<div class="method_details"><h3 class="signature" id="NAME-instance_method">#<strong>NAME</strong>(size) ⇒ <tt>Integer</tt></h3><div class="docstring"><div class="discussion">ABOUT</div></div></div>`,
-		"Perl":                   `<dl><dt id="NAME">NAME FILEHANDLE</dt><dd>ABOUT</dd></dl>`,
-		"Dart":                   `<section class="callables"><dl class="callables"><dt id="NAME" class="callable"><span class="name"><a href="NAME.html">NAME</a></span><span class="signature">(<wbr>int size)</span></dt><dd>ABOUT</dd></dl></section>`,
-		"pydoctor":               `<div class="basefunction"><a name="m.NAME"></a><a name="NAME"></a><div class="functionHeader"><code><span class="py-keyword">def</span> <span class="py-defname">NAME</span>(size):</code> <a class="headerLink" href="#NAME">¶</a></div><div class="functionBody"><div>ABOUT</div></div></div>`,
-		"Scaladoc":               `<ol><li id="NAME" class="indented0"><a id="NAME(Int)"></a><span class="symbol"><span class="kind">def</span> <span class="name">NAME</span><span class="params">(size: Int)</span></span><div class="fullcomment"><div class="comment cmt">ABOUT</div></div></li></ol>`,
-		"Scaladoc 2.13":          `<ol><li class="indented0" name="NAME"><a id="NAME(Int)" class="anchorToMember"></a> <span class="modifier_kind"><span class="kind">def</span></span> <span class="symbol"><span class="name">NAME</span><span class="params">(size: Int)</span></span><p class="shortcomment cmt">In short.</p><div class="fullcomment"><div class="comment cmt">ABOUT</div><dl class="attributes block"><dt>Definition Classes</dt><dd>Files</dd></dl></div></li></ol>`,
-		"Scaladoc 3":             `<div class="documentableElement" id="NAME-0"><div class="documentableElement-expander"><button></button><div class="header monospace"><div class="signature"><span class="kind">def </span><a href="#NAME-0" t="n" class="documentableName">NAME</a>(size: Int)</div></div></div><div class="docs"><div class="memberDocumentation"><div class="doc">ABOUT</div><h2 class="h200">Attributes</h2><dl><dt>Source</dt><dd>ABOUT</dd></dl></div></div></div>`,
-		"javadoc 8 in a list":    `<ul class="blockList"><li class="blockList"><a name="NAME-int-"><!-- --></a><ul class="blockList"><li class="blockList"><h4>NAME</h4><pre>public void NAME(int size)</pre><div class="block">ABOUT</div><dl><dt><span class="paramLabel">Parameters:</span></dt><dd><code>size</code> - how much</dd></dl></li></ul></li></ul>`,
-		"asciidoctor":            `<div class="dlist"><dl><dt class="hdlist1"><code>NAME</code> &lt;size&gt;</dt><dd><p>In short.</p><div class="literalblock"><div class="content"><pre>NAME 10</pre></div></div>ABOUT</dd></dl></div>`,
-		"Texinfo":                `<dl class="first-deftypefn"><dt class="deftypefn" id="index-NAME"><span class="category-def">Function: </span><span><code class="def-type">int</code> <strong class="def-name">NAME</strong> <code class="def-code-arguments">(int <var>size</var>)</code><a class="copiable-link" href="#index-NAME"> ¶</a></span></dt><dd>ABOUT</dd></dl>`,
-		"an item of a list":      `<ul><li><p><code>NAME</code> takes a size.</p><ul><li><p>For short:</p>ABOUT</li></ul><p>It opens a file.</p></li></ul>`,
-		"Sphinx C":               `<dl class="c function"><dt class="sig sig-object c" id="c.NAME"><span class="kt"><span class="pre">int</span></span> <span class="sig-name descname"><span class="n"><span class="pre">NAME</span></span></span><span class="sig-paren">(</span>int size<span class="sig-paren">)</span><a class="headerlink" href="#c.NAME">¶</a><br></dt><dd>ABOUT</dd></dl>`,
-		"GTK-Doc":                `<div class="refsect2"><a name="NAME"></a><h3>NAME ()</h3><pre class="programlisting"><span class="returnvalue">int</span> NAME (<em class="parameter"><code><span class="type">int</span> size</code></em>);</pre>ABOUT</div>`,
-		"roff":                   `<dl class="Bl-tag"><dt id="NAME"><a class="permalink" href="#NAME"><code class="Fn">NAME</code></a>(<var>size</var>)</dt><dd>ABOUT</dd></dl>`,
-	} {
+	for _, c := range readCases(t, "members.txt") {
 		page := "<!doctype html><html><body><main><h1>Files</h1><p>" + strings.Repeat("What this module is for. ", 20) + "</p>"
 		for _, name := range []string{"acquire_one", "bring_two", "carry_three"} {
-			page += strings.NewReplacer("NAME", name, "ABOUT", strings.ReplaceAll(about, "opens", "opens "+strings.ToUpper(name[:1]))).Replace(member)
+			page += strings.NewReplacer("NAME", name, "ABOUT", strings.ReplaceAll(about, "opens", "opens "+strings.ToUpper(name[:1]))).Replace(c.in)
 		}
 		got, err := content.Extract([]byte(page+"</main></body></html>"), "text/html", content.Options{})
 		require.NoError(t, err)
 		chunks, without := chunk.Split("p", got.Markdown, got.Anchors, chunk.Default), 0
-		for _, c := range chunks {
+		for _, k := range chunks {
 			for _, name := range []string{"acquire_one", "bring_two", "carry_three"} {
-				if strings.Contains(c.Text, "opens "+strings.ToUpper(name[:1])) && !strings.Contains(strings.ReplaceAll(strings.Join(c.Path, " ")+c.Text, `\`, ""), name) {
+				if strings.Contains(k.Text, "opens "+strings.ToUpper(name[:1])) && !strings.Contains(strings.ReplaceAll(strings.Join(k.Path, " ")+k.Text, `\`, ""), name) {
 					without++
 				}
 			}
 		}
-		require.Zero(t, without, "%s, of %d chunks", generator, len(chunks))
+		require.Zero(t, without, "%s, of %d chunks", c.name, len(chunks))
 	}
 }

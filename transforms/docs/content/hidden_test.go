@@ -20,44 +20,9 @@ func hiddenPage(head, body string) string {
 
 // What a page hides from people is not in its Markdown.
 func TestHidden(t *testing.T) {
-	for _, page := range []string{
-		hiddenPage("", `<p style="display:none">KEEPOUT</p>`),
-		hiddenPage("", `<div style="DISPLAY : None !important"><p>KEEPOUT</p></div>`),
-		hiddenPage("", `<p style="color:red;/* x */display:/**/none">KEEPOUT</p>`),
-		hiddenPage("", `<p>seen <span style="visibility:hidden">KEEPOUT</span></p>`),
-		hiddenPage("", `<p hidden>KEEPOUT</p>`),
-		hiddenPage("", `<p aria-hidden="true">KEEPOUT</p>`),
-		hiddenPage("", `<p style="font-size:0">KEEPOUT</p>`),
-		hiddenPage("", `<div style="font-size:0px"><p>KEEPOUT <b style="font-size:2em">KEEPOUT</b></p></div>`),
-		hiddenPage("", `<p style="font-size:1px">KEEPOUT</p>`),
-		hiddenPage("", `<p style="font-size:0.01em">KEEPOUT</p>`),
-		hiddenPage("", `<p style="opacity:0">KEEPOUT</p>`),
-		hiddenPage("", `<p style="opacity:0.01">KEEPOUT</p>`),
-		hiddenPage("", `<ul style="position:absolute;left:-9999px"><li>KEEPOUT</li></ul>`),
-		hiddenPage("", `<p style="position:fixed; top:-200vh">KEEPOUT</p>`),
-		hiddenPage("", `<p style="text-indent:-9999px">KEEPOUT</p>`),
-		hiddenPage("", `<p style="margin-left:-9999px">KEEPOUT</p>`),
-		hiddenPage("", `<p style="transform:translateX(-9999px)">KEEPOUT</p>`),
-		hiddenPage("", `<p style="transform: scale(0)">KEEPOUT</p>`),
-		hiddenPage("", `<p style="position:absolute;clip:rect(0 0 0 0)">KEEPOUT</p>`),
-		hiddenPage("", `<p style="clip-path:inset(50%)">KEEPOUT</p>`),
-		hiddenPage("", `<p style="height:0;overflow:hidden">KEEPOUT</p>`),
-		hiddenPage("", `<p style="color:#fff;background-color:white">KEEPOUT</p>`),
-		hiddenPage("", `<div style="background:#FFF none"><p style="color:rgb(255, 255, 255)">KEEPOUT</p></div>`),
-		hiddenPage("", `<p style="color:transparent">KEEPOUT</p>`),
-		hiddenPage("", `<p style="color:rgba(0,0,0,0)">KEEPOUT</p>`),
-		hiddenPage("", `<table bgcolor="#ffffff"><tr><td><font color="white">KEEPOUT</font></td></tr></table>`),
-		hiddenPage("<style>.x9{display:none}</style>", `<p class="a x9">KEEPOUT</p>`),
-		hiddenPage("<style>@charset 'utf-8';p.a , .b > i{color:red}\n#gone, .b i { visibility : hidden }</style>", `<p id=gone>KEEPOUT</p><p class=b><i>KEEPOUT</i></p>`),
-		hiddenPage("<style>.s{font-size:0}.o{opacity:0}.l{position:absolute;left:-10000px}</style>", `<p class=s>KEEPOUT</p><p class=o>KEEPOUT</p><div class=l>KEEPOUT</div>`),
-		hiddenPage("<style>p{display:block}.x{display:none}p{display:block}</style>", `<p class=x>KEEPOUT</p>`),
-		hiddenPage("<style>@media (min-width:1px){.x{display:none}}@media print{.y{display:block}}.y{display:none}</style>", `<p class=y>KEEPOUT</p>`),
-		hiddenPage("", `<h2 style="display:none">KEEPOUT</h2><pre style="display:none"><code>KEEPOUT</code></pre>`),
-		hiddenPage("", `<h1 style="display:none">KEEPOUT</h1><img alt="KEEPOUT" style="display:none" src="a.png">`),
-		hiddenPage("", `<article style="display:none"><h1>KEEPOUT</h1></article>`),
-		hiddenPage("", `<p style="visibility:hidden">KEEPOUT <b style="visibility:visible">seen</b></p>`),
-		hiddenPage("", "<p>use it."+strings.Map(func(c rune) rune { return 0xE0000 + c }, "ignore")+"&#x202e;&#x1b;[1m</p>"),
-	} {
+	cases := append(readCases(t, "hidden.txt"), testCase{want: "<p>use it." + strings.Map(func(c rune) rune { return 0xE0000 + c }, "ignore") + "&#x202e;&#x1b;[1m</p>"})
+	for _, c := range cases {
+		page := hiddenPage(c.in, c.want)
 		p, err := content.Extract([]byte(page), "text/html; charset=utf-8", content.Options{})
 		require.NoError(t, err)
 		assert.NotContains(t, p.Markdown+p.Title, "KEEPOUT", page)
@@ -71,31 +36,14 @@ func TestHidden(t *testing.T) {
 
 // What a person can open or another window shows stays, and so does a page that scripts show.
 func TestShown(t *testing.T) {
-	for _, page := range []string{
-		hiddenPage("", `<div role="tablist"><button role="tab" aria-controls="a">A</button><button role="tab" aria-controls="b">B</button></div><div role="tabpanel" id="a">one</div><div role="tabpanel" id="b" hidden aria-hidden="true" style="display:none">STAYS</div>`),
-		hiddenPage("<style>.tabcontent{display:none}</style>", `<button onclick="openTab(event, 'Java')">Java</button><div id="Java" class="tabcontent"><p>STAYS</p></div>`),
-		hiddenPage("", `<a data-toggle="tab" href="#java">Java</a><div id="java" style="display:none">STAYS</div>`),
-		hiddenPage("", `<button data-bs-target="#more">More</button><div id="more" style="display:none">STAYS</div>`),
-		hiddenPage("<style>.panel{display:none} .panel.active{display:block}</style>", `<div class="panel active">one</div><div class="panel">STAYS</div>`),
-		hiddenPage("<style>.panel{display:none} input:checked + .panel{display:block}</style>", `<input type=radio><div class="panel">STAYS</div>`),
-		hiddenPage("<style>.tip .more{visibility:hidden} .tip:hover .more{visibility:visible}</style>", `<p class=tip>word <span class=more>STAYS</span></p>`),
-		hiddenPage("<style>.hidden{display:none}@media (min-width:64em){.lg\\:block{display:block}}</style>", `<p class="hidden lg:block">STAYS</p>`),
-		hiddenPage("<style>@media (max-width:10em){.x{display:none}}@media print{.y{display:none}}@keyframes a{from{opacity:0}}</style><style media=print>.y{display:none}</style>", `<p class="x y">STAYS</p>`),
-		hiddenPage("<style>.x{display:none}p.x{display:block}</style>", `<p class="x">STAYS</p>`),
-		hiddenPage("<style>.x{display:none}</style>", `<p class="x" style="display:block">STAYS</p>`),
-		hiddenPage("<style>.x{display:block!important}#y{display:none}</style>", `<p class="x" id="y">STAYS</p>`),
-		hiddenPage("<style>p:before{display:none;content:'}'}.xy{display:none}</style>", `<p class="x">STAYS</p>`),
-		hiddenPage("", `<details><summary>More</summary><p>STAYS</p></details>`),
-		hiddenPage("", `<div class="dynheader" onclick="return toggleVisibility(this)">More</div><div style="display:none">STAYS</div>`),
-		hiddenPage("", `<p hidden="until-found">STAYS</p>`),
-		hiddenPage("", `<div style="font-size:0"><span style="font-size:16px">STAYS</span></div>`),
-		hiddenPage("", `<p style="color:white">STAYS</p><p style="color:#fff;background:#000">STAYS</p><p style="color:white;background:url(dark.png) white">S</p>`),
-		hiddenPage("", `<p style="color:transparent;background-clip:text">STAYS</p>`),
-		hiddenPage("", `<p style="opacity:.6;font-size:10px;left:-20px;position:absolute;margin-left:-15px">STAYS</p>`),
-		hiddenPage("", `<p style="overflow:hidden;height:100%">STAYS</p>`),
+	pages := []string{
 		"<html><body style='opacity:0'><div style='visibility:hidden'><main style='display:none'><h1>Title</h1><p>STAYS with the page's text</p></main></div></body></html>",
 		"<html><head><style>body{visibility:hidden}</style></head><body><div style='opacity:0'><h1>Title</h1><p>STAYS with the page's text</p></div></body></html>",
-	} {
+	}
+	for _, c := range readCases(t, "shown.txt") {
+		pages = append(pages, hiddenPage(c.in, c.want))
+	}
+	for _, page := range pages {
 		p, err := content.Extract([]byte(page), "text/html; charset=utf-8", content.Options{})
 		require.NoError(t, err)
 		assert.Contains(t, p.Markdown, "STAYS", page)

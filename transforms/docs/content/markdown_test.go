@@ -2,7 +2,6 @@ package content_test
 
 import (
 	"bytes"
-	"cmp"
 	"flag"
 	"os"
 	"path/filepath"
@@ -80,52 +79,11 @@ func TestMarkdownCases(t *testing.T) {
 	require.GreaterOrEqual(t, right, minStructure, "of %d have their structure", all)
 }
 
-// Text that looks like marks is read as the text that it is.
-func TestTextIsNoMark(t *testing.T) {
-	for text, want := range map[string]string{
-		"[key]: https://a.example/x": "",
-		"[^1]: A note.":              "",
-		"[two words]: and a text":    "",
-		"[key] is a key":             "",
-		"In the middle [a]: b":       "",
-		`C:\`:                        "",
-		`\<em>x</em>`:                `\<em>x</em>`,
-		`a\<strong>b</strong>`:       `a\<strong>b</strong>`,
-	} {
-		page, err := content.Extract([]byte("<!DOCTYPE html><body><main><h1>T</h1><p>"+text+"</p></main>"), "text/html; charset=utf-8", content.Options{})
-		require.NoError(t, err)
-		require.Equal(t, "<h1>T</h1><p>"+cmp.Or(want, text)+"</p>", structure(t, page.Markdown), page.Markdown)
-	}
-}
-
-// Emphasis is read as emphasis, or left out where CommonMark cannot have it; its marks are never read as text.
-func TestEmphasis(t *testing.T) {
-	for text, want := range map[string]string{
-		`a <em>*</em> b`:                                             "",
-		`<em>*</em>`:                                                 "",
-		`<strong>*</strong> and <em>**</em>`:                         "",
-		`<strong>a*b</strong> <em>a*</em> <em>*a</em>`:               "",
-		`<em>_</em> <strong>a_</strong>b`:                            `<em>_</em> a_b`,
-		`2 * 3 <em>a</em>* and *<em>a</em>`:                          `2 * 3 <em>a</em>* and *<em>a</em>`,
-		`<strong>결제(Payment)</strong>를 한다`:                           `결제(Payment)를 한다`,
-		`<strong>Note:</strong>text`:                                 `Note:text`,
-		`<strong>Note:</strong> text <b>x</b>, y`:                    `<strong>Note:</strong> text <strong>x</strong>, y`,
-		`은<strong>(KR)</strong> x`:                                   `은(KR) x`,
-		`은<strong>KR</strong>는`:                                      "",
-		`a<b><code>x</code></b>b`:                                    `a<code>x</code>b`,
-		`<b>a <code>x</code></b>b <code>y</code>`:                    `a <code>x</code>b <code>y</code>`,
-		`<strong>a<em>b.</em></strong>c`:                             `ab.c`,
-		`<strong>a <em>b</em></strong>c`:                             `<strong>a <em>b</em></strong>c`,
-		`<strong>a.</strong><em>b</em> c`:                            `a.<em>b</em> c`,
-		`<b>a</b><i>(x)</i> d`:                                       `<strong>a</strong>(x) d`,
-		`<b>x.</b><b>y.</b>z <del>gone.</del>z`:                      `x.y.z gone.z`,
-		`<b><i>x</i></b><b><i>y.</i></b>z <b>a.</b><b><i>y.</i></b>`: `xy.z <strong>a.<em>y.</em></strong>`,
-		`<b>“x”</b>는 <i>!</i>`:                                       `“x”는 <em>!</em>`,
-		`<b>a.<br>b</b> c`:                                           `<strong>a.<br></br>b</strong> c`,
-	} {
-		page, err := content.Extract([]byte("<!DOCTYPE html><body><main><h1>T</h1><p>"+text+"</p></main>"), "text/html; charset=utf-8", content.Options{})
-		require.NoError(t, err)
-		assert.Equal(t, "<h1>T</h1><p>"+strings.NewReplacer("<b>", "<strong>", "</b>", "</strong>", "<i>", "<em>", "</i>", "</em>").Replace(cmp.Or(want, text))+"</p>", structure(t, page.Markdown), page.Markdown)
+func TestMarks(t *testing.T) {
+	for _, c := range readCases(t, "marks.txt") {
+		want := strings.NewReplacer("<b>", "<strong>", "</b>", "</strong>", "<i>", "<em>", "</i>", "</em>").Replace(c.want)
+		got := markdownOf(t, "<main><h1>T</h1><p>"+c.in+"</p></main>")
+		assert.Equal(t, "<h1>T</h1><p>"+want+"</p>", structure(t, got), got)
 	}
 }
 

@@ -13,35 +13,10 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/hostile"
 )
 
-const openAPI3 = `{
- "openapi": "3.1.0",
- "info": {"title": "Widget API", "description": "Makes [widgets](https://e.com). Ask me@example.com.\n\n# Limits\n\n10 a second"},
- "servers": [{"url": "https://api.example.com/v1", "description": "Live"}],
- "paths": {
-  "/widgets/{id}": {
-   "parameters": [{"$ref": "#/components/parameters/ID"}],
-   "put": {"summary": "Change a widget", "description": "All or nothing.", "deprecated": true,
-    "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Widget"}}}},
-    "responses": {"200": {"description": "The widget", "content": {"application/json": {"schema": {"type": "array", "items": {"$ref": "#/components/schemas/Widget"}}}}}, "404": {"$ref": "#/components/responses/Gone"}}},
-   "delete": {"summary": "Remove a widget", "responses": {"204": {"description": "Done"}}}
-  },
-  "/a": {"get": {"parameters": [{"name": "q", "in": "query", "schema": {"type": ["string", "null"], "enum": ["a|b", "c"], "default": "c"}}]}}
- },
- "components": {
-  "parameters": {"ID": {"name": "id", "in": "path", "required": true, "description": "Which\none", "schema": {"type": "string", "format": "uuid"}}},
-  "responses": {"Gone": {"description": "No such widget"}},
-  "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}},
-  "schemas": {
-   "Widget": {"required": ["size"], "properties": {"size": {"type": "integer", "description": "In mm"}, "owner": {"$ref": "#/components/schemas/Owner"}, "parts": {"type": "array", "items": {"$ref": "#/components/schemas/Widget"}}}},
-   "Owner": {"type": "object", "properties": {"name": {"type": "string"}}}
-  }
- }
-}`
-
 func TestExtractOpenAPI(t *testing.T) {
 	swagger := "swagger: '2.0'\ninfo:\n  title: Old\nhost: api.example.com\nbasePath: /v1\npaths:\n  /z:\n    post:\n      parameters:\n        - {name: n, in: query, type: integer, required: true}\n" +
 		"        - {name: body, in: body, schema: {$ref: '#/definitions/T'}}\n      responses:\n        200: {description: ok, schema: {$ref: '#/definitions/T'}}\n  /a:\n    get: {summary: second}\ndefinitions:\n  T:\n    properties:\n      x: {type: string}\n"
-	for name, body := range map[string]string{"openapi3": openAPI3, "swagger2": swagger} {
+	for name, body := range map[string]string{"openapi3": string(testdata(t, "openapi3.json")), "swagger2": swagger} {
 		p, err := content.ExtractOpenAPI([]byte(body))
 		require.NoError(t, err)
 		golden := filepath.Join("testdata", name+".md")
@@ -144,48 +119,7 @@ func TestLargeYAML(t *testing.T) {
 
 // TestOpenAPISays checks what is written of a description in addition to its operations' names.
 func TestOpenAPISays(t *testing.T) {
-	const description = `openapi: 3.1.0
-info: {title: Orders}
-paths:
-  /orders:
-    post:
-      parameters:
-        - {name: trace, in: header, schema: {type: string, examples: [abc-1]}}
-        - {name: limit, in: query, example: 20, schema: {type: integer, default: 10}}
-      requestBody:
-        content:
-          application/json:
-            schema: {$ref: '#/components/schemas/Order'}
-            examples:
-              small: {summary: A small one, value: {id: 7, lines: [{sku: "a", n: 1.50}]}}
-              other: {$ref: '#/components/examples/Other'}
-      responses:
-        "200":
-          description: Made
-          content:
-            application/json:
-              schema: {oneOf: [{$ref: '#/components/schemas/Order'}, {type: object, properties: {pending: {type: boolean}}}]}
-            text/csv:
-              schema: {type: string}
-              example: "id,total\n7,3"
-        "404":
-          description: Gone
-          content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}
-        default:
-          description: Broken
-          content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}
-webhooks:
-  order.made:
-    post:
-      summary: An order was made
-      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Order'}}}}
-components:
-  examples: {Other: {value: {id: 8}}}
-  schemas:
-    Order: {type: object, properties: {id: {type: integer, example: 7, description: Its number}}}
-    Error: {type: object, properties: {code: {type: string}}, example: {code: gone}}
-`
-	p, err := content.ExtractOpenAPI([]byte(description))
+	p, err := content.ExtractOpenAPI(testdata(t, "orders.yaml"))
 	require.NoError(t, err)
 	for _, want := range []string{
 		"| `trace` | header | string | no | Example `abc-1`. |",
@@ -209,28 +143,7 @@ components:
 // A reference leads to a place in the description: by its pointer, or by the $id or the $anchor of what is there. One to
 // another file stays a name.
 func TestOpenAPIReferences(t *testing.T) {
-	p, err := content.ExtractOpenAPI([]byte(`
-openapi: 3.1.0
-info: {title: Shop}
-paths:
-  /elsewhere: {$ref: 'https://other.example/paths.yaml#/a'}
-  /a:
-    get:
-      responses:
-        "200": {description: OK, content: {application/json: {schema: {$ref: 'https://schemas.example/one'}}}}
-        "201": {description: OK, content: {application/json: {schema: {$ref: 'https://schemas.example/one#/properties/deep'}}}}
-        "202": {description: OK, content: {application/json: {schema: {$ref: '#here'}}}}
-        "203": {description: OK, content: {application/json: {schema: {$ref: 'schemas/Order.yaml'}}}}
-        "204": {$ref: '#/components/responses/a~1b%20c'}
-        "205": {description: OK, content: {application/json: {schema: {$ref: '#/components/schemas/Three/allOf/1'}}}}
-        "206": {description: OK, content: {application/json: {schema: {$ref: '#/components/schemas/Three/allOf/9'}}}}
-components:
-  responses: {a/b c: {description: Not there}}
-  schemas:
-    One: {$id: 'https://schemas.example/one', type: object, properties: {first: {type: string, description: First field}, deep: {type: object, properties: {third: {type: string, description: Third field}}}}}
-    Two: {$anchor: here, type: object, properties: {fourth: {type: string, description: Fourth field}}}
-    Three: {allOf: [{}, {type: object, properties: {fifth: {type: string, description: Fifth field}}}]}
-`))
+	p, err := content.ExtractOpenAPI(testdata(t, "references.yaml"))
 	require.NoError(t, err)
 	statuses := strings.Split(p.Markdown, "#### Status ")
 	for i, want := range []string{"## /elsewhere\n\nDescribed in `https://other.example/paths.yaml#/a`.\n\n", "| `first` | string | no | First field |\n| `deep` | object | no |  |",

@@ -100,18 +100,7 @@ func (c *crawl) load(ctx context.Context) error {
 	for _, key := range forbidden {
 		c.forbidden[key] = true
 	}
-	// A provider whose seeds are all forbidden is requested again: its site refused for a while,
-	// which an earlier version took for a refusal of each page.
-	lost := func(raw string) bool {
-		l, why := c.link(nil, raw, true)
-		return why == "" && c.forbidden[l.key]
-	}
-	if len(forbidden) == 0 || slices.ContainsFunc(c.policy.SeedURLs, func(raw string) bool { return !lost(raw) }) {
-		return nil
-	}
-	clear(c.forbidden)
-	_, err = Unblock(ctx, c.db, c.id, "")
-	return err
+	return nil
 }
 
 // seed queues the seeds and, at depth 1, the pages of the sitemap.

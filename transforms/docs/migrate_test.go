@@ -3,22 +3,16 @@ package docs
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io/fs"
-	"maps"
-	"os"
 	"path"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/db/dbtest"
 )
 
 // shipped are the migrations that databases out there have gone through: such a
@@ -64,160 +58,43 @@ func TestShippedMigrationsStay(t *testing.T) {
 	require.Equal(t, shipped, sums)
 }
 
-// newer are columns that came with a later migration than the first.
-var newer = []string{"note", "rights", "rights_search", "rights_ai_input", "rights_ai_train", "rights_archive", "header", "sha256", "final_url"}
-
-// dump is every row of every table, as text, by the table's newest name. PostgreSQL's driver
-// keeps how it read a query's columns, so each moment has a query of its own.
-func dump(t *testing.T, d *db.DB, moment string) map[string][]string {
-	t.Helper()
-	tables := append(slices.Clip(tables()[:7]), "docs_sessions", "docs_providers", "docs_hosts", "docs_robots", "docs_budget")
-	out := map[string][]string{}
-	for _, table := range tables {
-		from := table
-		if there, err := d.HasTable(t.Context(), table); err != nil || !there {
+// A database is migrated by a later version of the program in the middle of a crawl: its rows are kept, the crawl resumes with them, and
+// the older program then says that it is one.
+func TestMigrateInACrawl(t *testing.T) {
+	eachWorld(t, func(t *testing.T, w *world) {
+		later := steps(t)
+		n := 0
+		for name := range later {
+			number, err := strconv.Atoi(path.Base(name)[:5])
 			require.NoError(t, err)
-			from = strings.TrimPrefix(table, "docs_")
+			n = max(n, number)
 		}
-		rows, err := d.QueryContext(t.Context(), `SELECT * FROM `+from+` /* `+moment+` */`)
-		require.NoError(t, err)
-		names, err := rows.Columns()
-		require.NoError(t, err)
-		for rows.Next() {
-			values, into := make([]any, len(names)), make([]any, len(names))
-			for i := range values {
-				into[i] = &values[i]
-			}
-			require.NoError(t, rows.Scan(into...))
-			var line []string
-			for i, v := range values {
-				if slices.Contains(newer, names[i]) {
-					continue
-				}
-				if b, ok := v.([]byte); ok {
-					v = string(b)
-				}
-				var inner any
-				if text, ok := v.(string); ok && json.Unmarshal([]byte(text), &inner) == nil {
-					v = inner // PostgreSQL has its own order of names
-				}
-				line = append(line, fmt.Sprintf("%s=%v", names[i], v))
-			}
-			out[table] = append(out[table], strings.Join(line, " "))
-		}
-		require.NoError(t, rows.Err())
-		slices.Sort(out[table])
-		require.NotEmpty(t, out[table], "%s has no row, so nothing is proved for it", table)
-	}
-	return out
-}
-
-// fill gives a database the rows that an older program left in the middle of a crawl.
-func fill(t *testing.T, d *db.DB, prefixed bool) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/held.sql")
-	require.NoError(t, err)
-	rows := strings.ReplaceAll(strings.TrimSpace(string(text)), "{read_by}", readBy(worldPolicy(t)))
-	for _, table := range []string{"pages", "links", "chunks", "runs", "blocked_urls"} {
-		if prefixed {
-			rows = strings.ReplaceAll(rows, "INTO "+table+" ", "INTO docs_"+table+" ")
-		}
-	}
-	for statement := range strings.SplitSeq(rows, ";\n") {
-		_, err := d.ExecContext(t.Context(), statement)
-		require.NoError(t, err)
-	}
-}
-
-func answers(w *world) {
-	w.set("/docs", tagged(`"s"`, doc("seed", "/docs/a", "/docs/no", "/docs/b", "/docs/c")))
-	w.set("/docs/a", tagged(`"a"`, doc("a")))
-	w.set("/docs/no", status(403))
-	w.set("/docs/b", doc("b"))
-	w.set("/docs/c", doc("c"))
-}
-
-// A database of an older version of the program is migrated in the middle of a crawl: its
-// rows are kept, and the crawl resumes with them. This is tested for the database after
-// each migration. For the newest one the test adds a migration, as a later version will.
-func TestMigrateFromOlder(t *testing.T) {
-	t.Parallel()
-	all := steps(t)
-	var names []string // of the steps; one that differs between the databases has two files
-	for file := range maps.Keys(all) {
-		names = append(names, path.Base(file))
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	later := maps.Clone(all)
-	later[fmt.Sprintf("%05d_later.sql", len(names)+1)] = &fstest.MapFile{Data: []byte(`-- +goose Up
+		later[fmt.Sprintf("%05d_later.sql", n+1)] = &fstest.MapFile{Data: []byte(`-- +goose Up
 ALTER TABLE docs_pages ADD COLUMN note TEXT NOT NULL DEFAULT 'none';
 CREATE INDEX docs_pages_note ON docs_pages (note);
 CREATE TABLE docs_notes (id TEXT PRIMARY KEY);
 `)}
-	for n := range names {
-		from, untyped := fstest.MapFS{}, fstest.MapFS{} // fill writes times as numbers, which PostgreSQL has until 00008
-		for file := range all {
-			if name := path.Base(file); name <= names[n] {
-				if from[file] = all[file]; name < "00008" {
-					untyped[file] = all[file]
-				}
-			}
-		}
-		newest, to := n+1 == len(names), all
-		if newest {
-			to = later
-		}
-		t.Run("from "+names[n], func(t *testing.T) {
-			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				var w *world
-				if newest {
-					require.NoError(t, d.Migrate(t.Context(), Job, from))
-					w = newWorldOn(t, d)
-					answers(w)
-					w.set("/docs/b", status(429, "Retry-After", "3600"))
-					state, _ := w.run()
-					require.Equal(t, Held, state)
-					_, err := d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('off', $1)`, 1)
-					require.NoError(t, err)
-				} else {
-					require.NoError(t, d.Migrate(t.Context(), Job, untyped))
-					fill(t, d, names[n] >= "00007")
-					require.NoError(t, d.Migrate(t.Context(), Job, from))
-				}
-				before := dump(t, d, "before")
-				require.NoError(t, d.Migrate(t.Context(), Job, to))
-				require.NoError(t, d.Migrate(t.Context(), Job, to), "a second time")
-				after := dump(t, d, "after")
-				require.Equal(t, before, after)
-
-				// The crawl resumes where the older program stopped: what it has is not asked for.
-				if newest {
-					require.Equal(t, []string{"none"}, w.strings(`SELECT DISTINCT note FROM docs_pages`))
-					w.paths()
-				} else {
-					w = newWorldOn(t, d)
-				}
-				answers(w)
-				w.time.Advance(2 * time.Hour)
-				state, _ := w.run()
-				require.Equal(t, Done, state)
-				require.Equal(t, []string{"/docs/b", "/docs/c"}, w.paths())
-				w.newSession()
-				w.run()
-				require.Equal(t, []string{"/docs", "/docs/a", "/docs/b", "/docs/c"}, w.paths())
-				first := NotModified
-				if !newest {
-					first = Indexed // an older version did not read what pages say about use
-				}
-				require.Equal(t, []Status{first, first, Indexed}, []Status{w.row("/docs").Status, w.row("/docs/a").Status, w.row("/docs/b").Status})
-				r := w.report()
-				require.Equal(t, int64(4), r.Providers[0].TotalPages)
-
-				if newest { // the older program says that it is one
-					require.ErrorContains(t, Migrate(t.Context(), d), fmt.Sprintf("the database is at version %d, this program knows %d", n+2, n+1))
-				}
-			})
-		})
-	}
+		w.set("/docs/c", doc("c"))
+		w.set("/docs", tagged(`"s"`, doc("seed", "/docs/a", "/docs/no", "/docs/b", "/docs/c")))
+		w.set("/docs/a", tagged(`"a"`, doc("a")))
+		w.set("/docs/no", status(403))
+		w.set("/docs/b", status(429, "Retry-After", "3600"))
+		state, _ := w.run()
+		require.Equal(t, Held, state)
+		w.paths()
+		require.NoError(t, w.db.Migrate(t.Context(), Job, later))
+		require.NoError(t, w.db.Migrate(t.Context(), Job, later), "a second time")
+		require.Equal(t, []string{"none"}, w.strings(`SELECT DISTINCT note FROM docs_pages`))
+		w.set("/docs/b", doc("b"))
+		w.time.Advance(2 * time.Hour)
+		state, _ = w.run()
+		require.Equal(t, Done, state)
+		require.Equal(t, []string{"/docs/b", "/docs/c"}, w.paths(), "what it has is not asked for")
+		w.newSession()
+		w.run()
+		require.Equal(t, []string{"/docs", "/docs/a", "/docs/b", "/docs/c"}, w.paths())
+		require.Equal(t, []Status{NotModified, NotModified, Indexed}, []Status{w.row("/docs").Status, w.row("/docs/a").Status, w.row("/docs/b").Status})
+		require.Equal(t, int64(4), w.report().Providers[0].TotalPages)
+		require.ErrorContains(t, Migrate(t.Context(), w.db), fmt.Sprintf("the database is at version %d, this program knows %d", n+1, n))
+	})
 }

@@ -200,9 +200,6 @@ func (m memory) Robots(ctx context.Context, origin string, now time.Time) (*poli
 		return nil, err
 	}
 	a.Body, a.FetchedAt = []byte(body), db.Time(fetched)
-	if a.Status/100 == 2 && a.SHA256 == "" { // of a version that did not keep what the headers say
-		return nil, nil
-	}
 	return &a, json.Unmarshal([]byte(header), &a.Header)
 }
 

@@ -194,22 +194,6 @@ func TestDeathsAtLists(t *testing.T) {
 	})
 }
 
-// TestLostProvider has a provider whose pages an earlier version forbade for ever because its
-// site refused for a week.
-func TestLostProvider(t *testing.T) {
-	eachWorld(t, func(t *testing.T, w *world) {
-		for _, key := range []string{"/docs", "/docs/a"} {
-			_, err := w.db.ExecContext(t.Context(), `INSERT INTO docs_blocked_urls (provider, key, address, http_status, blocked_at) VALUES ($1, $2, $2, 403, $3)`, w.policy.ProviderID, "https://docs.example.com"+key, 1)
-			require.NoError(t, err)
-		}
-		w.pages("a")
-		state, reason := w.run()
-		require.Equal(t, Done, state, reason)
-		require.Equal(t, []string{"/docs", "/docs/a"}, w.paths())
-		require.Empty(t, w.strings(`SELECT key FROM docs_blocked_urls`))
-	})
-}
-
 // TestSphinxSources does not request the sources that Sphinx publishes next to its pages.
 func TestSphinxSources(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w *world) {

@@ -87,9 +87,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = log.Write([]byte(`{"event":"run_ended"}` + "\n"))
 	require.NoError(t, errors.Join(err, log.Flush(t.Context())))
-	warnings, err := ledger.NewWorkerLog(w.store, "20260302-100000-000-aaaaaaaa", "host-7")
+	warnings, err := ledger.NewLog(w.store, "20260302-100000-000-aaaaaaaa", "host-7")
 	require.NoError(t, err)
-	_, err = warnings.Write([]byte(`{"time":"2026-03-02T10:00:01Z","level":"WARN","event":"lease_unsure","error":"<b>"}` + "\n"))
+	const warning = `{"time":"2026-03-02T10:00:01Z","level":"WARN","event":"lease_unsure","error":"<b>"}` + "\n"
+	_, err = warnings.Write([]byte(warning))
 	require.NoError(t, errors.Join(err, warnings.Flush(t.Context())))
 	require.NoError(t, w.board.Refresh(t.Context(), time.Now()))
 	over, none := "/api/v1/runs/20260302-100000-000-aaaaaaaa", "/api/v1/runs/none"
@@ -171,7 +172,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	page := w.do("GET", "/runs/20260302-100000-000-aaaaaaaa", "", "Accept", "text/html").body
 	assert.Regexp(t, `(?s)Warnings of workers.*lease unsure.*WARN.*host-7.*error=&lt;b&gt;`, page)
 	kept := w.do("GET", over+"/log", "")
-	assert.Equal(t, `{"event":"run_ended"}`+"\n", kept.body)
+	assert.Equal(t, `{"event":"run_ended"}`+"\n"+warning, kept.body)
 	assert.Equal(t, "text/plain; charset=utf-8", kept.header.Get("Content-Type"))
 	assert.Contains(t, w.do("GET", "/metrics", "").header.Get("Content-Type"), "text/plain")
 	assert.Equal(t, http.StatusMethodNotAllowed, w.do("DELETE", over, "").code)

@@ -155,7 +155,7 @@ func TestWorkers(t *testing.T) {
 	w := newWorld(t, "done")
 	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: this, Job: "seed", Runner: "flink", StartedAt: time.Now()}))
 	require.NoError(t, ledger.SayAlive(t.Context(), w.store, this, "node-1-77", 3))
-	log, err := ledger.NewWorkerLog(w.store, this, "node-2-78")
+	log, err := ledger.NewLog(w.store, this, "node-2-78")
 	require.NoError(t, err)
 	for _, line := range []string{`2026-03-02T10:00:02Z","level":"WARN","event":"host_slow","host":"a.sg"}`, `2026-03-02T10:00:03Z","level":"WARN","event":"host_slow","host":"b.sg"}`,
 		`2026-03-02T10:00:01Z","level":"ERROR","event":"lane_lost"}`} {

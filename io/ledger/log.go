@@ -2,9 +2,12 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 
@@ -112,39 +115,96 @@ func (l *Log) put(ctx context.Context, key string, b []byte) error {
 // maxLog is the maximum size of ReadLog's result: on a cluster each process has a log.
 const maxLog = 8 << 20
 
-// ReadLog returns the kept lines of a run's log, each a JSON object, process after
-// process, the oldest line first. The error matches store.ErrNotExist when there are
-// none.
-func ReadLog(ctx context.Context, s store.Store, runID string) ([]byte, error) {
+// ProcessLog has the kept lines of one process of a run, each a JSON object, the oldest first.
+type ProcessLog struct {
+	Process string // host and process id, or launcher
+	Lines   []byte
+}
+
+// ReadLogs returns what is kept of the logs of a run's processes, maxLog bytes at most.
+func ReadLogs(ctx context.Context, s store.Store, runID string) (all []ProcessLog, err error) {
 	if err := checkName("run id", runID); err != nil {
 		return nil, fmt.Errorf("reading the log of a run: %w", err)
 	}
-	var keys []string
-	prefix := runKey(runID, "log")
+	prefix, left := runKey(runID, "log"), maxLog
 	for o, err := range s.List(ctx, prefix) {
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", prefix, err)
 		}
-		if !strings.HasSuffix(o.Key, ".1") {
-			keys = append(keys, o.Key+".1", o.Key)
-		}
-	}
-	var all bytes.Buffer
-	for _, key := range keys {
-		b, err := read(ctx, s, key)
-		if errors.Is(err, store.ErrNotExist) {
+		if strings.HasSuffix(o.Key, ".1") {
 			continue
 		}
-		if err != nil {
-			return nil, err
+		l := ProcessLog{Process: cmp.Or(strings.TrimPrefix(strings.TrimPrefix(o.Key, prefix), "-"), "launcher")}
+		for _, key := range []string{o.Key + ".1", o.Key} {
+			b, err := read(ctx, s, key)
+			if err != nil && !errors.Is(err, store.ErrNotExist) {
+				return nil, err
+			}
+			if left -= len(b); left < 0 {
+				return all, nil
+			}
+			l.Lines = append(l.Lines, b...)
 		}
-		if all.Len()+len(b) > maxLog {
-			break
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// ReadLog returns the lines of ReadLogs, process after process. The error matches store.ErrNotExist when there are none.
+func ReadLog(ctx context.Context, s store.Store, runID string) ([]byte, error) {
+	all, err := ReadLogs(ctx, s, runID)
+	var b []byte
+	for _, l := range all {
+		b = append(b, l.Lines...)
+	}
+	if err == nil && b == nil {
+		err = fmt.Errorf("reading the log of run %s: %w", runID, store.ErrNotExist)
+	}
+	return b, err
+}
+
+// IsWarning reports whether a line of a log is a warning or an error.
+func IsWarning(line []byte) bool {
+	head := line[:min(len(line), 80)] // the time and the level come first
+	return bytes.Contains(head, []byte(`"level":"WARN"`)) || bytes.Contains(head, []byte(`"level":"ERROR"`))
+}
+
+// WorkerLines are the newest warnings and errors of one process of a run, the oldest first.
+type WorkerLines struct {
+	Worker string            `json:"worker"` // ProcessLog.Process
+	Lines  []json.RawMessage `json:"lines"`  // each an object with time, level, event and what the event has besides
+}
+
+// maxWorkerLines is how many warnings and errors of one process are shown.
+const maxWorkerLines = 100
+
+// Warnings returns the newest warnings and errors of the processes that have some.
+func Warnings(logs []ProcessLog) (all []WorkerLines) {
+	for _, l := range logs {
+		w := WorkerLines{Worker: l.Process}
+		for line := range bytes.Lines(l.Lines) {
+			if line = bytes.TrimSpace(line); IsWarning(line) && json.Valid(line) {
+				w.Lines = append(w.Lines, line)
+			}
 		}
-		all.Write(b)
+		if n := len(w.Lines); n > 0 {
+			w.Lines = w.Lines[max(0, n-maxWorkerLines):]
+			all = append(all, w)
+		}
 	}
-	if all.Len() == 0 {
-		return nil, fmt.Errorf("reading the log of run %s: %w", runID, store.ErrNotExist)
+	return all
+}
+
+// maxLogValue is the maximum length of a text in a warning, in bytes.
+const maxLogValue = 1000
+
+// CleanAttr is a slog.HandlerOptions.ReplaceAttr for warnings, which people see on pages: texts have no secrets, no control
+// characters and a limited length.
+func CleanAttr(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindString, slog.KindAny:
+		text := a.Value.String()
+		a.Value = slog.StringValue(oneLine(text[:min(len(text), 20*maxLogValue)], maxLogValue)) // a huge one costs little
 	}
-	return all.Bytes(), nil
+	return a
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -75,4 +76,36 @@ func TestWhy(t *testing.T) {
 	if r, err := Load(ctx, s, "r2"); err != nil || r.State != Interrupted || r.Error == "" {
 		t.Errorf("abandoned: %+v, %v", r, err)
 	}
+}
+
+// Of each process the newest warnings and errors are shown, with texts that are bounded and have no secrets.
+func TestWarningsOfProcesses(t *testing.T) {
+	s, ctx := storetest.NewMemory(), t.Context()
+	for _, process := range []string{"", "host-7"} {
+		l, err := NewLog(s, "r1", process)
+		must(t, err)
+		log := slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{ReplaceAttr: CleanAttr}))
+		log.Info("calm")
+		for n := range 2 * maxWorkerLines {
+			log.Warn("again", "n", n, "level", "INFO")
+		}
+		log.Error("refused", "error", errors.New("token=abc \x1b[31m"+strings.Repeat("한", 9000)), "n", 3)
+		_, err = l.Write([]byte(`{"level":"WARN", cut` + "\n"))
+		must(t, errors.Join(err, l.Flush(ctx)))
+	}
+	logs, err := ReadLogs(ctx, s, "r1")
+	must(t, err)
+	got := Warnings(logs)
+	require.Len(t, got, 2)
+	assert.Equal(t, []string{"launcher", "host-7"}, []string{got[0].Worker, got[1].Worker})
+	for _, w := range got {
+		require.Len(t, w.Lines, maxWorkerLines)
+		assert.Contains(t, string(w.Lines[0]), `"n":101,`)
+		last := string(w.Lines[maxWorkerLines-1])
+		assert.Contains(t, last, `"msg":"refused","error":"token=REDACTED \\u001b[31m한`)
+		assert.True(t, strings.HasSuffix(last, ` …","n":3}`) && len(last) < 1200, "%d bytes: %s", len(last), last)
+	}
+	logs, err = ReadLogs(ctx, s, "r2")
+	must(t, err)
+	assert.Empty(t, Warnings(logs))
 }

@@ -106,7 +106,8 @@ func reportOf(ctx context.Context, s store.Store, run ledger.Run) (report ledger
 			return report, err
 		}
 	}
-	report.Workers, err = ledger.ReadWorkers(ctx, s, run.RunID)
+	logs, err := ledger.ReadLogs(ctx, s, run.RunID)
+	report.Workers = ledger.Warnings(logs)
 	return report, err
 }
 
@@ -228,7 +229,7 @@ func (p *program) showLog() *cobra.Command {
 			return usage.Errorf("run %s has no log: it ended before it wrote one, or its log was removed because of its age", run.RunID)
 		}
 		for line := range bytes.Lines(b) {
-			if head := line[:min(len(line), 80)]; err == nil && (!warnings || bytes.Contains(head, []byte(`"level":"WARN"`)) || bytes.Contains(head, []byte(`"level":"ERROR"`))) {
+			if err == nil && (!warnings || ledger.IsWarning(line)) {
 				_, err = p.stdout.Write(line)
 			}
 		}

@@ -126,11 +126,12 @@ func (f runRows) runView(ctx context.Context, e *runs.Entry) (runView, error) {
 	v.Differ, v.Others = runs.OptionsOf(e.Job, e.Run)
 	v.Again = f.Runner.AgainOf(e, f.RunFlags[e.Run.Job])
 	v.Providers = providers(r)
-	var err error
-	if v.Workers, v.Warnings, err = runs.WorkersOf(ctx, f.Store, e, f.Now()); err != nil {
+	logs, err := ledger.ReadLogs(ctx, f.Store, e.Run.RunID)
+	if err != nil {
 		return v, err
 	}
-	if v.Tail, err = runs.LogOf(ctx, f.Store, e, runs.LogQuery{Most: runs.TailLines}); err != nil {
+	v.Tail = runs.LogOf(e, logs, runs.LogQuery{Most: runs.TailLines})
+	if v.Workers, v.Warnings, err = runs.WorkersOf(ctx, f.Store, e, logs, f.Now()); err != nil {
 		return v, err
 	}
 	v.Open, err = letterRows(f).ofRun(ctx, e.Run)
@@ -163,5 +164,8 @@ func (f runRows) log(c *call, e *runs.Entry) (any, error) {
 	if e.Active() {
 		c.key = fmt.Sprintf("log %s %+v", e.Run.RunID, q)
 	}
-	return later(func(ctx context.Context) (any, error) { return runs.LogOf(ctx, f.Store, e, q) }), err
+	return later(func(ctx context.Context) (any, error) {
+		logs, err := ledger.ReadLogs(ctx, f.Store, e.Run.RunID)
+		return runs.LogOf(e, logs, q), err
+	}), err
 }

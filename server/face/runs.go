@@ -158,8 +158,8 @@ func (f runRows) list(c *call) (any, error) {
 func (f runRows) report(c *call, e *runs.Entry) (any, error) {
 	page := runDetail{e.Report, e.State()}
 	page.Error = e.Error()
-	var err error
-	page.Workers, err = ledger.ReadWorkers(c.Context(), f.Store, e.Run.RunID)
+	logs, err := ledger.ReadLogs(c.Context(), f.Store, e.Run.RunID)
+	page.Workers = ledger.Warnings(logs)
 	return page, err
 }
 

@@ -3,9 +3,7 @@ package runs
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -15,7 +13,6 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
 )
@@ -121,20 +118,24 @@ func (LogView) Levels() []string { return logLevels }
 // Amounts are the numbers of lines to choose from.
 func (LogView) Amounts() []int { return []int{50, defaultLines, 1000, maxLines} }
 
-// LogOf reads the newest lines of a run's log that a query finds.
-func LogOf(ctx context.Context, s store.Store, e *Entry, q LogQuery) (LogView, error) {
-	v := LogView{LogQuery: q, RunID: e.Run.RunID, Active: e.Active()}
-	b, err := ledger.ReadLog(ctx, s, e.Run.RunID)
-	if errors.Is(err, store.ErrNotExist) {
-		v.None = true
-		return v, nil
-	}
-	if err != nil {
-		return v, err
-	}
+// LogOf are the newest lines of a run's log that a query finds.
+func LogOf(e *Entry, logs []ledger.ProcessLog, q LogQuery) LogView {
+	v := LogView{LogQuery: q, RunID: e.Run.RunID, Active: e.Active(), None: len(logs) == 0}
 	text := bytes.ToLower([]byte(q.Text))
 	least := slices.Index(logLevels, q.Level)
-	for raw := range bytes.Lines(b) {
+	for _, log := range logs {
+		v.add(log.Lines, text, least)
+	}
+	v.Found = int64(len(v.Lines))
+	slices.Reverse(v.Lines) // of one process and moment, the later line comes first
+	newestFirst(v.Lines)
+	v.Lines = v.Lines[:min(len(v.Lines), cmp.Or(q.Most, defaultLines))]
+	return v
+}
+
+// add adds the lines that have a text in any case, and at least a level.
+func (v *LogView) add(lines, text []byte, least int) {
+	for raw := range bytes.Lines(lines) {
 		if raw = bytes.TrimSpace(raw); len(raw) == 0 {
 			continue
 		}
@@ -149,9 +150,4 @@ func LogOf(ctx context.Context, s store.Store, e *Entry, q LogQuery) (LogView, e
 		}
 		v.Lines = append(v.Lines, l)
 	}
-	v.Found = int64(len(v.Lines))
-	slices.Reverse(v.Lines) // of one process and moment, the later line comes first
-	newestFirst(v.Lines)
-	v.Lines = v.Lines[:min(len(v.Lines), cmp.Or(q.Most, defaultLines))]
-	return v, nil
 }

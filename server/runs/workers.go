@@ -48,11 +48,8 @@ func kindsOf(lines []logLine) (kinds []WarningKind) {
 }
 
 // WorkersOf returns a run's processes, and their warnings and errors by kind.
-func WorkersOf(ctx context.Context, s store.Store, e *Entry, now time.Time) (rows []WorkerRow, kinds []WarningKind, err error) {
-	logs, err := ledger.ReadWorkers(ctx, s, e.Run.RunID)
-	if err != nil {
-		return nil, nil, err
-	}
+func WorkersOf(ctx context.Context, s store.Store, e *Entry, logs []ledger.ProcessLog, now time.Time) (rows []WorkerRow, kinds []WarningKind,
+	err error) {
 	alive, err := ledger.ListAlive(ctx, s, e.Run.RunID)
 	if err != nil {
 		return nil, nil, err
@@ -69,7 +66,7 @@ func WorkersOf(ctx context.Context, s store.Store, e *Entry, now time.Time) (row
 		w := at(a.Process)
 		w.Lanes, w.At, w.Silent = a.Lanes, a.At, e.Active() && now.Sub(a.At) > maxSilence
 	}
-	for _, log := range logs {
+	for _, log := range ledger.Warnings(logs) {
 		at(log.Worker).Warnings = len(log.Lines)
 		for _, raw := range log.Lines {
 			lines = append(lines, readLine(log.Worker, raw))

@@ -3,7 +3,6 @@ package lane
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -24,8 +23,8 @@ func RunLogger(cfg Config) *slog.Logger {
 		h = &terse{Handler: h, runID: cfg.RunID, seen: new(sync.Map)}
 	}
 	if k := kept(cfg.RunID); k != nil {
-		json := slog.NewJSONHandler(k.log, handlerOptions(min(cfg.LogLevel, slog.LevelInfo)))
-		h = slog.NewMultiHandler(h, &keptHandler{json, k}, slog.NewJSONHandler(k.warnings, warningOptions()))
+		lines := slog.NewJSONHandler(k.log, handlerOptions(min(cfg.LogLevel, slog.LevelInfo)))
+		h = slog.NewMultiHandler(h, &keptHandler{lines, k.clean(), k})
 	}
 	return slog.New(h).With("run_id", cfg.RunID, "job", cfg.Job)
 }
@@ -36,33 +35,35 @@ func KeptLogger(cfg Config) *slog.Logger {
 	if k == nil {
 		return slog.New(slog.DiscardHandler)
 	}
-	h := slog.NewMultiHandler(slog.NewJSONHandler(k.log, handlerOptions(slog.LevelInfo)), slog.NewJSONHandler(k.warnings, warningOptions()))
-	return slog.New(h).With("run_id", cfg.RunID, "job", cfg.Job)
+	return slog.New(k.clean()).With("run_id", cfg.RunID, "job", cfg.Job)
 }
 
-// warningOptions are those of a handler that writes to a ledger.WorkerLog.
-func warningOptions() *slog.HandlerOptions {
-	o := handlerOptions(slog.LevelWarn)
+// clean is a handler whose lines may be shown on pages: see ledger.CleanAttr.
+func (k *keptLog) clean() slog.Handler {
+	o := handlerOptions(slog.LevelInfo)
 	rename := o.ReplaceAttr
 	o.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr { return ledger.CleanAttr(groups, rename(groups, a)) }
-	return o
+	return slog.NewJSONHandler(k.log, o)
 }
 
 // keptHandler drops lines below warnings when the log has become long, so that there
 // is space left for warnings and errors.
 type keptHandler struct {
-	slog.Handler
-	k *keptLog
+	lines, warnings slog.Handler
+	k               *keptLog
 }
 
 // Enabled implements slog.Handler.
 func (h *keptHandler) Enabled(ctx context.Context, l slog.Level) bool {
-	return h.Handler.Enabled(ctx, l) && (l >= slog.LevelWarn || !h.k.log.NearlyFull())
+	return l >= slog.LevelWarn || h.lines.Enabled(ctx, l) && !h.k.log.NearlyFull()
 }
 
 // Handle implements slog.Handler.
 func (h *keptHandler) Handle(ctx context.Context, r slog.Record) error {
-	err := h.Handler.Handle(ctx, r)
+	if r.Level < slog.LevelWarn {
+		return h.lines.Handle(ctx, r)
+	}
+	err := h.warnings.Handle(ctx, r)
 	if r.Level >= slog.LevelError {
 		h.k.soon()
 	}
@@ -71,12 +72,12 @@ func (h *keptHandler) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs implements slog.Handler.
 func (h *keptHandler) WithAttrs(a []slog.Attr) slog.Handler {
-	return &keptHandler{h.Handler.WithAttrs(a), h.k}
+	return &keptHandler{h.lines.WithAttrs(a), h.warnings.WithAttrs(a), h.k}
 }
 
 // WithGroup implements slog.Handler.
 func (h *keptHandler) WithGroup(name string) slog.Handler {
-	return &keptHandler{h.Handler.WithGroup(name), h.k}
+	return &keptHandler{h.lines.WithGroup(name), h.warnings.WithGroup(name), h.k}
 }
 
 // logEvery is how often the new lines of a run's log are written to the store. Errors
@@ -84,13 +85,8 @@ func (h *keptHandler) WithGroup(name string) slog.Handler {
 const logEvery = 15 * time.Second
 
 type keptLog struct {
-	log      *ledger.Log
-	warnings *ledger.WorkerLog
-	wake     chan struct{}
-}
-
-func (k *keptLog) flush(ctx context.Context) error {
-	return errors.Join(k.log.Flush(ctx), k.warnings.Flush(ctx))
+	log  *ledger.Log
+	wake chan struct{}
 }
 
 func (k *keptLog) soon() {
@@ -111,8 +107,7 @@ func kept(runID string) *keptLog {
 	return keptLogs.byRun[runID]
 }
 
-// KeepLog writes the log of a run, and its warnings once more by themselves, to the
-// store until end is called, which writes the last lines. process is "" for the
+// KeepLog writes the log of a run to the store until end is called, which writes the last lines. process is "" for the
 // launcher. A process keeps the log of a run only once: the end of a second call does
 // nothing.
 func KeepLog(ctx context.Context, s store.Store, runID, process string) (end func(context.Context) error, err error) {
@@ -120,11 +115,7 @@ func KeepLog(ctx context.Context, s store.Store, runID, process string) (end fun
 	if err != nil {
 		return nil, err
 	}
-	warnings, err := ledger.NewWorkerLog(s, runID, process)
-	if err != nil {
-		return nil, err
-	}
-	k := &keptLog{l, warnings, make(chan struct{}, 1)}
+	k := &keptLog{l, make(chan struct{}, 1)}
 	keptLogs.Lock()
 	defer keptLogs.Unlock()
 	if keptLogs.byRun[runID] != nil {
@@ -147,7 +138,7 @@ func KeepLog(ctx context.Context, s store.Store, runID, process string) (end fun
 			case <-ctx.Done():
 				return
 			}
-			_ = k.flush(ctx) // tried again later; end returns the error of the last one
+			_ = k.log.Flush(ctx) // tried again later; end returns the error of the last one
 		}
 	}()
 	return func(ctx context.Context) error {
@@ -156,7 +147,7 @@ func KeepLog(ctx context.Context, s store.Store, runID, process string) (end fun
 		keptLogs.Lock()
 		delete(keptLogs.byRun, runID)
 		keptLogs.Unlock()
-		if err := k.flush(ctx); err != nil {
+		if err := k.log.Flush(ctx); err != nil {
 			return fmt.Errorf("writing the run's log: %w", err)
 		}
 		return nil

@@ -62,8 +62,11 @@ func TestRunLog(t *testing.T) {
 			err := json.Unmarshal([]byte(l), &v)
 			require.True(t, err == nil && v.RunID == "r1" && v.Job == "seed", "%q: %v", l, err)
 		}
-		warned, err := ledger.ReadWorkers(ctx, s, "r1")
-		require.True(t, err == nil && len(warned) == 1 && len(warned[0].Lines) == 2, "warnings: %v, %v", warned, err)
+		logs, err := ledger.ReadLogs(ctx, s, "r1")
+		require.NoError(t, err)
+		warned := ledger.Warnings(logs)
+		require.Len(t, warned, 1)
+		require.Len(t, warned[0].Lines, 2)
 		for i, want := range []string{`"level":"ERROR","event":"trouble","run_id":"r1","job":"seed"}`, `"level":"WARN","event":"last words","run_id":"r1","job":"seed","domain":"a.example","g":{"error":"token=REDACTED"}}`} {
 			got := string(warned[0].Lines[i])
 			assert.True(t, strings.HasSuffix(got, want), "warning %d is %s, want …%s", i, got, want)

@@ -136,84 +136,52 @@ func (l *listing) sort() {
 	}
 }
 
+// search reads what names the publisher's articles.
+type search struct {
+	*visit
+	waiting, queue []child // the roots, and children of indexes
+	aside          []child // needless by what is said about their times
+	requested      map[string]bool
+	found          *listing
+	enough         time.Time // the wanted number of articles is at least as new as this; zero: there are fewer
+	misdated       bool      // see belies
+	deep           bool      // an index was too deep to be followed
+	shown          [2][2]int // named now and before: by the largest source of no index, by those of indexes
+}
+
 // candidates reads the sitemaps, the newest of an index first, until the others cannot
 // have newer articles than those found. It returns the articles, newest first.
 func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
-	var queue []child
-	asked := map[string]bool{}
-	roots, err := v.roots(ctx, asked)
-	if err != nil {
-		return nil, err
-	}
-	if len(roots) > maxSitemaps {
-		arrange(roots, v.policy.Zone, v.now())
-	}
-	var enough time.Time // the wanted number of articles is at least as new as this; zero: there are fewer
-	found := newListing(v.Config.MaxArticlesPerProvider + maxMissed)
-	needless := func(c child) bool {
-		switch {
-		case asked[c.address]:
-			return true
-		case c.depth == 0 || v.misdated:
-			return false
-		}
-		return !c.until.IsZero() && !enough.IsZero() && !enough.Before(c.until)
-	}
+	s := &search{visit: v, requested: map[string]bool{}, found: newListing(v.Config.MaxArticlesPerProvider + maxMissed)}
 	read := 0
-	var aside []child // needless by what is said about their times
 	var firstErr error
-	for len(asked) < maxSitemaps {
-		if len(roots)+len(queue) == 0 && read == 0 {
-			if roots, err = v.roots(ctx, asked); err != nil {
-				return nil, err
-			}
+	for {
+		next, err := s.next(ctx, read == 0)
+		if err != nil {
+			return nil, err
 		}
-		if len(roots)+len(queue) == 0 {
-			if !v.misdated || len(aside) == 0 { // else what is said about their times is wrong
-				break
-			}
-			queue, aside = aside, nil
+		if next == nil {
+			break
 		}
-		from := &queue
-		// Every root is read before any child, because one index must not keep the other roots
-		// from being read. But half of the requests are for children.
-		if len(roots) > 0 && (len(queue) == 0 || len(asked) < maxSitemaps/2) {
-			from = &roots
-		}
-		next := (*from)[0]
-		*from = (*from)[1:]
-		if needless(next) {
-			if !asked[next.address] {
-				aside = append(aside, next)
-			}
-			continue
-		}
-		asked[next.address] = true
-		children, err := v.sitemap(ctx, next, found)
-		var stop *errStop
-		if errors.As(err, &stop) || ctx.Err() != nil {
+		s.requested[next.address] = true
+		children, err := s.sitemap(ctx, *next)
+		if errors.As(err, new(*errStop)) || ctx.Err() != nil {
 			return nil, err
 		}
 		if err != nil { // the other sitemaps may be readable
-			if _, rerr := v.disallowed(ctx, err, next.address, next.address); rerr != nil {
-				return nil, rerr
+			if err := s.unreadable(ctx, *next, err); err != nil {
+				return nil, err
 			}
-			if n, ok := v.was.Sources[next.address]; ok && next.depth == 0 {
-				v.named.Sources[next.address] = n
-			}
-			if firstErr = cmp.Or(firstErr, err); keepsOut(err) {
-				v.refusing = append(v.refusing, err.Error())
-			}
-			v.log.Warn("sitemap_failed", "code", code(err), "url", ledger.Redact(next.address), "error", ledger.Redact(err.Error()))
+			firstErr = cmp.Or(firstErr, err)
 			continue
 		}
 		read++
-		v.readable = next
-		enough = nth(found.all, v.Config.MaxArticlesPerProvider)
+		v.readable = *next
+		s.enough = nth(s.found.all, v.Config.MaxArticlesPerProvider)
 		arrange(children, v.policy.Zone, v.now())
-		queue = append(children, queue...)
+		s.queue = append(children, s.queue...)
 		if next.depth == 0 {
-			slices.SortStableFunc(queue, nearer)
+			slices.SortStableFunc(s.queue, nearer)
 		}
 	}
 	if read == 0 {
@@ -224,26 +192,82 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		}
 		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps and feeds can be read: %v", firstErr), code(firstErr)}
 	}
-	if left := slices.DeleteFunc(slices.Concat(roots, queue, aside), needless); len(left) > 0 {
+	if left := slices.DeleteFunc(slices.Concat(s.waiting, s.queue, s.aside), s.needless); len(left) > 0 {
 		v.limit(fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", maxSitemaps, len(left),
 			ledger.Redact(left[0].address)))
 	}
-	for _, s := range v.shown {
-		v.judge.Listed(s[0], s[1])
+	for _, n := range s.shown {
+		v.judge.Listed(n[0], n[1])
 	}
-	found.sort()
-	v.result.Found = found.named
-	return found.all, nil
+	s.found.sort()
+	v.result.Found = s.found.named
+	return s.found.all, nil
+}
+
+// next returns the sitemap to request next, nil if there is none. none says that none could be read yet.
+func (s *search) next(ctx context.Context, none bool) (*child, error) {
+	for len(s.requested) < maxSitemaps {
+		if len(s.waiting)+len(s.queue) == 0 && none {
+			var err error
+			if s.waiting, err = s.roots(ctx); err != nil {
+				return nil, err
+			}
+			if len(s.waiting) > maxSitemaps {
+				arrange(s.waiting, s.policy.Zone, s.now())
+			}
+		}
+		if len(s.waiting)+len(s.queue) == 0 {
+			if !s.misdated || len(s.aside) == 0 { // else what is said about their times is wrong
+				break
+			}
+			s.queue, s.aside = s.aside, nil
+		}
+		from := &s.queue
+		// Every root is read before any child, because one index must not keep the other roots
+		// from being read. But half of the requests are for children.
+		if len(s.waiting) > 0 && (len(s.queue) == 0 || len(s.requested) < maxSitemaps/2) {
+			from = &s.waiting
+		}
+		next := (*from)[0]
+		*from = (*from)[1:]
+		if !s.needless(next) {
+			return &next, nil
+		}
+		if !s.requested[next.address] {
+			s.aside = append(s.aside, next)
+		}
+	}
+	return nil, nil
+}
+
+// needless reports whether a sitemap was requested, or cannot have newer articles than those found.
+func (s *search) needless(c child) bool {
+	return s.requested[c.address] || c.depth > 0 && !s.misdated && !c.until.IsZero() && !s.enough.IsZero() && !s.enough.Before(c.until)
+}
+
+// unreadable records why a sitemap could not be read.
+func (s *search) unreadable(ctx context.Context, c child, err error) error {
+	if _, err := s.disallowed(ctx, err, c.address, c.address); err != nil {
+		return err
+	}
+	if n, ok := s.was.Sources[c.address]; ok && c.depth == 0 {
+		s.named.Sources[c.address] = n
+	}
+	if keepsOut(err) {
+		s.refusing = append(s.refusing, err.Error())
+	}
+	s.log.Warn("sitemap_failed", "code", code(err), "url", ledger.Redact(c.address), "error", ledger.Redact(err.Error()))
+	return nil
 }
 
 // belies reports whether an article shows that what is said about its sitemap's time is wrong: the
 // name is of another time, or the index is older than the sitemap.
-func (v *visit) belies(c child, one candidate) bool {
+func (s *search) belies(c child, one candidate) bool {
 	at := one.published
 	if c.dated && at.IsZero() { // to change later is no reason to be in another file
 		at = one.modified
 	}
-	return !c.until.IsZero() && at.After(c.until.Add(time.Hour)) && !at.After(v.now()) // a time to come is wrong itself
+	return !c.until.IsZero() && at.After(c.until.Add(time.Hour)) && !at.After(s.now()) // a time to come is wrong itself
 }
 
 // nth returns the time of the n-th newest candidate, zero if there are fewer.
@@ -267,41 +291,41 @@ func (v *visit) limit(text string) {
 	}
 }
 
-// sitemap requests one sitemap, reads it into found, and returns the children of an index.
-func (v *visit) sitemap(ctx context.Context, c child, found *listing) (children []child, err error) {
-	letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Sitemap", Input: ledger.Input{URL: c.address, Source: v.p.ID()}}
-	ctx, end, err := v.Worker.Unit(ctx, letter.Input)
+// sitemap requests one sitemap, reads it, and returns the children of an index.
+func (s *search) sitemap(ctx context.Context, c child) (children []child, err error) {
+	letter := ledger.DeadLetter{Job: s.Job, RunID: s.RunID, Stage: "Sitemap", Input: ledger.Input{URL: c.address, Source: s.p.ID()}}
+	ctx, end, err := s.Worker.Unit(ctx, letter.Input)
 	defer end()
 	if err != nil {
 		letter.Kind, letter.Error = ledger.Died, err.Error()
-		return nil, errors.Join(err, v.Worker.DeadLetter(ctx, letter))
+		return nil, errors.Join(err, s.Worker.DeadLetter(ctx, letter))
 	}
-	r, wall, base, err := v.getSitemap(ctx, c)
+	r, wall, base, err := s.getSitemap(ctx, c)
 	a := site.Answer{Role: site.Seed, URL: c.address, Verdict: wall}
-	if r != nil && v.leaves(c.address, r.FinalURL) {
+	if r != nil && s.leaves(c.address, r.FinalURL) {
 		a.To = r.FinalURL
 	}
 	if err == nil {
-		children, err = v.entries(ctx, c, r, base, found, &a)
+		children, err = s.entries(ctx, c, r, base, &a)
 	}
 	if len(children) == 0 || c.page { // an index is no source
-		v.answered(a, r, err)
+		s.answered(a, r, err)
 	}
 	if err == nil {
-		err = v.Worker.Resolve(ctx, letter)
+		err = s.Worker.Resolve(ctx, letter)
 	}
 	return children, err
 }
 
 // entries reads a sitemap that was received.
-func (v *visit) entries(ctx context.Context, c child, r *web.Response, base *url.URL, found *listing, a *site.Answer) ([]child, error) {
+func (s *search) entries(ctx context.Context, c child, r *web.Response, base *url.URL, a *site.Answer) ([]child, error) {
 	end, err := budget.Begin(ctx, len(r.Body))
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	if c.page {
-		return v.frontLinks(c, r, base, found)
+		return s.frontLinks(c, r, base)
 	}
 	var entries []sitemap.Entry
 	times := map[string]int{}
@@ -318,9 +342,9 @@ func (v *visit) entries(ctx context.Context, c child, r *web.Response, base *url
 	}
 	switch {
 	case len(entries) >= maxEntries:
-		v.limit(fmt.Sprintf("a sitemap was read up to its address number %d: %.200s", maxEntries, ledger.Redact(c.address)))
+		s.limit(fmt.Sprintf("a sitemap was read up to its address number %d: %.200s", maxEntries, ledger.Redact(c.address)))
 	case r.Truncated, read.Truncated:
-		v.limit(fmt.Sprintf("a sitemap was read up to its first %d MiB, or ends early: %.200s", maxSitemap>>20, ledger.Redact(c.address)))
+		s.limit(fmt.Sprintf("a sitemap was read up to its first %d MiB, or ends early: %.200s", maxSitemap>>20, ledger.Redact(c.address)))
 	}
 	for i, e := range entries {
 		if times[e.LastMod] >= shared && strings.Contains(e.LastMod, ":") {
@@ -328,23 +352,23 @@ func (v *visit) entries(ctx context.Context, c child, r *web.Response, base *url
 		}
 	}
 	if read.Kind == sitemap.Index {
-		return v.children(c, base, entries), nil
+		return s.children(c, base, entries), nil
 	}
-	v.whereTo(a, base, entries)
+	s.whereTo(a, base, entries)
 	var articles []candidate
 	for _, e := range entries {
-		one, ok := v.listedArticle(base, e)
+		one, ok := s.listedArticle(base, e)
 		if !ok {
 			continue
 		}
 		articles = append(articles, one)
-		if c.depth > 0 && !v.misdated && v.belies(c, one) {
-			v.misdated = true
-			v.log.Warn("sitemap_misdated", "url", ledger.Redact(c.address), "article", ledger.Redact(one.url.String()))
+		if c.depth > 0 && !s.misdated && s.belies(c, one) {
+			s.misdated = true
+			s.log.Warn("sitemap_misdated", "url", ledger.Redact(c.address), "article", ledger.Redact(one.url.String()))
 		}
-		found.add(one)
+		s.found.add(one)
 	}
-	v.compare(c, articles)
+	s.compare(c, articles)
 	return nil, nil
 }
 
@@ -365,45 +389,45 @@ func (v *visit) getSitemap(ctx context.Context, c child) (r *web.Response, wall 
 }
 
 // children returns the sitemaps that an index names.
-func (v *visit) children(index child, base *url.URL, entries []sitemap.Entry) (children []child) {
+func (s *search) children(index child, base *url.URL, entries []sitemap.Entry) (children []child) {
 	for _, e := range entries {
 		u, err := canonical.Address(base, e.Loc, []string{"*"})
 		switch {
 		case err != nil:
 		case index.depth < maxDepth:
-			at := v.dated(e.LastMod)
+			at := s.dated(e.LastMod)
 			until := at
 			if !at.IsZero() && !strings.Contains(e.LastMod, ":") {
 				until = at.AddDate(0, 0, 1) // a day is over at its end
 			}
 			children = append(children, child{address: u.String(), at: at, until: until, dated: !at.IsZero(), depth: index.depth + 1, invited: index.invited})
-		case !v.deep:
-			v.limit(fmt.Sprintf("an index in an index in an index was not followed: %.200s", ledger.Redact(index.address)))
-			v.deep = true
+		case !s.deep:
+			s.limit(fmt.Sprintf("an index in an index in an index was not followed: %.200s", ledger.Redact(index.address)))
+			s.deep = true
 		}
 	}
 	return children
 }
 
 // listedArticle reads an entry of a sitemap; ok is false if it is no article of the publisher.
-func (v *visit) listedArticle(base *url.URL, e sitemap.Entry) (c candidate, ok bool) {
-	v.listed++
+func (s *search) listedArticle(base *url.URL, e sitemap.Entry) (c candidate, ok bool) {
+	s.listed++
 	u, err := canonical.Address(base, e.Loc, []string{"*"})
-	if err != nil || !v.p.IsArticleURL(u) {
-		if v.other == "" {
-			v.other = untrusted.Line(e.Loc, 200)
+	if err != nil || !s.p.IsArticleURL(u) {
+		if s.other == "" {
+			s.other = untrusted.Line(e.Loc, 200)
 		}
 		return c, false
 	}
-	key, err := v.policy.Canonical(u)
+	key, err := s.policy.Canonical(u)
 	if err == nil {
 		err = errors.Join(untrusted.Key(u.String()), untrusted.Key(key))
 	}
 	if err != nil {
-		v.log.Warn("address_left_out", "url", ledger.Redact(untrusted.Line(e.Loc, 200)), "error", err.Error())
+		s.log.Warn("address_left_out", "url", ledger.Redact(untrusted.Line(e.Loc, 200)), "error", err.Error())
 		return c, false
 	}
-	c = candidate{url: u, canonical: key, modified: v.dated(e.LastMod), published: v.dated(e.News.PublicationDate), news: e.News}
+	c = candidate{url: u, canonical: key, modified: s.dated(e.LastMod), published: s.dated(e.News.PublicationDate), news: e.News}
 	if c.published.IsZero() {
 		c.news.PublicationDate = ""
 	}
@@ -416,9 +440,9 @@ func (v *visit) listedArticle(base *url.URL, e sitemap.Entry) (c candidate, ok b
 }
 
 // dated reads a date of a sitemap; zero: there is none, or it is far in the future.
-func (v *visit) dated(text string) time.Time {
-	t, _ := article.ParseTime(text, v.policy.Zone) // zero if there is none
-	if t.After(v.now().Add(ahead)) {
+func (s *search) dated(text string) time.Time {
+	t, _ := article.ParseTime(text, s.policy.Zone) // zero if there is none
+	if t.After(s.now().Add(ahead)) {
 		return time.Time{}
 	}
 	return t

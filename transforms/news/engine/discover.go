@@ -35,56 +35,53 @@ var usualPlaces = []string{"/sitemap.xml", "/sitemap_index.xml", "/feed", "/rss.
 // Discover makes a publisher's file of what its site shows, tries it on one article or two,
 // and says in its comments what was read. It stores nothing and needs no database.
 func (e *Engine) Discover(ctx context.Context, base *url.URL) (file string, err error) {
-	v, err := e.provisional(base)
+	// Nothing is known about the site.
+	p, err := provider.Declared(fmt.Appendf(nil, "id: discover\nbaseUrl: %q\narticleUrl: .\nzone: UTC\n", base.String()))
 	if err != nil {
 		return "", err
 	}
-	v.client = v.newClient()
-	defer v.client.Close()
-	wrong := func(err error) error { return fmt.Errorf("discovering %s: %w", base, err) }
-	if err := v.robots(ctx); err != nil {
-		return "", wrong(err)
+	d := drafting{e.visit(p), provider.Draft{Base: base, Now: e.now()}}
+	d.base, d.client = base, d.newClient()
+	defer d.client.Close()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("discovering %s: %w", base, err)
+		}
+	}()
+	if err := d.robots(ctx); err != nil {
+		return "", err
 	}
-	d := provider.Draft{Base: v.base, Now: v.now()}
-	home, err := v.home(ctx, &d)
+	home, err := d.home(ctx)
+	if err == nil {
+		err = d.sources(ctx, home)
+	}
 	if err != nil {
-		return "", wrong(err)
-	}
-	if err := v.sources(ctx, &d, home); err != nil {
-		return "", wrong(err)
+		return "", err
 	}
 	file, err = d.Write()
 	if err != nil {
-		if rule := v.rules.Check(v.base.JoinPath("/")); rule != nil {
+		if rule := d.rules.Check(base.JoinPath("/")); rule != nil {
 			err = fmt.Errorf("%w; its front page: %w", err, rule)
 		}
-		return "", wrong(err)
+		return "", err
 	}
-	tried, err := e.try(ctx, file, v, d)
-	if err != nil {
-		return "", wrong(err)
-	}
-	return file + tried, nil
+	tried, err := d.try(ctx, file)
+	return file + tried, err
 }
 
-// provisional is a visit of a site about which nothing is known.
-func (e *Engine) provisional(base *url.URL) (*visit, error) {
-	p, err := provider.Declared(fmt.Appendf(nil, "id: discover\nbaseUrl: %q\narticleUrl: .\nzone: UTC\n", base.String()))
-	if err != nil {
-		return nil, err
-	}
-	v := e.visit(p)
-	v.base = base
-	return v, nil
+// drafting is a visit of a site to make its file.
+type drafting struct {
+	*visit
+	provider.Draft
 }
 
 // home reads the front page, and follows it to the host where it is.
-func (v *visit) home(ctx context.Context, d *provider.Draft) (page []byte, err error) {
-	at := v.base.JoinPath("/")
-	if v.rules.Check(at) != nil {
+func (d *drafting) home(ctx context.Context) (page []byte, err error) {
+	at := d.base.JoinPath("/")
+	if d.rules.Check(at) != nil {
 		return nil, nil
 	}
-	r, _, err := v.front(ctx)
+	r, _, err := d.front(ctx)
 	switch {
 	case errors.As(err, new(*errStop)) || errors.As(err, new(*refusedError)) || ctx.Err() != nil:
 		return nil, err
@@ -95,7 +92,7 @@ func (v *visit) home(ctx context.Context, d *provider.Draft) (page []byte, err e
 	if err != nil {
 		return nil, err
 	}
-	if !provider.Hosts(v.base.String(), final) {
+	if !provider.Hosts(d.base.String(), final) {
 		return nil, fmt.Errorf("its front page is on another host: discover %s://%s", final.Scheme, final.Host)
 	}
 	d.Base = &url.URL{Scheme: final.Scheme, Host: final.Host}
@@ -106,9 +103,9 @@ func (v *visit) home(ctx context.Context, d *provider.Draft) (page []byte, err e
 }
 
 // sources reads the sitemaps and feeds that the site names, or else those in usual places.
-func (v *visit) sources(ctx context.Context, d *provider.Draft, home []byte) error {
+func (d *drafting) sources(ctx context.Context, home []byte) error {
 	var queue []child
-	for _, address := range v.rules.File.Sitemaps() {
+	for _, address := range d.rules.File.Sitemaps() {
 		queue = append(queue, child{address: address, invited: true})
 	}
 	// Those of news are for the newest articles: they are read first.
@@ -125,18 +122,18 @@ func (v *visit) sources(ctx context.Context, d *provider.Draft, home []byte) err
 		if next.depth > 0 {
 			by = "of an index that robots.txt names"
 		}
-		children, err := v.source(ctx, d, next, by)
+		children, err := d.source(ctx, next, by)
 		if err != nil {
 			return err
 		}
-		arrange(children, v.policy.Zone, v.now())
+		arrange(children, d.policy.Zone, d.now())
 		slices.SortStableFunc(children, func(a, b child) int { return newsFirst(a.address) - newsFirst(b.address) })
 		queue = append(children[:min(len(children), 2)], queue...)
 	}
 	found := feed.Discover(home, d.Base.JoinPath("/"))
 	found = found[:min(len(found), maxDraftFeeds)]
 	for _, address := range found {
-		if _, err := v.source(ctx, d, child{address: address}, "the front page links to it"); err != nil {
+		if _, err := d.source(ctx, child{address: address}, "the front page links to it"); err != nil {
 			return err
 		}
 	}
@@ -144,11 +141,11 @@ func (v *visit) sources(ctx context.Context, d *provider.Draft, home []byte) err
 		if slices.ContainsFunc(d.Sources, func(s provider.Source) bool { return len(s.Entries) > 0 }) {
 			break
 		}
-		children, err := v.source(ctx, d, child{address: d.Base.JoinPath(path).String()}, "a usual place")
-		arrange(children, v.policy.Zone, v.now())
+		children, err := d.source(ctx, child{address: d.Base.JoinPath(path).String()}, "a usual place")
+		arrange(children, d.policy.Zone, d.now())
 		for _, c := range children[:min(len(children), 2)] {
 			if err == nil {
-				_, err = v.source(ctx, d, c, "of an index in a usual place, "+path)
+				_, err = d.source(ctx, c, "of an index in a usual place, "+path)
 			}
 		}
 		if err != nil {
@@ -177,8 +174,8 @@ func newsFirst(address string) int {
 
 // source reads one sitemap or feed into the draft, and returns the children of an index. One
 // that cannot be read is left out.
-func (v *visit) source(ctx context.Context, d *provider.Draft, c child, by string) (children []child, err error) {
-	r, _, base, err := v.getSitemap(ctx, c)
+func (d *drafting) source(ctx context.Context, c child, by string) (children []child, err error) {
+	r, _, base, err := d.getSitemap(ctx, c)
 	if errors.As(err, new(*errStop)) || ctx.Err() != nil {
 		return nil, err
 	}
@@ -205,7 +202,7 @@ func (v *visit) source(ctx context.Context, d *provider.Draft, c child, by strin
 		return nil, nil
 	case read.Kind == sitemap.Index:
 		for i, e := range s.Entries {
-			at, _ := article.ParseTime(lastmod[i], v.policy.Zone)
+			at, _ := article.ParseTime(lastmod[i], d.policy.Zone)
 			children = append(children, child{address: e.URL.String(), at: at, depth: c.depth + 1, invited: c.invited})
 		}
 		return children, nil
@@ -223,13 +220,13 @@ func (v *visit) source(ctx context.Context, d *provider.Draft, c child, by strin
 }
 
 // try reads one article or two by a draft, and returns what was read as comments of it.
-func (e *Engine) try(ctx context.Context, file string, found *visit, d provider.Draft) (string, error) {
+func (d *drafting) try(ctx context.Context, file string) (string, error) {
 	p, err := provider.Declared([]byte(file))
 	if err != nil {
 		return "", err
 	}
-	v := e.visit(p)
-	v.base, v.client, v.rules = d.Base, found.client, found.rules
+	v := d.Engine.visit(p)
+	v.base, v.client, v.rules = d.Base, d.client, d.rules
 	var b strings.Builder
 	tried := 0
 	for _, address := range d.Newest() {
@@ -260,12 +257,12 @@ func (e *Engine) try(ctx context.Context, file string, found *visit, d provider.
 }
 
 // said tells what was read of an article's page.
-func (v *visit) said(r *web.Response) (string, error) {
-	u, err := url.Parse(r.FinalURL)
+func (r reader) said(resp *web.Response) (string, error) {
+	u, err := url.Parse(resp.FinalURL)
 	if err != nil {
 		return "", err
 	}
-	a, err := v.storable(raw.Evidence{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body}, u)
+	a, err := r.storable(raw.Evidence{URL: resp.FinalURL, ContentType: resp.Header.Get("Content-Type"), HTML: resp.Body}, u)
 	if err != nil {
 		return "", err
 	}

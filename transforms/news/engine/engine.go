@@ -162,8 +162,9 @@ type errStop struct {
 func (e *errStop) Error() string { return e.reason }
 
 func (e *Engine) visit(p provider.Provider) *visit {
-	v := &visit{Engine: e, p: p, policy: p.Policy(), log: e.Log.With("provider", p.ID()), result: Result{Provider: p.ID(), State: Ran},
+	v := &visit{Engine: e, reader: reader{p, p.Policy(), e.Log.With("provider", p.ID())}, result: Result{Provider: p.ID(), State: Ran},
 		gate: &permit.Gate{Purpose: e.Purpose}, withheld: map[string]bool{}}
+	v.keeper = &keeper{visit: v}
 	if v.policy.Zone == nil {
 		v.policy.Zone = time.UTC
 	}
@@ -180,7 +181,7 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 		err = func() error {
 			defer release() // also when the engine panics
 			if e.Reparse {
-				return v.reparse(within)
+				return v.keeper.reparse(within)
 			}
 			v.client = v.newClient()
 			defer v.client.Close()
@@ -197,13 +198,11 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 		}
 		err = &errStop{Cut, "another run took it over", "lease_lost"}
 	}
-	var notDue *errNotDue
-	if errors.As(err, &notDue) {
-		v.result.State, v.result.Reason = NotDue, notDue.Error()
-		return v.result, nil
-	}
 	if errors.As(err, &stop) {
 		v.result.State, v.result.Reason = stop.state, stop.reason
+		if stop.state == NotDue {
+			return v.result, nil
+		}
 		if stop.state != Left {
 			v.log.Warn("provider_ended", "state", stop.state, "code", stop.code, "reason", ledger.Redact(stop.reason))
 		}
@@ -218,12 +217,17 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 	return v.result, v.examine(ctx)
 }
 
+// reader reads pages as the publisher does.
+type reader struct {
+	p      provider.Provider
+	policy provider.Policy
+	log    *slog.Logger
+}
+
 // visit is one provider's part of a run.
 type visit struct {
 	*Engine
-	p        provider.Provider
-	policy   provider.Policy
-	log      *slog.Logger
+	reader
 	base     *url.URL
 	client   *polite.Client
 	rules    *polite.Rules
@@ -239,21 +243,17 @@ type visit struct {
 	known    int                           // articles that are stored
 	named    raw.Named                     // what the sources of this run name
 	was      raw.Named                     // the same of the last run
-	shown    [2][2]int                     // named now and before: by the largest source of no index, by those of indexes
 	refused  *candidate                    // the article that ended the crawl, if one did
 	oneText  string                        // see minSame
 
-	held    []held // pages that may be no articles
-	differ  bool   // pages of this run have different texts, or times of publication
-	notices int    // pages that are no articles, by their text
+	keeper  *keeper
+	notices int // pages that are no articles, by their text
 
 	leased bool // this run had the lease
 	asked  time.Time
-	deep   bool // an index was too deep to be followed
 
 	listed   int      // addresses in the sitemaps
 	other    string   // the first of them that is no article
-	misdated bool     // see belies
 	refusing []string // answers of sources that keep the crawler out
 
 	old     int  // how many of the newest articles are older than the retention
@@ -322,7 +322,7 @@ func (v *visit) crawl(ctx context.Context) error {
 		err = v.scheduled(ctx, candidates)
 	}
 	if ctx.Err() == nil {
-		err = errors.Join(err, v.settleAll(ctx))
+		err = errors.Join(err, v.keeper.settleAll(ctx))
 	}
 	return err
 }
@@ -433,7 +433,7 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	}
 	said := v.saidOf(e)
 	e.Rights, v.result.Said = &said, permit.Sum(v.result.Said, said.Counts())
-	if err := v.save(ctx, e, letter); err != nil {
+	if err := v.keeper.save(ctx, e, letter); err != nil {
 		return err
 	}
 	return ended
@@ -530,7 +530,7 @@ func (v *visit) failed(ctx context.Context, letter ledger.DeadLetter, err error)
 // isArticle returns an error if the target of an address's redirects is not an article of
 // this provider: publishers redirect removed articles to their homepage, and those that
 // are not free to a login, which leads back to them.
-func (v *visit) isArticle(address, final string) error {
+func (r reader) isArticle(address, final string) error {
 	from, err := url.Parse(address)
 	if err != nil {
 		return err
@@ -542,7 +542,7 @@ func (v *visit) isArticle(address, final string) error {
 	if err == nil && leadsBack(u, from) {
 		err = errors.New("which asks for something first, such as a login")
 	}
-	if err == nil && !v.p.IsArticleURL(u) {
+	if err == nil && !r.p.IsArticleURL(u) {
 		err = errors.New("which is not an article's address; if it is one, change articleUrl")
 	}
 	if err != nil {

@@ -13,22 +13,22 @@ import (
 // maxSections is how many of a front page's sections are read: those with most articles on it.
 const maxSections = 10
 
-// frontLinks reads the articles to which a front page, or a section, links into found, in its order. It returns the sections
+// frontLinks reads the articles to which a front page, or a section, links, in its order. It returns the sections
 // of a front page.
-func (v *visit) frontLinks(c child, r *web.Response, at *url.URL, found *listing) (sections []child, err error) {
+func (s *search) frontLinks(c child, r *web.Response, at *url.URL) (sections []child, err error) {
 	if !isPage(r) {
 		return nil, fmt.Errorf("%s is no page but %.60q", ledger.Redact(c.address), r.Header.Get("Content-Type"))
 	}
 	var articles, others []*url.URL
 	for _, u := range provider.Links(r.Body, at) {
 		switch {
-		case !provider.Hosts(v.base.String(), u):
-		case !v.p.IsArticleURL(u):
+		case !provider.Hosts(s.base.String(), u):
+		case !s.p.IsArticleURL(u):
 			others = append(others, u)
 		default:
-			if one, ok := v.listedArticle(at, sitemap.Entry{Loc: u.String()}); ok {
+			if one, ok := s.listedArticle(at, sitemap.Entry{Loc: u.String()}); ok {
 				articles = append(articles, u)
-				found.add(one)
+				s.found.add(one)
 			}
 		}
 	}

@@ -24,53 +24,58 @@ type One struct {
 
 // One fetches one article of a provider, as a crawl would, and reads it. A provider that
 // a run is crawling gets no request.
-func (e *Engine) One(ctx context.Context, p provider.Provider, address string) (One, error) {
+func (e *Engine) One(ctx context.Context, p provider.Provider, address string) (one One, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("reading %s: %w", address, err)
+		}
+	}()
 	v := e.visit(p)
 	within, release, err := v.acquire(ctx)
 	if err != nil {
-		return One{}, fmt.Errorf("reading %s: %w", address, err)
+		return one, err
 	}
 	defer release()
 	if v.base, err = url.Parse(p.BaseURL()); err != nil {
-		return One{}, err
+		return one, err
 	}
 	v.client = v.newClient()
 	defer v.client.Close()
 	if err := v.robots(within); err != nil {
-		return One{}, fmt.Errorf("reading %s: %w", address, err)
+		return one, err
 	}
 	r, _, err := v.page(within, address, false)
 	if err != nil {
-		return One{}, fmt.Errorf("fetching %s: %w", address, err)
+		return one, err
 	}
 	u, err := url.Parse(r.FinalURL)
 	if err != nil {
-		return One{}, fmt.Errorf("reading %s: %w", address, err)
+		return one, err
 	}
 	received := raw.Evidence{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body, Header: r.Header, FetchedAt: v.now()}
 	if _, err := v.more(within, &received); err != nil {
-		return One{}, fmt.Errorf("fetching %s: %w", address, err)
+		return one, err
 	}
 	said := v.saidOf(received)
 	if d := said.Decision(v.Purpose); d != nil {
-		return One{}, fmt.Errorf("reading %s: %w", address, d)
+		return one, d
 	}
 	a, err := v.storable(received, u)
 	if err != nil {
-		return One{}, fmt.Errorf("reading %s: %w", address, err)
+		return one, err
 	}
 	most := cmp.Or(e.Config.RawTextMaxLength, provider.Defaults().RawTextMaxLength)
-	one := One{URL: r.FinalURL, Provider: p.ID(), Rights: said, Article: a, Cut: utf8.RuneCountInString(a.Body) > most}
+	one = One{URL: r.FinalURL, Provider: p.ID(), Rights: said, Article: a, Cut: utf8.RuneCountInString(a.Body) > most}
 	one.Body = raw.Cut(a.Body, most)
 	return one, nil
 }
 
 // storable reads an article that has a text to store.
-func (v *visit) storable(e raw.Evidence, u *url.URL) (provider.Article, error) {
-	a, err := v.whole(e, u)
+func (r reader) storable(e raw.Evidence, u *url.URL) (provider.Article, error) {
+	a, err := r.whole(e, u)
 	switch a = clean(a, u); {
 	case err != nil:
-	case a.Paywalled && !v.policy.Teasers:
+	case a.Paywalled && !r.policy.Teasers:
 		err = errPaywalled
 	case a.Body == "":
 		err = errNoText

@@ -36,104 +36,104 @@ type held struct {
 }
 
 // hold stores an article, at once or when other pages are known not to show the same.
-func (v *visit) hold(ctx context.Context, h held) error {
+func (k *keeper) hold(ctx context.Context, h held) error {
 	if h.a.Body == "" || h.a.Paywalled {
-		if !h.a.Paywalled || v.policy.Teasers {
-			canonical, _, err := v.identity(ctx, h.u, h.a, v.limits())
-			if err = errors.Join(err, v.keep(ctx, canonical, h.e)); err != nil {
+		if !h.a.Paywalled || k.policy.Teasers {
+			canonical, _, err := k.identity(ctx, h.u, h.a, k.limits())
+			if err = errors.Join(err, k.keep(ctx, canonical, h.e)); err != nil {
 				return err
 			}
 		}
 		h.e.HTML, h.e.More = nil, nil // they may be large
-		return v.ifOpen(ctx, func(ctx context.Context) error { return v.put(ctx, h) })
+		return k.ifOpen(ctx, func(ctx context.Context) error { return k.put(ctx, h) })
 	}
-	if v.Reparse {
-		return v.put(ctx, h)
+	if k.Reparse {
+		return k.put(ctx, h)
 	}
 	h.text = raw.Hash("same_text\x00" + h.a.Title + "\x00" + h.a.Body)
-	h.canonical = v.canonical(h.u, h.a.Canonical)
+	h.canonical = k.canonical(h.u, h.a.Canonical)
 	if !h.a.Published.IsZero() {
-		v.differ = true
-		return v.keepText(ctx, h)
+		k.differ = true
+		return k.keepText(ctx, h)
 	}
-	if !v.KeepHTML {
+	if !k.KeepHTML {
 		h.e.HTML, h.e.More = nil, nil // they may be large
 	}
 	same := 1
-	for _, o := range v.held {
+	for _, o := range k.held {
 		switch {
 		case o.text != h.text:
-			v.differ = true
-		case !v.oneArticle(o.u, h.u) && o.canonical != h.canonical && (h.a.ExternalID == "" || o.a.ExternalID != h.a.ExternalID):
+			k.differ = true
+		case !k.oneArticle(o.u, h.u) && o.canonical != h.canonical && (h.a.ExternalID == "" || o.a.ExternalID != h.a.ExternalID):
 			same++
 		}
 	}
-	v.held = append(v.held, h)
+	k.held = append(k.held, h)
 	if same > 1 {
-		if err := raw.NoteNotice(ctx, v.DB, v.p.ID(), h.text, v.now()); err != nil {
+		if err := raw.NoteNotice(ctx, k.DB, k.p.ID(), h.text, k.now()); err != nil {
 			return err
 		}
 	}
-	if same >= minSame && !v.differ {
-		v.oneText = fmt.Sprintf("its pages show one text in place of articles: %.100q, as at %.200s", h.a.Title, ledger.Redact(h.e.URL))
-		return &errStop{Stopped, v.oneText, "duplicate"}
+	if same >= minSame && !k.differ {
+		k.oneText = fmt.Sprintf("its pages show one text in place of articles: %.100q, as at %.200s", h.a.Title, ledger.Redact(h.e.URL))
+		return &errStop{Stopped, k.oneText, "duplicate"}
 	}
-	if len(v.held) > maxHeld {
-		first := v.held[0]
-		v.held = v.held[1:]
-		return v.keepText(ctx, first)
+	if len(k.held) > maxHeld {
+		first := k.held[0]
+		k.held = k.held[1:]
+		return k.keepText(ctx, first)
 	}
 	return nil
 }
 
 // settleAll stores what is held.
-func (v *visit) settleAll(ctx context.Context) error {
-	for _, h := range v.held {
-		if err := v.keepText(ctx, h); err != nil {
+func (k *keeper) settleAll(ctx context.Context) error {
+	for _, h := range k.held {
+		if err := k.keepText(ctx, h); err != nil {
 			return err
 		}
 	}
-	v.held = nil
+	k.held = nil
 	return nil
 }
 
 // keepText stores a page that is an article. One with the title and text of a stored article is
 // that article if both say the same time or their addresses differ in parameters alone.
-func (v *visit) keepText(ctx context.Context, h held) error {
-	notice, err := raw.IsNotice(ctx, v.DB, v.p.ID(), h.text)
+func (k *keeper) keepText(ctx context.Context, h held) error {
+	notice, err := raw.IsNotice(ctx, k.DB, k.p.ID(), h.text)
 	if err != nil {
 		return err
 	}
 	if !notice {
-		there, err := raw.SameText(ctx, v.DB, v.p.ID(), h.a, v.Config.RawTextMaxLength, h.canonical, h.asked)
+		there, err := raw.SameText(ctx, k.DB, k.p.ID(), h.a, k.Config.RawTextMaxLength, h.canonical, h.asked)
 		if err != nil {
 			return err
 		}
 		if there.ID == "" {
-			return v.put(ctx, h)
+			return k.put(ctx, h)
 		}
 		at, err := url.Parse(there.URL)
-		if err == nil && v.oneArticle(at, h.u) || !h.a.Published.IsZero() && h.a.Published.Equal(there.Published) {
-			v.result.Same++
-			v.stored = true
-			v.leftOut(h.e.URL, "duplicate", "it is stored from "+there.URL)
-			row := raw.Row{Source: v.p.ID(), SitemapAt: h.e.SitemapAt, FetchedAt: h.e.FetchedAt}
-			return raw.Alias(ctx, v.DB, row, h.asked, raw.Same)
+		if err == nil && k.oneArticle(at, h.u) || !h.a.Published.IsZero() && h.a.Published.Equal(there.Published) {
+			k.result.Same++
+			k.stored = true
+			k.leftOut(h.e.URL, "duplicate", "it is stored from "+there.URL)
+			row := raw.Row{Source: k.p.ID(), SitemapAt: h.e.SitemapAt, FetchedAt: h.e.FetchedAt}
+			return raw.Alias(ctx, k.DB, row, h.asked, raw.Same)
 		}
-		if err := raw.NoteNotice(ctx, v.DB, v.p.ID(), h.text, v.now()); err != nil {
+		if err := raw.NoteNotice(ctx, k.DB, k.p.ID(), h.text, k.now()); err != nil {
 			return err
 		}
 	}
-	v.notices++
+	k.notices++
 	h.letter.Stage, h.letter.Kind, h.letter.Retryable = "Parse", "same_text", true
-	return v.failed(ctx, h.letter, fmt.Errorf("other addresses show the same title and text (%.100q): it is no article", h.a.Title))
+	return k.failed(ctx, h.letter, fmt.Errorf("other addresses show the same title and text (%.100q): it is no article", h.a.Title))
 }
 
 // oneArticle reports whether two addresses differ only in parameters that do not make them an
 // article's.
-func (v *visit) oneArticle(a, b *url.URL) bool {
+func (r reader) oneArticle(a, b *url.URL) bool {
 	bare := *b
 	bare.RawQuery = ""
-	return len(v.policy.Keep) == 0 && provider.Hosts(a.String(), b) && v.p.IsArticleURL(&bare) &&
+	return len(r.policy.Keep) == 0 && provider.Hosts(a.String(), b) && r.p.IsArticleURL(&bare) &&
 		strings.TrimSuffix(a.Path, "/") == strings.TrimSuffix(b.Path, "/")
 }

@@ -23,13 +23,20 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
+// keeper stores the articles of a visit.
+type keeper struct {
+	*visit
+	held   []held // pages that may be no articles
+	differ bool   // pages of this run have different texts, or times of publication
+}
+
 // save reads a page and stores the article.
-func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLetter) error {
-	u, asked, err := v.addresses(e)
+func (k *keeper) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLetter) error {
+	u, asked, err := k.addresses(e)
 	if err == nil && e.Rights != nil {
-		own, _ := v.policy.Canonical(u) // addresses has checked that there is no error
+		own, _ := k.policy.Canonical(u) // addresses has checked that there is no error
 		w := raw.Withheld{URL: e.Requested, Canonical: slices.Compact([]string{asked, own}), SitemapAt: e.SitemapAt, Requested: true, Rights: *e.Rights}
-		if is, err := v.reserved(ctx, w); is || err != nil {
+		if is, err := k.reserved(ctx, w); is || err != nil {
 			return err
 		}
 	}
@@ -43,17 +50,17 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 		if ended != nil {
 			return ended
 		}
-		a, err = v.whole(e, u)
+		a, err = k.whole(e, u)
 		end()
 	}
-	v.result.Health.Parsed++
+	k.result.Health.Parsed++
 	if err != nil {
-		v.result.Health.Failed++
+		k.result.Health.Failed++
 		letter.Stage, letter.Kind, letter.Retryable = "Parse", "parse_failed", false
-		return errors.Join(v.keep(ctx, asked, e), v.failed(ctx, letter, err)) // for a better parser
+		return errors.Join(k.keep(ctx, asked, e), k.failed(ctx, letter, err)) // for a better parser
 	}
-	v.believe(&a)
-	h := &v.result.Health
+	k.believe(&a)
+	h := &k.result.Health
 	for _, f := range []struct {
 		has bool
 		n   *int
@@ -64,87 +71,87 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	}
 	a.Title, a.Language = cmp.Or(a.Title, e.News.Title), cmp.Or(a.Language, e.News.Language)
 	a = clean(a, u)
-	a.Published = publishedAt(a.Published, e.News.PublicationDate, u, v.policy.Zone)
-	if past := a.Published; !v.Reparse && e.SitemapAt.IsZero() && !past.IsZero() && past.Before(v.now().Add(-v.Config.Retention())) {
-		v.old++
-		return v.ifOpen(ctx, func(ctx context.Context) error {
-			return raw.Alias(ctx, v.DB, raw.Row{Source: v.p.ID(), FetchedAt: e.FetchedAt}, asked, "")
+	a.Published = publishedAt(a.Published, e.News.PublicationDate, u, k.policy.Zone)
+	if past := a.Published; !k.Reparse && e.SitemapAt.IsZero() && !past.IsZero() && past.Before(k.now().Add(-k.Config.Retention())) {
+		k.old++
+		return k.ifOpen(ctx, func(ctx context.Context) error {
+			return raw.Alias(ctx, k.DB, raw.Row{Source: k.p.ID(), FetchedAt: e.FetchedAt}, asked, "")
 		})
 	}
-	return v.hold(ctx, held{e: e, letter: letter, a: a, u: u, asked: asked})
+	return k.hold(ctx, held{e: e, letter: letter, a: a, u: u, asked: asked})
 }
 
 // put stores an article.
-func (v *visit) put(ctx context.Context, h held) error {
+func (k *keeper) put(ctx context.Context, h held) error {
 	e, a, u, asked, letter := h.e, h.a, h.u, h.asked, h.letter
-	limits := v.limits()
-	canonical, copied, err := v.identity(ctx, u, a, limits)
+	limits := k.limits()
+	canonical, copied, err := k.identity(ctx, u, a, limits)
 	if err != nil {
 		return err
 	}
-	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt, FetchedAt: e.FetchedAt, Teasers: v.policy.Teasers, Rights: e.Rights}
+	row := raw.Row{Source: k.p.ID(), Unique: k.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt, FetchedAt: e.FetchedAt, Teasers: k.policy.Teasers, Rights: e.Rights}
 	out := raw.Same
 	if !copied {
-		if err := v.moved(ctx, asked, canonical, a, limits); err != nil {
+		if err := k.moved(ctx, asked, canonical, a, limits); err != nil {
 			return err
 		}
 		// The page comes first, so that a kill leaves no article without it. One without a text is for a better parser.
-		if !a.Paywalled || v.policy.Teasers {
-			err = v.keep(ctx, canonical, e)
+		if !a.Paywalled || k.policy.Teasers {
+			err = k.keep(ctx, canonical, e)
 		}
 		if err == nil {
-			out, err = raw.Save(ctx, v.DB, row, limits, v.now())
+			out, err = raw.Save(ctx, k.DB, row, limits, k.now())
 		}
-		if err == nil && out == raw.Purged && v.KeepHTML {
-			err = raw.Discard(ctx, v.Store, canonical, e)
+		if err == nil && out == raw.Purged && k.KeepHTML {
+			err = raw.Discard(ctx, k.Store, canonical, e)
 		}
 	}
 	if err == nil && asked != canonical { // the address in the sitemap is recorded too
-		err = raw.Alias(ctx, v.DB, row, asked, out)
+		err = raw.Alias(ctx, k.DB, row, asked, out)
 	}
 	if db.Rejected(err) {
 		letter.Stage, letter.Kind, letter.Retryable = "Save", "database_rejected", false
-		refused := raw.Row{Source: v.p.ID(), Canonical: asked, SitemapAt: e.SitemapAt}
-		return errors.Join(raw.Refuse(ctx, v.DB, refused, v.now(), true), v.failed(ctx, letter, err))
+		refused := raw.Row{Source: k.p.ID(), Canonical: asked, SitemapAt: e.SitemapAt}
+		return errors.Join(raw.Refuse(ctx, k.DB, refused, k.now(), true), k.failed(ctx, letter, err))
 	}
 	if err != nil {
 		return err
 	}
 	switch out {
 	case raw.Inserted:
-		v.result.Inserted++
-		v.stored = true
+		k.result.Inserted++
+		k.stored = true
 	case raw.Changed:
-		v.result.Changed++
-		v.stored = true
+		k.result.Changed++
+		k.stored = true
 	case raw.Same:
-		v.result.Same++
-		v.stored = true
+		k.result.Same++
+		k.stored = true
 		if copied {
-			v.leftOut(e.URL, "duplicate", "it is stored from "+canonical)
+			k.leftOut(e.URL, "duplicate", "it is stored from "+canonical)
 		}
 	case raw.Paywalled:
-		v.result.Paywalled++
-		v.leftOut(e.URL, "paywall", "the page does not show the article to readers without a subscription")
+		k.result.Paywalled++
+		k.leftOut(e.URL, "paywall", "the page does not show the article to readers without a subscription")
 	case raw.Purged:
-		v.leftOut(e.URL, "expired", "its retention has ended")
+		k.leftOut(e.URL, "expired", "its retention has ended")
 	default:
-		v.result.Empty++
-		v.leftOut(e.URL, "empty_content", "the page has no text")
+		k.result.Empty++
+		k.leftOut(e.URL, "empty_content", "the page has no text")
 	}
-	return v.Worker.Resolve(ctx, letter)
+	return k.Worker.Resolve(ctx, letter)
 }
 
-func (v *visit) limits() raw.Limits {
-	return raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
+func (k *keeper) limits() raw.Limits {
+	return raw.Limits{TextMaxLength: k.Config.RawTextMaxLength, Retention: k.Config.Retention()}
 }
 
 // keep stores an article's page, if the run keeps pages.
-func (v *visit) keep(ctx context.Context, canonical string, e raw.Evidence) error {
-	if !v.KeepHTML || len(e.HTML) == 0 {
+func (k *keeper) keep(ctx context.Context, canonical string, e raw.Evidence) error {
+	if !k.KeepHTML || len(e.HTML) == 0 {
 		return nil
 	}
-	return raw.Keep(ctx, v.Store, canonical, e)
+	return raw.Keep(ctx, k.Store, canonical, e)
 }
 
 // The maximum sizes of an article's metadata in bytes. Its text has its own limit.
@@ -191,16 +198,16 @@ func names(texts []string, most int) (out []string) {
 }
 
 // addresses returns an article's own address, and its identity by the address in the sitemap.
-func (v *visit) addresses(e raw.Evidence) (u *url.URL, asked string, err error) {
-	sitemaps, err := url.Parse(cmp.Or(e.Requested, e.URL))
+func (r reader) addresses(e raw.Evidence) (u *url.URL, asked string, err error) {
+	sitemaps, err := url.Parse(e.Requested)
 	if err == nil {
 		u, err = url.Parse(e.URL)
 	}
 	if err == nil {
-		asked, err = v.policy.Canonical(sitemaps)
+		asked, err = r.policy.Canonical(sitemaps)
 	}
 	if err == nil {
-		_, err = v.policy.Canonical(u)
+		_, err = r.policy.Canonical(u)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("reading its address: %w", err)
@@ -209,8 +216,8 @@ func (v *visit) addresses(e raw.Evidence) (u *url.URL, asked string, err error) 
 }
 
 // whole reads all pages of an article. A further page that cannot be read is left out.
-func (v *visit) whole(e raw.Evidence, u *url.URL) (provider.Article, error) {
-	a, err := v.parse(e, u)
+func (r reader) whole(e raw.Evidence, u *url.URL) (provider.Article, error) {
+	a, err := r.parse(e, u)
 	if err != nil {
 		return a, err
 	}
@@ -219,10 +226,10 @@ func (v *visit) whole(e raw.Evidence, u *url.URL) (provider.Article, error) {
 		at, err := url.Parse(page.URL)
 		var next provider.Article
 		if err == nil {
-			next, err = v.parse(more, at)
+			next, err = r.parse(more, at)
 		}
 		if err != nil {
-			v.log.Warn("next_page_failed", "code", "parse_failed", "url", ledger.Redact(page.URL), "error", ledger.Redact(err.Error()))
+			r.log.Warn("next_page_failed", "code", "parse_failed", "url", ledger.Redact(page.URL), "error", ledger.Redact(err.Error()))
 			continue
 		}
 		a.Join(next)
@@ -231,23 +238,23 @@ func (v *visit) whole(e raw.Evidence, u *url.URL) (provider.Article, error) {
 }
 
 // parse lets the provider read a page. A panic fails only that page.
-func (v *visit) parse(e raw.Evidence, u *url.URL) (a provider.Article, err error) {
+func (r reader) parse(e raw.Evidence, u *url.URL) (a provider.Article, err error) {
 	defer func() {
-		if r := recover(); r != nil {
-			v.log.Error("parser_panicked", "url", ledger.Redact(e.URL), "panic", r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("a bug in the parser of %s: %v", v.p.ID(), r)
+		if bug := recover(); bug != nil {
+			r.log.Error("parser_panicked", "url", ledger.Redact(e.URL), "panic", bug, "stack", string(debug.Stack()))
+			err = fmt.Errorf("a bug in the parser of %s: %v", r.p.ID(), bug)
 		}
 	}()
-	return v.p.ParseArticle(e.HTML, e.ContentType, u)
+	return r.p.ParseArticle(e.HTML, e.ContentType, u)
 }
 
 // identity returns the canonical address of the article at u, and whether the page is a copy
 // of an article that is stored from that address. What a page says of its address counts
 // only as long as both have one article: some publishers' pages all name the same.
-func (v *visit) identity(ctx context.Context, u *url.URL, a provider.Article, l raw.Limits) (canonical string, copied bool, err error) {
-	own, _ := v.policy.Canonical(u) // addresses has checked that there is no error
-	canonical = v.canonical(u, a.Canonical)
-	there, err := raw.Under(ctx, v.DB, v.p.ID(), canonical)
+func (k *keeper) identity(ctx context.Context, u *url.URL, a provider.Article, l raw.Limits) (canonical string, copied bool, err error) {
+	own, _ := k.policy.Canonical(u) // addresses has checked that there is no error
+	canonical = k.canonical(u, a.Canonical)
+	there, err := raw.Under(ctx, k.DB, k.p.ID(), canonical)
 	if err != nil || there.ID == "" {
 		return canonical, false, err
 	}
@@ -255,58 +262,58 @@ func (v *visit) identity(ctx context.Context, u *url.URL, a provider.Article, l 
 	if err != nil {
 		return canonical, false, fmt.Errorf("reading the address of a stored article: %w", err)
 	}
-	from, err := v.policy.Canonical(at)
+	from, err := k.policy.Canonical(at)
 	switch {
 	case err != nil || from == own:
 		return canonical, false, err
 	case there.Like(a, l):
 		return canonical, canonical != own && from == canonical, nil
 	case canonical == own: // the stored one is another, which named this address
-		return own, false, raw.Readdress(ctx, v.DB, there.ID, from)
+		return own, false, raw.Readdress(ctx, k.DB, there.ID, from)
 	}
-	v.log.Warn("canonical_ignored", "url", ledger.Redact(u.String()), "canonical", ledger.Redact(canonical))
+	k.log.Warn("canonical_ignored", "url", ledger.Redact(u.String()), "canonical", ledger.Redact(canonical))
 	return own, false, nil
 }
 
 // moved gives a stored article the address that it has now: the one under which it is stored
 // redirects there, or its page names another as canonical. Save then finds it. Where another
 // article is stored from there, both stay.
-func (v *visit) moved(ctx context.Context, asked, canonical string, a provider.Article, l raw.Limits) error {
-	if asked == canonical || v.policy.Unique == provider.ByExternalID { // an id finds it
+func (k *keeper) moved(ctx context.Context, asked, canonical string, a provider.Article, l raw.Limits) error {
+	if asked == canonical || k.policy.Unique == provider.ByExternalID { // an id finds it
 		return nil
 	}
-	before, err := raw.Under(ctx, v.DB, v.p.ID(), asked)
+	before, err := raw.Under(ctx, k.DB, k.p.ID(), asked)
 	if err != nil || before.ID == "" || !before.Like(a, l) {
 		return err
 	}
-	return raw.Readdress(ctx, v.DB, before.ID, canonical)
+	return raw.Readdress(ctx, k.DB, before.ID, canonical)
 }
 
 // canonical returns an article's identity: the canonical address in its page, if that is
 // an article of this provider, or else its own address.
-func (v *visit) canonical(u *url.URL, said string) string {
+func (r reader) canonical(u *url.URL, said string) string {
 	if said != "" {
-		if c, err := u.Parse(said); err == nil && v.p.IsArticleURL(c) {
-			if key, err := v.policy.Canonical(c); err == nil && untrusted.Key(key) == nil {
+		if c, err := u.Parse(said); err == nil && r.p.IsArticleURL(c) {
+			if key, err := r.policy.Canonical(c); err == nil && untrusted.Key(key) == nil {
 				return key
 			}
 		}
 	}
-	key, _ := v.policy.Canonical(u) // addresses has checked that there is no error
+	key, _ := r.policy.Canonical(u) // addresses has checked that there is no error
 	return key
 }
 
 // reparse reads the stored pages again.
-func (v *visit) reparse(ctx context.Context) error {
-	if err := v.judgeStored(ctx); err != nil {
+func (k *keeper) reparse(ctx context.Context) error {
+	if err := k.judgeStored(ctx); err != nil {
 		return err
 	}
 	older := 0
-	for e, err := range raw.Kept(ctx, v.Store, v.p.ID()) {
+	for e, err := range raw.Kept(ctx, k.Store, k.p.ID()) {
 		var damaged *raw.DamagedError
 		if errors.As(err, &damaged) {
-			letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{Key: damaged.Key, Source: v.p.ID()}}
-			err = v.failed(ctx, letter, damaged)
+			letter := ledger.DeadLetter{Job: k.Job, RunID: k.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{Key: damaged.Key, Source: k.p.ID()}}
+			err = k.failed(ctx, letter, damaged)
 			if err == nil {
 				continue
 			}
@@ -314,13 +321,13 @@ func (v *visit) reparse(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !v.Worker.Proceed(ctx) {
+		if !k.Worker.Proceed(ctx) {
 			return &errStop{Cut, "the run was stopped", "stopped"}
 		}
-		if !e.FetchedAt.Add(v.Config.Retention()).After(v.now()) {
+		if !e.FetchedAt.Add(k.Config.Retention()).After(k.now()) {
 			continue
 		}
-		newer, err := v.fetchedSince(ctx, e)
+		newer, err := k.fetchedSince(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -328,57 +335,53 @@ func (v *visit) reparse(ctx context.Context) error {
 			older++
 			continue
 		}
-		letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{URL: e.URL, Source: v.p.ID()}}
-		within, end, err := v.Worker.Unit(ctx, letter.Input)
+		letter := ledger.DeadLetter{Job: k.Job, RunID: k.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{URL: e.URL, Source: k.p.ID()}}
+		within, end, err := k.Worker.Unit(ctx, letter.Input)
 		if err != nil {
 			letter.Kind = ledger.Died
-			err = v.failed(ctx, letter, err)
+			err = k.failed(ctx, letter, err)
 		} else {
-			err = v.reread(within, e, letter)
+			err = k.reread(within, e, letter)
 		}
 		end()
 		if err != nil {
 			return err
 		}
-		v.count()
+		k.count()
 	}
 	if older > 0 {
-		v.limit(fmt.Sprintf("%d kept pages were not read again: the articles were fetched since, without --keep-html", older))
+		k.limit(fmt.Sprintf("%d kept pages were not read again: the articles were fetched since, without --keep-html", older))
 	}
 	return nil
 }
 
 // reread reads a stored page again, unless it is a wall.
-func (v *visit) reread(ctx context.Context, e raw.Evidence, letter ledger.DeadLetter) error {
+func (k *keeper) reread(ctx context.Context, e raw.Evidence, letter ledger.DeadLetter) error {
 	wall, closed := classify(&web.Response{Status: http.StatusOK, Header: e.Header, FinalURL: e.URL, Body: e.HTML}, e.URL, answer.Page)
 	if closed != nil || inPlace(wall) {
 		letter.Kind = string(wall.Kind)
-		return v.failed(ctx, letter, errors.New(shown(wall)))
+		return k.failed(ctx, letter, errors.New(shown(wall)))
 	}
-	if e.Rights == nil && v.Purpose != "" {
-		said := v.saidOf(e)
-		e.Rights = &said
-	}
-	return v.save(ctx, e, letter)
+	return k.save(ctx, e, letter)
 }
 
 // fetchedSince reports whether a newer page than the evidence was read, which was not kept.
-func (v *visit) fetchedSince(ctx context.Context, e raw.Evidence) (bool, error) {
-	_, asked, err := v.addresses(e)
+func (k *keeper) fetchedSince(ctx context.Context, e raw.Evidence) (bool, error) {
+	_, asked, err := k.addresses(e)
 	if err != nil {
 		return false, nil //nolint:nilerr // save reports it
 	}
-	known, err := raw.Lookup(ctx, v.DB, v.p.ID(), asked)
+	known, err := raw.Lookup(ctx, k.DB, k.p.ID(), asked)
 	return known.FetchedAt.After(e.FetchedAt), err
 }
 
 // believe removes a page's times that are ahead of now. The article would stay the newest for years.
-func (v *visit) believe(a *provider.Article) {
-	if a.Published.After(v.now().Add(ahead)) {
+func (k *keeper) believe(a *provider.Article) {
+	if a.Published.After(k.now().Add(ahead)) {
 		a.Published = time.Time{}
-		v.ahead++
+		k.ahead++
 	}
-	if a.Modified.After(v.now().Add(ahead)) {
+	if a.Modified.After(k.now().Add(ahead)) {
 		a.Modified = time.Time{}
 	}
 }

@@ -15,14 +15,7 @@ const (
 	few, many = 5, 20
 )
 
-// errNotDue ends the visit of a publisher that is not asked in this run.
-type errNotDue struct{ until time.Time }
-
-func (e *errNotDue) Error() string {
-	return "not due before " + e.until.UTC().Format(time.RFC3339) + ", by how often it publishes"
-}
-
-// due returns an *errNotDue if the publisher is not due, and records that it is asked if it
+// due returns an *errStop if the publisher is not due, and records that it is asked if it
 // is. The provider's lease makes both one step over all processes.
 func (v *visit) due(ctx context.Context) error {
 	asked, due, err := raw.Asked(ctx, v.DB, v.p.ID())
@@ -33,7 +26,7 @@ func (v *visit) due(ctx context.Context) error {
 	if v.OnlyDue && !asked.IsZero() {
 		// The limits of the publisher's file may have changed since.
 		if due = asked.Add(v.policy.Often.Clamp(due.Sub(asked))); now.Before(due) {
-			return &errNotDue{due}
+			return &errStop{NotDue, "not due before " + due.UTC().Format(time.RFC3339) + ", by how often it publishes", "not_due"}
 		}
 	}
 	v.asked = now

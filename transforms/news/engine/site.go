@@ -50,8 +50,8 @@ func (v *visit) leaves(from, to string) bool {
 const recent = 48 * time.Hour
 
 // compare counts the articles that a source names, to compare them with what it named in the last run.
-func (v *visit) compare(c child, articles []candidate) {
-	if v.judge == nil {
+func (s *search) compare(c child, articles []candidate) {
+	if s.judge == nil {
 		return
 	}
 	since := func(at time.Time) (n int) {
@@ -62,32 +62,32 @@ func (v *visit) compare(c child, articles []candidate) {
 		}
 		return n
 	}
-	v.named.Sources[c.address] = since(v.named.At)
-	switch was, now := v.was.Sources[c.address], since(v.was.At); {
+	s.named.Sources[c.address] = since(s.named.At)
+	switch was, now := s.was.Sources[c.address], since(s.was.At); {
 	case was == 0:
 	case c.depth > 0:
-		v.shown[1][0], v.shown[1][1] = v.shown[1][0]+now, v.shown[1][1]+was
-	case was > v.shown[0][1]:
-		v.shown[0] = [2]int{now, was}
+		s.shown[1][0], s.shown[1][1] = s.shown[1][0]+now, s.shown[1][1]+was
+	case was > s.shown[0][1]:
+		s.shown[0] = [2]int{now, was}
 	}
 }
 
 // whereTo says of a source whether the articles in it are on another host. A publisher of which
 // nothing is stored may have had such a source from the beginning.
-func (v *visit) whereTo(a *site.Answer, base *url.URL, entries []sitemap.Entry) {
+func (s *search) whereTo(a *site.Answer, base *url.URL, entries []sitemap.Entry) {
 	first := ""
 	for _, e := range entries {
 		u, err := canonical.Address(base, e.Loc, []string{"*"})
 		switch {
 		case err != nil:
-		case provider.Hosts(v.base.String(), u):
+		case provider.Hosts(s.base.String(), u):
 			a.To = ""
 			return
 		case first == "":
 			first = u.String()
 		}
 	}
-	if v.known > 0 && first != "" {
+	if s.known > 0 && first != "" {
 		a.To = first
 	}
 }

@@ -22,38 +22,38 @@ const maxFeeds = 5
 
 // roots returns the feeds, and the first sitemaps: those in robots.txt, or else the hints, also when
 // nothing could be read of the former.
-func (v *visit) roots(ctx context.Context, asked map[string]bool) (out []child, err error) {
-	named, hints := v.rules.File.Sitemaps(), v.Config.Providers[v.p.ID()].SitemapHints
+func (s *search) roots(ctx context.Context) (out []child, err error) {
+	named, hints := s.rules.File.Sitemaps(), s.Config.Providers[s.p.ID()].SitemapHints
 	if len(hints) == 0 {
-		hints = v.p.SitemapHints()
+		hints = s.p.SitemapHints()
 	}
 	add := func(addresses []string, invited bool) {
 		for _, address := range addresses {
-			if !asked[address] {
+			if !s.requested[address] {
 				out = append(out, child{address: address, invited: invited})
 			}
 		}
 	}
-	home := child{address: v.base.JoinPath("/").String(), page: true}
-	add(v.policy.Feeds, false)
+	home := child{address: s.base.JoinPath("/").String(), page: true}
+	add(s.policy.Feeds, false)
 	add(named, true)
-	if len(named) == 0 || len(asked) > 0 {
+	if len(named) == 0 || len(s.requested) > 0 {
 		add(hints, false)
 	}
-	if v.policy.Homepage && !asked[home.address] {
+	if s.policy.Homepage && !s.requested[home.address] {
 		out = append(out, home)
 	}
-	usual := v.base.JoinPath("/sitemap.xml").String()
+	usual := s.base.JoinPath("/sitemap.xml").String()
 	switch {
-	case len(out) > 0 || !v.policy.Discover:
-	case !asked[usual]:
-		if out, err = v.discover(ctx, usual); err != nil {
+	case len(out) > 0 || !s.policy.Discover:
+	case !s.requested[usual]:
+		if out, err = s.discover(ctx, usual); err != nil {
 			return nil, err
 		}
-	case !asked[home.address]:
+	case !s.requested[home.address]:
 		out = append(out, home)
 	}
-	if len(out) == 0 && len(asked) == 0 {
+	if len(out) == 0 && len(s.requested) == 0 {
 		return nil, &errStop{Skipped, "robots.txt names no sitemap and there are no sitemapHints and no feeds: add them to the configuration, or homepage: true", "no_source"}
 	}
 	return out, nil
@@ -61,14 +61,14 @@ func (v *visit) roots(ctx context.Context, asked map[string]bool) (out []child, 
 
 // discover returns the feeds that the page at the base URL links to, or the usual
 // address of a sitemap.
-func (v *visit) discover(ctx context.Context, usual string) (out []child, err error) {
-	r, home, err := v.front(ctx)
+func (s *search) discover(ctx context.Context, usual string) (out []child, err error) {
+	r, home, err := s.front(ctx)
 	var stop *errStop
 	switch {
 	case errors.As(err, &stop) || ctx.Err() != nil:
 		return nil, err
 	case err != nil:
-		v.log.Warn("home_page_failed", "code", code(err), "url", ledger.Redact(home.String()), "error", ledger.Redact(err.Error()))
+		s.log.Warn("home_page_failed", "code", code(err), "url", ledger.Redact(home.String()), "error", ledger.Redact(err.Error()))
 	case r.Status == http.StatusOK && isPage(r):
 		if final, err := url.Parse(r.FinalURL); err == nil {
 			home = final

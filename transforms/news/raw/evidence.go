@@ -2,7 +2,6 @@ package raw
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -25,15 +24,15 @@ import (
 // Evidence is an article's page as received, stored so that later parsers can read it.
 type Evidence struct {
 	Source      string    `json:"source"`
-	URL         string    `json:"url"`             // after redirects
-	Requested   string    `json:"asked,omitempty"` // as in the sitemap; "" in older evidence, where it was the same as URL
+	URL         string    `json:"url"`   // after redirects
+	Requested   string    `json:"asked"` // as in the sitemap
 	ContentType string    `json:"content_type"`
 	FetchedAt   time.Time `json:"fetched_at"`
 	SitemapAt   time.Time `json:"sitemap_at,omitzero"`
 	// News is from the sitemap's news extension, for what the page does not say.
 	News   sitemap.News   `json:"news,omitzero"`
-	Rights *rights.Rights `json:"rights,omitempty"` // nil: an older version fetched it
-	HTML   []byte         `json:"html,omitempty"`   // as received; base64 in the JSON of older evidence
+	Rights *rights.Rights `json:"rights"`
+	HTML   []byte         `json:"-"` // as received
 	// More are the further pages of an article that has several.
 	More      []Page      `json:"-"`
 	Header    http.Header `json:"-"` // as received; not read back
@@ -67,7 +66,6 @@ func Keep(ctx context.Context, s store.Store, canonical string, e Evidence) erro
 		return err
 	}
 	pages := append([]Page{{e.URL, e.ContentType, e.FetchedAt, e.HTML, e.Header, e.Truncated}}, e.More...)
-	e.HTML = nil
 	about, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encoding evidence: %w", err)
@@ -141,24 +139,10 @@ func readEvidence(ctx context.Context, s store.Store, key string) (e Evidence, e
 	if err != nil {
 		return Evidence{}, fmt.Errorf("reading evidence %s: %w", key, err)
 	}
-	if strings.HasSuffix(key, ".warc.gz") {
-		e, err = readWARC(bytes.NewReader(file))
-	} else {
-		e, err = readOlder(bytes.NewReader(file))
-	}
-	if err != nil {
+	if e, err = readWARC(bytes.NewReader(file)); err != nil {
 		return Evidence{}, &DamagedError{key, err}
 	}
 	return e, nil
-}
-
-// readOlder reads a page as versions before WARC kept it.
-func readOlder(file io.Reader) (e Evidence, err error) {
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		return e, err
-	}
-	return e, json.NewDecoder(io.LimitReader(z, maxEvidence)).Decode(&e)
 }
 
 // readWARC reads the pages of a WARC file.

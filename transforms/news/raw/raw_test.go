@@ -3,8 +3,6 @@
 package raw_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"fmt"
 	"net/http"
 	"strings"
@@ -270,26 +268,6 @@ func TestEvidence(t *testing.T) {
 		types = append(types, r.Type+" "+r.Header.Get("Warc-Target-Uri")+r.Header.Get("Warc-Truncated"))
 	}
 	assert.Equal(t, []string{"warcinfo ", "response https://a/plength", "response https://a/p/2"}, types)
-}
-
-// Pages that an older program kept are still read.
-func TestOlderEvidence(t *testing.T) {
-	s, err := store.Open(t.Context(), t.TempDir())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	_, err = z.Write([]byte(`{"source":"demo","url":"https://a/1","content_type":"text/html","fetched_at":"2026-03-01T09:00:00Z","html":"sKE="}`))
-	require.NoError(t, err)
-	require.NoError(t, z.Close())
-	require.NoError(t, store.Write(t.Context(), s, "evidence/news/demo/2026-03-01/x.json.gz", b.Bytes(), store.PutOptions{}))
-	n := 0
-	for e, err := range raw.Kept(t.Context(), s, "demo") {
-		require.NoError(t, err)
-		assert.Equal(t, raw.Evidence{Source: "demo", URL: "https://a/1", ContentType: "text/html", FetchedAt: now, HTML: []byte("\xb0\xa1")}, e)
-		n++
-	}
-	assert.Equal(t, 1, n)
 }
 
 // Earlier versions of an article are kept, the last twenty, until the article expires.

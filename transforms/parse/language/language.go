@@ -5,6 +5,7 @@
 package language
 
 import (
+	_ "embed" // for words.txt
 	"slices"
 	"strings"
 	"unicode"
@@ -153,13 +154,16 @@ func byWords(text, script string) string {
 	return codes[best]
 }
 
+// lists are the words that are most frequent in texts of each language: a script, a language and its words on each line.
+//
+//go:embed words.txt
+var lists string
+
 // codes are the languages of lists; the first is none.
 var codes = func() []string {
 	out := []string{""}
-	for _, languages := range lists {
-		for code := range languages {
-			out = append(out, code)
-		}
+	for line := range strings.Lines(lists) {
+		out = append(out, strings.Fields(line)[1])
 	}
 	slices.Sort(out)
 	return out
@@ -168,14 +172,16 @@ var codes = func() []string {
 // frequent are the words of lists by script, each with its languages as indexes of codes.
 var frequent = func() map[string]map[string][]uint8 {
 	out := map[string]map[string][]uint8{}
-	for script, languages := range lists {
-		out[script] = map[string][]uint8{}
-		for code, list := range languages {
-			i, _ := slices.BinarySearch(codes, code)
-			for w := range strings.FieldsSeq(list) {
-				if of := out[script][w]; !slices.Contains(of, uint8(i)) {
-					out[script][w] = append(of, uint8(i))
-				}
+	for line := range strings.Lines(lists) {
+		words := strings.Fields(line)
+		script := words[0]
+		if out[script] == nil {
+			out[script] = map[string][]uint8{}
+		}
+		i, _ := slices.BinarySearch(codes, words[1])
+		for _, w := range words[2:] {
+			if of := out[script][w]; !slices.Contains(of, uint8(i)) {
+				out[script][w] = append(of, uint8(i))
 			}
 		}
 	}

@@ -156,6 +156,9 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.message }
 
+// Usage marks the error as one of wrong usage, as package usage does.
+func (e *RefusedError) Usage() {}
+
 // Refuse makes a RefusedError.
 func Refuse(format string, args ...any) error {
 	return &RefusedError{message: fmt.Sprintf(format, args...)}

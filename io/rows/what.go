@@ -23,6 +23,8 @@ type Filter struct {
 	Run                     string    // id of a run
 	Names                   []string  // of providers, sites or publishers
 	Since                   time.Time // collected or changed then or later
+	AsOf                    string    // a version of the table: its number, a time (RFC 3339), or the run that made it; empty: now
+	Before                  string    // of changes: the earlier version, with which AsOf is compared; empty: the newest two dates are
 	Look                    db.Look   // of rows of a database
 }
 

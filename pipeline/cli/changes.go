@@ -20,11 +20,12 @@ import (
 // changes makes the command that shows what the last run of a job changed, or what differs between two runs.
 func (p *program) changes() *cobra.Command {
 	var (
-		asJSON bool
-		diff   string
+		asJSON        bool
+		diff, between string
 	)
 	c := p.ofStore("changes [JOB]", "what the last run of a job changed", func(s *option.Set) {
 		jsonLines(&asJSON)(s)
+		s.Text(&between, "between", "", "seed: what differs between two versions of the table, the earlier one first: A,B, each in a form of `ls domains --as-of`")
 		s.Text(&diff, "diff", "", "catalog: what differs between what two runs left, RUN..RUN, the earlier one first")
 	}, func(ctx context.Context, s store.Store, w []string) error {
 		job := append(w, p.o.Job)[0]
@@ -39,6 +40,16 @@ func (p *program) changes() *cobra.Command {
 		}
 		what := export.All[i]
 		f := export.Filter{Country: p.o.Country, Category: p.o.Category}
+		if between != "" {
+			earlier, later, two := strings.Cut(between, ",")
+			switch {
+			case !slices.Contains(what.Filters, "as-of"):
+				return usage.Errorf("--between is for the seed job")
+			case !two || earlier == "" || later == "":
+				return usage.Errorf("--between=%s: write two versions, times or runs, the earlier one first: --between=A,B", between)
+			}
+			f.Before, f.AsOf = point(earlier), point(later)
+		}
 		var runs [2]ledger.Run
 		var err error
 		if diff != "" {
@@ -62,7 +73,7 @@ func (p *program) changes() *cobra.Command {
 		})
 	}, "job", "country", "category", "db")
 	c.Long = "seed: domains that are new, gone, or whose robots.txt or sitemap changed: the newest date of each country and category that is done,\n" +
-		"against the date before. docs, catalog, news: pages, products and articles that are new, changed, gone or back since the last run began."
+		"against the date before, or two versions of the table. docs, catalog, news: pages, products and articles that are new, changed, gone or back since the last run began."
 	return c
 }
 

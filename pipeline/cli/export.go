@@ -29,7 +29,7 @@ func (p *program) export() *cobra.Command {
 	e := exportOptions{choice: choice{}}
 	c := p.command("export [WHAT] [FILE]", "write what the jobs found, as Parquet, JSON lines or CSV", func(s *option.Set) {
 		s.Text(&e.format, "format", "", "parquet, jsonl or csv (default: by the file's ending)")
-		e.choice.tell(s, []string{"run", "since", "provider", "site", "publisher"})
+		e.choice.tell(s, []string{"run", "since", "as-of", "provider", "site", "publisher"})
 		s.Yes(&e.failed, "failed", false, "only those that failed: domains that did not answer are rows of outcomes")
 		s.Yes(&e.schema, "schema", false, "print the JSON Schema of the rows, and export nothing")
 		s.Text(&e.what, "what", "", "WHAT") // as scripts of before name them

@@ -32,6 +32,7 @@ func (c choice) tell(s *option.Set, filters []string) {
 	for _, f := range [][2]string{
 		{"run", "only of this run; last: of the newest run"},
 		{"since", "only what was collected or changed then or later: 2026-01-28, 2026-01-28T12:00:00Z, 7d or 36h ago"},
+		{"as-of", "of an earlier version of the table: its number, a time as of --since, or a run that changed it"},
 		{"provider", "only of these providers, by id, separated by commas"},
 		{"site", "only of these sites, by name, separated by commas"},
 		{"publisher", "only of these publishers, by id, separated by commas"},
@@ -60,6 +61,8 @@ func (p *program) filter(c choice, what export.What) (f export.Filter, err error
 			if f.Since, err = since(*v, time.Now()); err != nil {
 				return f, err
 			}
+		case "as-of":
+			f.AsOf = point(*v)
 		default:
 			for name := range strings.SplitSeq(*v, ",") {
 				f.Names = append(f.Names, strings.TrimSpace(name))
@@ -87,6 +90,14 @@ func since(text string, now time.Time) (time.Time, error) {
 		return time.Time{}, usage.Errorf("--since=%s: write a day such as 2026-01-28, a time such as 2026-01-28T12:00:00Z, or how long ago: 7d, 36h", text)
 	}
 	return now.Add(-age), nil
+}
+
+// point is a time in the form of export.Filter, or the text of a version or run as it is.
+func point(text string) string {
+	if t, err := since(text, time.Now()); err == nil {
+		return t.Format(time.RFC3339Nano)
+	}
+	return text
 }
 
 // withRows calls do with where the rows of a kind are. A database that does not exist is refused.
@@ -247,11 +258,10 @@ func (p *program) getKind(what export.What) *cobra.Command {
 		if err == nil {
 			item, err = what.Find.Show(ctx, src, q)
 		}
-		var refused *explore.RefusedError
 		switch {
 		case errors.Is(err, explore.ErrNone):
 			return usage.Errorf("get %s %s: %w: `ls %[1]s` lists what is stored", what.Name, strings.Join(w, " "), err)
-		case errors.Is(err, explore.ErrNothingYet) || errors.As(err, &refused):
+		case errors.Is(err, explore.ErrNothingYet) || usage.Is(err):
 			return usage.Errorf("get %s: %w", what.Name, err)
 		case err != nil:
 			return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"io/fs"
 	"maps"
 	"os"
@@ -88,4 +89,67 @@ func TestResultsOfAnEarlierVersionAreRefused(t *testing.T) {
 	require.Equal(t, exitUsage, a.code, a.stderr)
 	require.Contains(t, a.stderr, "--store=b has results under packed/seed/ of --layout=packed")
 	require.Equal(t, files, contents(t, filepath.Join(dir, "b")))
+}
+
+// Earlier versions are listed in the form of the newest one. A store without a table, and versions that are not there, are refused.
+func TestVersionsOfTheTable(t *testing.T) {
+	dir := smallBucket(t, false)
+	at := " --store=" + filepath.Join(dir, "b")
+	run := func(more string) string {
+		t.Helper()
+		a := start(t, dir, "--runner=direct --web=demo --store=b --host-delay=0s --progress=off "+more)
+		require.Equal(t, exitOK, a.code, a.stderr)
+		a = here(t, "runs ls --json"+at)
+		require.Equal(t, exitOK, a.code, a.stderr)
+		var newest struct {
+			ID string `json:"run_id"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(strings.SplitN(a.stdout, "\n", 2)[0]), &newest))
+		return newest.ID
+	}
+	run("")
+	for _, args := range []string{"ls domains --as-of=1h", "export feeds --as-of=0", "changes --job=seed --between=0,1", "runs rollback r1"} {
+		a := here(t, args+at)
+		require.Equal(t, exitUsage, a.code, args)
+		require.Contains(t, a.stderr, "there is no table in this store: only --layout=table keeps earlier versions", args)
+	}
+	first := run("--force --layout=table")
+	list := func(args string) []string {
+		t.Helper()
+		a := here(t, "ls domains "+args+at)
+		require.Equal(t, exitOK, a.code, a.stderr)
+		lines := strings.Split(strings.TrimSpace(a.stdout), "\n")
+		slices.Sort(lines)
+		return lines
+	}
+	before, table := list("--json"), list("")
+	require.Len(t, before, 3)
+	second := run("--force --layout=table")
+	require.NotEqual(t, before, list("--json"))
+	require.Equal(t, before, list("--json --as-of="+first))
+	require.Equal(t, table, list("--as-of="+first))
+	require.Equal(t, []string{""}, list("--as-of=0"))
+	a := here(t, "changes --job=seed --json --between=0,"+first+at)
+	require.Equal(t, exitOK, a.code, a.stderr)
+	lines := strings.Split(strings.TrimSpace(a.stdout), "\n")
+	slices.Sort(lines)
+	require.Len(t, lines, 3)
+	require.Equal(t, `{"kind":"new","source":"sg/news/2026-01-28","item":"kind-no-robots-3.org","what":""}`, lines[0])
+	a = here(t, "changes --job=seed --between="+first+","+second+at)
+	require.Equal(t, exitOK, a.code, a.stderr)
+	require.Contains(t, a.stderr, "nothing changed")
+	for args, want := range map[string]string{
+		"ls domains --as-of=99":                                "its newest one is 4. Name another version",
+		"ls domains --as-of=2020-01-01":                        "its oldest one is younger",
+		"ls domains --as-of=then":                              `"then" is neither a version of the table, nor a time, nor a run`,
+		"export products --as-of=0":                            "--as-of means nothing to products",
+		"changes --job=seed --between=1":                       "write two versions, times or runs, the earlier one first: --between=A,B",
+		"changes --job=seed --between=" + second + "," + first: "write the earlier one first",
+		"changes --job=news --between=0,1":                     "--between is for the seed job",
+		"runs rollback " + first:                               "run " + second + " has changed the table since (PROMOTE): take that back first",
+	} {
+		a := here(t, args+at)
+		require.Equal(t, exitUsage, a.code, args)
+		require.Contains(t, a.stderr, want, args)
+	}
 }

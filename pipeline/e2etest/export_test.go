@@ -120,7 +120,7 @@ func readExports(t *testing.T, python, dir string) {
 			t.Errorf("others count %s rows of %s, the export wrote %s", got[what], what, n)
 		}
 	}
-	if got["queries"].String() != "6" {
-		t.Errorf("ran %s queries of docs/export.md, want 6", got["queries"])
+	if got["queries"].String() != "5" {
+		t.Errorf("ran %s queries of docs/export.md, want 5", got["queries"])
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/rows"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/seed/domaintable"
 	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
 
@@ -71,7 +72,7 @@ const (
 // Rows are the kinds of rows that the job finds.
 func Rows() []rows.What {
 	find := Finds()
-	of := rows.What{Job: Job, Version: 2, Filters: []string{"country", "category", "date", "since"}, Since: "when the domain was visited"}
+	of := rows.What{Job: Job, Version: 2, Filters: []string{"country", "category", "date", "since", "as-of"}, Since: "when the domain was visited"}
 	domains, feeds, outcomes := of, of, of
 	domains.Name, domains.About = "domains", "What is known about each domain in each partition, when it is done."
 	domains.Table, domains.Find = "DOMAIN=registrable_domain COUNTRY CATEGORY DATE COLLECTED=collected_at SITEMAP=sitemap_url", &find
@@ -94,7 +95,11 @@ func changed(ctx context.Context, src rows.Source) iter.Seq2[rows.Change, error]
 
 // Domains yields all domains that are done, in no order.
 func Domains(ctx context.Context, s store.Store, f Filter) iter.Seq2[Domain, error] {
-	return each(results(ctx, s, f), func(d stored, yield func(Domain, error) bool) bool {
+	return domainsOf(results(ctx, s, f))
+}
+
+func domainsOf(all iter.Seq2[stored, error]) iter.Seq2[Domain, error] {
+	return each(all, func(d stored, yield func(Domain, error) bool) bool {
 		row, err := d.row()
 		return yield(row, err) && err == nil
 	})
@@ -159,7 +164,7 @@ func (d stored) feeds() (all []Feed) {
 }
 
 // Outcomes yields the domains that are done, with the run that visited them last, and then
-// those that could not be stored.
+// those that could not be stored: as of an earlier version these are not known.
 func Outcomes(ctx context.Context, s store.Store, f Filter) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
 		runs, err := runsOf(ctx, s)
@@ -175,6 +180,9 @@ func Outcomes(ctx context.Context, s store.Store, f Filter) iter.Seq2[Outcome, e
 			if o := d.outcome(); (f.Run == "" || runs.at(d.at) == f.Run) && !yield(o.in(runs.at(d.at)), nil) {
 				return
 			}
+		}
+		if f.AsOf != "" {
+			return
 		}
 		for d, err := range ledger.ListDeadLetters(ctx, s, Job, f.Run) {
 			if err != nil {
@@ -248,19 +256,27 @@ func (all runTimes) at(t time.Time) string {
 	return ""
 }
 
-// Change is a domain that differs between the two newest dates of a country and category.
+// Change is a domain that differs between the two newest dates of a country and category, or between two versions of the table.
 type Change struct {
 	Domain
-	Kind   string // new, gone or changed
-	Before string // the older of the two dates
-	What   string // changed: what, such as "robots.txt: 404 -> 200"
+	Kind string // new, gone or changed
+	What string // changed: what, such as "robots.txt: 404 -> 200"
 }
 
 // Changes yields the domains that are new, gone or changed in the newest date of each country
 // and category whose raw files are all done, compared with the date before: their
-// robots.txt and their sitemap. Memory does not grow with the domains: they are compared in several passes if they are many.
+// robots.txt and their sitemap; with f.Before those of two versions of the table. Memory does not grow with the domains: they are
+// compared in several passes if they are many.
 func Changes(ctx context.Context, s store.Store, f Filter) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
+		if f.Before != "" {
+			was, is, err := domaintable.Between(ctx, s, f.Before, f.AsOf)
+			of := func(parts []domaintable.Part) iter.Seq2[Domain, error] {
+				return domainsOf(partResults(ctx, s, f, func() ([]domaintable.Part, error) { return parts, err }))
+			}
+			(&comparison{older: of(was), newer: of(is), dated: true}).all(yield)
+			return
+		}
 		open := map[hive.Partition]int{} // raw files without their mark
 		for o, err := range s.List(ctx, hive.Datasets) {
 			if err != nil {
@@ -285,8 +301,10 @@ func Changes(ctx context.Context, s store.Store, f Filter) iter.Seq2[Change, err
 		for _, of := range slices.SortedFunc(maps.Keys(dates), func(a, b [2]string) int { return cmp.Or(strings.Compare(a[0], b[0]), strings.Compare(a[1], b[1])) }) {
 			slices.Sort(dates[of])
 			if two := dates[of][max(0, len(dates[of])-2):]; len(two) == 2 {
-				c := comparison{ctx: ctx, store: s, older: Filter{Country: of[0], Category: of[1], Date: two[0]}, newer: Filter{Country: of[0], Category: of[1], Date: two[1]}}
-				if !c.all(yield) {
+				at := func(date string) iter.Seq2[Domain, error] {
+					return Domains(ctx, s, Filter{Country: of[0], Category: of[1], Date: date})
+				}
+				if c := (&comparison{older: at(two[0]), newer: at(two[1])}); !c.all(yield) {
 					return
 				}
 			}
@@ -327,19 +345,22 @@ func (l look) since(was look) string {
 }
 
 type comparison struct {
-	ctx          context.Context
-	store        store.Store
-	older, newer Filter
+	older, newer iter.Seq2[Domain, error] // each may be read several times
+	dated        bool                     // a domain is another one on another date
 	passes       uint64
 }
 
 func (c *comparison) id(d Domain) visited {
-	return visitedAs(hive.Partition{Country: c.older.Country, Category: c.older.Category}, d.RegistrableDomain)
+	in := hive.Partition{Country: d.Country, Category: d.Category}
+	if c.dated {
+		in.Date = d.Date
+	}
+	return visitedAs(in, d.RegistrableDomain)
 }
 
 // of yields the domains of a pass.
-func (c *comparison) of(f Filter, pass uint64) iter.Seq2[Domain, error] {
-	return each(Domains(c.ctx, c.store, f), func(d Domain, yield func(Domain, error) bool) bool {
+func (c *comparison) of(all iter.Seq2[Domain, error], pass uint64) iter.Seq2[Domain, error] {
+	return each(all, func(d Domain, yield func(Domain, error) bool) bool {
 		id := c.id(d)
 		return binary.BigEndian.Uint64(id[:])%c.passes != pass || yield(d, nil)
 	})
@@ -388,7 +409,7 @@ func (c *comparison) all(yield func(Change, error) bool) bool {
 			id := c.id(d)
 			before, there := was[id]
 			delete(was, id)
-			change := Change{Domain: d, Kind: "new", Before: c.older.Date}
+			change := Change{Domain: d, Kind: "new"}
 			if there {
 				change.Kind, change.What = "changed", lookOf(d).since(before)
 			}
@@ -404,7 +425,7 @@ func (c *comparison) all(yield func(Change, error) bool) bool {
 				yield(Change{}, err)
 				return false
 			}
-			if _, gone := was[c.id(d)]; gone && !yield(Change{Domain: d, Kind: "gone", Before: c.older.Date}, nil) {
+			if _, gone := was[c.id(d)]; gone && !yield(Change{Domain: d, Kind: "gone"}, nil) {
 				return false
 			}
 		}

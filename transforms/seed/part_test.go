@@ -19,6 +19,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/io/warc"
@@ -173,6 +174,90 @@ func TestRollback(t *testing.T) {
 	require.Equal(t, before, j.content())
 	require.NoError(t, back(first))
 	require.Empty(t, j.parts())
+}
+
+// Each version can be listed and compared by its number, a time or the run that made it, until what it had is removed.
+func TestVersions(t *testing.T) {
+	j := packedJob(t)
+	as := func(point string) (all map[string]string, err error) {
+		all = map[string]string{}
+		for d, err := range seed.Domains(t.Context(), j.store, seed.Filter{AsOf: point}) {
+			if err != nil {
+				return nil, err
+			}
+			all[d.Date+" "+d.RegistrableDomain] = string(d.Document)
+		}
+		return all, nil
+	}
+	between := func(earlier, later string) (all []string, err error) {
+		for c, err := range seed.Changes(t.Context(), j.store, seed.Filter{Before: earlier, AsOf: later}) {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, strings.TrimSpace(strings.Join([]string{c.Kind, c.Date, c.RegistrableDomain, c.What}, " ")))
+		}
+		slices.Sort(all)
+		return all, nil
+	}
+	refused := func(err error, says string) {
+		t.Helper()
+		require.ErrorAs(t, err, new(*explore.RefusedError))
+		require.ErrorContains(t, err, says)
+	}
+	same := func(want map[string]string, point string) {
+		t.Helper()
+		got, err := as(point)
+		must(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := as("0")
+	refused(err, "there is no table in this store")
+	j.run()
+	first := j.runID
+	one, err := as(first)
+	must(t, err)
+	require.Len(t, one, 6)
+	moment := time.Now().Format(time.RFC3339Nano)
+	j.put(day+"raw_0002.json", rawFile("https://text-6.com/"))
+	j.run()
+	second := j.runID
+	j.cfg.ForceID, j.cfg.Date = "f1", "2026-01-29"
+	j.web.Handle("gzip-5.com", pages(map[string]string{
+		"/robots.txt":  "Sitemap: https://gzip-5.com/sitemap.xml\nSitemap: https://gzip-5.com/a.xml\n",
+		"/sitemap.xml": "<urlset><url><loc>https://gzip-5.com/a</loc></url></urlset>",
+	}))
+	j.run()
+	now, err := as(j.runID)
+	must(t, err)
+	require.Len(t, now, 7)
+	same(now, time.Now().Format(time.RFC3339Nano))
+	same(one, moment)
+	same(one, first)
+	same(one, "2") // after the table itself and the BEGIN of its lane
+	same(map[string]string{}, "0")
+	for point, says := range map[string]string{"99": "its newest one is", "2020-01-01T00:00:00Z": "its oldest one is younger", "later": `"later" is neither a version`} {
+		_, err := as(point)
+		refused(err, says)
+	}
+
+	got, err := between(first, second)
+	must(t, err)
+	require.Equal(t, []string{"new 2026-01-28 text-6.com"}, got)
+	forced := "changed 2026-01-29 gzip-5.com robots.txt: 200, 1 sitemaps -> 200, 2 sitemaps"
+	got, err = between(second, j.runID)
+	must(t, err)
+	require.Equal(t, []string{forced}, got)
+	got, err = between(moment, j.runID)
+	must(t, err)
+	require.Equal(t, []string{forced, "new 2026-01-28 text-6.com"}, got)
+	_, err = between(second, moment)
+	refused(err, "write the earlier one first")
+
+	_, err = seed.Purge(t.Context(), j.store, "purge", []string{"text-6.com"})
+	must(t, err)
+	got, err = between(j.runID, "purge")
+	refused(err, "the file was removed. Name another version")
+	require.Empty(t, got)
 }
 
 // A segment that cannot be written leaves its domains open, with one dead letter.

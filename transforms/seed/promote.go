@@ -2,7 +2,6 @@ package seed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -97,7 +96,7 @@ func Rollback(ctx context.Context, s store.Store, runID string) (version int64, 
 		return 0, err
 	}
 	if tables[""] == nil {
-		return 0, errors.New("there is no table in this store: only results of --layout=table can be taken back")
+		return 0, domaintable.ErrNoTable
 	}
 	return tables[""].Back(ctx, runID)
 }

@@ -58,10 +58,13 @@ func newStored(p hive.Partition, document []byte) (d stored, err error) {
 var maxCompared int64 = 4_000_000
 
 // results yields each domain in a partition that is done, in both layouts, in no order. Of
-// several visits the newest counts. A run may be at work: what it finishes meanwhile may
+// several visits the newest counts. As of an earlier version these are the rows of the table alone. A run may be at work: what it finishes meanwhile may
 // be there or not. Memory does not grow with the results: packed results are
 // compared in several passes if they are many.
 func results(ctx context.Context, s store.Store, f Filter) iter.Seq2[stored, error] {
+	if f.AsOf != "" {
+		return partResults(ctx, s, f, func() ([]domaintable.Part, error) { return domaintable.AsOf(ctx, s, f.AsOf) })
+	}
 	return func(yield func(stored, error) bool) {
 		parts, rows, err := packedFor(ctx, s, f)
 		if err != nil {
@@ -76,6 +79,35 @@ func results(ctx context.Context, s store.Store, f Filter) iter.Seq2[stored, err
 					continue
 				}
 				if !yield(d, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// partResults yields the rows of parts.
+func partResults(ctx context.Context, s store.Store, f Filter, of func() ([]domaintable.Part, error)) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		parts, err := of()
+		if err != nil {
+			yield(stored{}, err)
+			return
+		}
+		for _, p := range parts {
+			if !slices.ContainsFunc(p.In, f.Wants) {
+				continue
+			}
+			rows, err := p.ReadRows(ctx, s)
+			if err != nil {
+				yield(stored{}, err)
+				return
+			}
+			for _, r := range rows {
+				if !f.Wants(r.Partition()) || r.CollectedAt.Before(f.Since) {
+					continue
+				}
+				if d, err := newStored(r.Partition(), []byte(r.Document)); !yield(d, err) || err != nil {
 					return
 				}
 			}

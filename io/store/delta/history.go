@@ -93,33 +93,41 @@ func (l log) asOf(ctx context.Context, at time.Time) (int64, error) {
 	return entries[from-1], nil
 }
 
-// Restore makes the table what it was at a version, by one entry. The error matches ErrGone if a file is not there any more.
-func (t *Table) Restore(ctx context.Context, version int64) (int64, error) {
-	target, err := t.At(ctx, version)
-	if err != nil {
-		return 0, err
-	}
+// Whole returns an error that matches ErrGone if a file of an old version is not there any more.
+func (t *Table) Whole(ctx context.Context, old Snapshot) error {
 	if _, err := t.Snapshot(ctx); err != nil {
-		return 0, err
+		return err
 	}
-	now, want := t.current.Load().files, map[string]File{}
+	now := t.current.Load().files
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(reads)
-	for _, f := range target.Files {
-		want[f.Path] = f
+	for _, f := range old.Files {
 		if _, ok := now[f.Path]; ok {
 			continue
 		}
 		group.Go(func() error {
 			there, err := store.Has(within, t.s, t.root+f.Path)
 			if err == nil && !there {
-				err = fmt.Errorf("going back to version %d of %s: %s: %w", version, t.root, t.root+f.Path, ErrGone)
+				err = fmt.Errorf("going back to version %d of %s: %s: %w", old.Version, t.root, t.root+f.Path, ErrGone)
 			}
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
+	return group.Wait()
+}
+
+// Restore makes the table what it was at a version, by one entry. The error matches ErrGone if a file is not there any more.
+func (t *Table) Restore(ctx context.Context, version int64) (int64, error) {
+	target, err := t.At(ctx, version)
+	if err != nil {
 		return 0, err
+	}
+	if err := t.Whole(ctx, target); err != nil {
+		return 0, err
+	}
+	want := map[string]File{}
+	for _, f := range target.Files {
+		want[f.Path] = f
 	}
 	note := Note{"RESTORE", map[string]string{"version": fmt.Sprint(version)}}
 	return t.submit(ctx, &member{note: note, plan: func(st *state) ([]action, error) {

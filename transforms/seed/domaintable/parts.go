@@ -20,9 +20,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/delta"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
 
@@ -141,6 +143,76 @@ func All(ctx context.Context, s store.Store) ([]Part, error) {
 	}
 	return (&Table{Root, log}).Parts(ctx)
 }
+
+// AsOf returns the parts that the table had at a point: the number of a version, a time (RFC 3339), or the last change by a run. The
+// error is an explore.RefusedError if there is no such version any more.
+func AsOf(ctx context.Context, s store.Store, point string) ([]Part, error) {
+	_, parts, err := asOf(ctx, s, point)
+	return parts, err
+}
+
+// Between returns the parts that only the earlier and only the later of two points has.
+func Between(ctx context.Context, s store.Store, earlier, later string) (was, is []Part, err error) {
+	first, was, err := asOf(ctx, s, earlier)
+	if err != nil {
+		return nil, nil, err
+	}
+	second, is, err := asOf(ctx, s, later)
+	if err == nil && first > second {
+		err = explore.Refuse("%s is version %d of the table, and %s is version %d: write the earlier one first", earlier, first, later, second)
+	}
+	both := func(all, of []Part) []Part {
+		return slices.DeleteFunc(slices.Clone(all), func(p Part) bool { return slices.ContainsFunc(of, func(o Part) bool { return o.ID == p.ID }) })
+	}
+	return both(was, is), both(is, was), err
+}
+
+func asOf(ctx context.Context, s store.Store, point string) (version int64, parts []Part, err error) {
+	log, err := delta.Existing(ctx, s, Root)
+	if errors.Is(err, delta.ErrNoTable) {
+		return 0, nil, ErrNoTable
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	var then delta.Snapshot
+	at, notTime := time.Parse(time.RFC3339, point)
+	if number, notNumber := strconv.ParseInt(point, 10, 64); notNumber == nil {
+		then, err = log.At(ctx, number)
+	} else if notTime == nil {
+		then, err = log.AsOf(ctx, at)
+	} else if number, err = lastOf(ctx, log, point); err == nil {
+		then, err = log.At(ctx, number)
+	}
+	if err == nil {
+		err = log.Whole(ctx, then)
+	}
+	if errors.Is(err, delta.ErrVersion) || errors.Is(err, delta.ErrGone) {
+		return 0, nil, explore.Refuse("%v. Name another version: rm removes what earlier ones had, and compact what is older than a week", err)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	parts, err = partsOf(then)
+	return then.Version, parts, err
+}
+
+// lastOf returns the newest version that a run has changed.
+func lastOf(ctx context.Context, log *delta.Table, runID string) (int64, error) {
+	for v, err := range log.History(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		if slices.ContainsFunc(v.Changes, func(c delta.Note) bool { return c.Info["run"] == runID }) {
+			return v.Number, nil
+		}
+	}
+	return 0, explore.Refuse("%s is neither a version of the table, nor a time, nor a run that has changed the table as far back as its log goes: "+
+		"write a number, a time such as 2026-01-28T12:00:00Z or 36h ago, or a run's id", strconv.Quote(untrusted.Line(runID, 80)))
+}
+
+// ErrNoTable refuses what only a table has.
+var ErrNoTable = explore.Refuse("there is no table in this store: only --layout=table keeps earlier versions of results")
 
 // Parts returns the parts that the table has now.
 func (t *Table) Parts(ctx context.Context) ([]Part, error) {
@@ -360,7 +432,7 @@ func (t *Table) Back(ctx context.Context, runID string) (version int64, err erro
 		}
 		switch run := by.Info["run"]; {
 		case run == runID && later.Operation != "":
-			return 0, fmt.Errorf("run %s has changed the table since (%s): take that back first", later.Info["run"], later.Operation)
+			return 0, explore.Refuse("run %s has changed the table since (%s): take that back first", later.Info["run"], later.Operation)
 		case run == runID:
 			before = v.Number - 1
 		case run != "" && before >= 0:
@@ -370,7 +442,7 @@ func (t *Table) Back(ctx context.Context, runID string) (version int64, err erro
 		}
 	}
 	if before < 0 {
-		return 0, fmt.Errorf("run %s has not changed the table; a forced run changes it at its end", runID)
+		return 0, explore.Refuse("run %s has not changed the table; a forced run changes it at its end", runID)
 	}
 	return t.restore(ctx, before)
 }

@@ -32,7 +32,7 @@ func TestDiff(t *testing.T) {
 		second := products(map[string]string{"a": "2", "b": "1", "d": "5", "e": "1"})
 		third := products(map[string]string{"a": "3", "b": "1", "c": "1", "d": "1"})
 		diff := func(from, to time.Time) (all []string) {
-			for r, err := range Diff(t.Context(), s.db, from, to) {
+			for r, err := range diffRows(t.Context(), s.db, from, to) {
 				require.NoError(t, err)
 				value := func(v *string) string {
 					if v == nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/catalog/value"
 )
 
-// ProductRow is a product of a site.
-type ProductRow struct {
+// productRow is a product of a site.
+type productRow struct {
 	Site        string     `parquet:"site,dict" doc:"the site's name"`
 	ProductKey  string     `parquet:"product_key" doc:"the value of the field that identifies it"`
 	URL         string     `parquet:"url" doc:"its page"`
@@ -55,8 +55,8 @@ type imageRow struct {
 	Failure    string     `parquet:"failure" doc:"why the last request for it brought nothing; empty: it did"`
 }
 
-// ChangeRow is a change of a product's value.
-type ChangeRow struct {
+// changeRow is a change of a product's value.
+type changeRow struct {
 	Site       string    `parquet:"site,dict" doc:"the site's name"`
 	ProductKey string    `parquet:"product_key" doc:"the product"`
 	ChangedAt  time.Time `parquet:"changed_at,timestamp(microsecond)" doc:"when"`
@@ -73,18 +73,18 @@ func Rows() []out.What {
 	products, changes, images := of, of, of
 	products.Name, products.About, products.Since = "products", "The products of sites.", "when the product changed or was gone"
 	products.Table, products.Find, products.Changed = "SITE KEY=product_key STATE CHANGED=changed_at URL", &finds, changedProducts
-	products.Diff = Diff
+	products.Diff = diffRows
 	changes.Name, changes.About, changes.Since = "product-history", "Each change of a value of those products.", "when the value changed"
 	changes.Table = "SITE KEY=product_key AT=changed_at FIELD WAS… BECAME…"
 	images.Name, images.About = "product-images", "The images of those products, whose bytes --images keeps in the store."
 	images.Since = "when the product named it, the bytes were received, or the product named it no longer"
 	images.Table = "SITE KEY=product_key TYPE BYTES URL FAILURE…"
 	images.Failed = func(r explore.Record) bool { return r.Column("failure").Value != "" }
-	return []out.What{out.InDB(products, Products), out.InDB(changes, Changes), out.InDB(images, productImages)}
+	return []out.What{out.InDB(products, productRows), out.InDB(changes, changeRows), out.InDB(images, productImages)}
 }
 
 func changedProducts(ctx context.Context, src out.Source) iter.Seq2[out.Change, error] {
-	return out.Map(Products(ctx, src.DB, out.Filter{Since: src.Since}), func(p ProductRow) out.Change {
+	return out.Map(productRows(ctx, src.DB, out.Filter{Since: src.Since}), func(p productRow) out.Change {
 		kind := out.KindOf(!p.FirstSeen.Before(src.Since), p.GoneAt != nil)
 		if kind == "changed" && p.State == "back" {
 			kind = p.State
@@ -93,21 +93,21 @@ func changedProducts(ctx context.Context, src out.Source) iter.Seq2[out.Change, 
 	})
 }
 
-// Products yields products by site and key.
-func Products(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[ProductRow, error] {
-	return out.Select[ProductRow](ctx, d, f, "site", "changed_at >= $3 OR gone_at >= $3 OR state = 'back' AND last_seen >= $3",
+// productRows yields products by site and key.
+func productRows(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[productRow, error] {
+	return out.Select[productRow](ctx, d, f, "site", "changed_at >= $3 OR gone_at >= $3 OR state = 'back' AND last_seen >= $3",
 		`SELECT site, product_key, url, state, first_seen, last_seen, changed_at, gone_at, detail, kept, content_hash,
 		COALESCE((SELECT t.tags FROM catalog_tags t WHERE t.site = catalog_products.site AND t.product_key = catalog_products.product_key), '[]') FROM catalog_products
 		WHERE %s ORDER BY site, product_key`)
 }
 
-// Changes yields the changes of products' values by site, product and time.
-func Changes(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[ChangeRow, error] {
+// changeRows yields the changes of products' values by site, product and time.
+func changeRows(ctx context.Context, d *db.DB, f out.Filter) iter.Seq2[changeRow, error] {
 	return changesBy(ctx, d, f, "site, product_key, changed_at, field")
 }
 
-func changesBy(ctx context.Context, d *db.DB, f out.Filter, order string) iter.Seq2[ChangeRow, error] {
-	return out.Select[ChangeRow](ctx, d, f, "site", "changed_at >= $3", `SELECT site, product_key, changed_at, field, was, became, run_id FROM catalog_changes
+func changesBy(ctx context.Context, d *db.DB, f out.Filter, order string) iter.Seq2[changeRow, error] {
+	return out.Select[changeRow](ctx, d, f, "site", "changed_at >= $3", `SELECT site, product_key, changed_at, field, was, became, run_id FROM catalog_changes
 		WHERE %s ORDER BY `+order)
 }
 
@@ -134,10 +134,10 @@ const maxChanges = 1000
 
 // History returns the latest changes, newest first: of all sites, of one site, or of one
 // product. In the last case it returns the product too.
-func History(ctx context.Context, d *db.DB, site, key string) (p *ProductRow, changes []ChangeRow, err error) {
+func History(ctx context.Context, d *db.DB, site, key string) (p *productRow, changes []changeRow, err error) {
 	of := out.Filter{Look: db.Look{Equal: append(explore.Chosen("site", site), explore.Chosen("product_key", key)...), Limit: 1}}
 	if site != "" {
-		found, err := explore.One(Products(ctx, d, of))
+		found, err := explore.One(productRows(ctx, d, of))
 		if errors.Is(err, explore.ErrNone) {
 			return nil, nil, ErrNoProduct
 		}
@@ -159,7 +159,7 @@ func History(ctx context.Context, d *db.DB, site, key string) (p *ProductRow, ch
 }
 
 // Text writes a product for a person.
-func (p ProductRow) Text() (string, error) {
+func (p productRow) Text() (string, error) {
 	var fields map[string]json.RawMessage
 	var kept map[string]int64
 	if err := errors.Join(json.Unmarshal([]byte(p.Fields), &fields), json.Unmarshal([]byte(p.Kept), &kept)); err != nil {
@@ -182,7 +182,7 @@ func (p ProductRow) Text() (string, error) {
 }
 
 // Text writes a change for a person, on one line.
-func (c ChangeRow) Text() string {
+func (c changeRow) Text() string {
 	value := func(v *string) string {
 		if v == nil {
 			return "(none)"
@@ -192,12 +192,12 @@ func (c ChangeRow) Text() string {
 	return fmt.Sprintf("%s  %s/%s  %s: %s -> %s  (run %s)\n", c.ChangedAt.Format(time.RFC3339), c.Site, c.ProductKey, c.Field, value(c.Was), value(c.Became), c.RunID)
 }
 
-// DiffRow is a difference between two times: of a product, or of one of its fields.
-type DiffRow = out.Diff
+// diffRow is a difference between two times: of a product, or of one of its fields.
+type diffRow = out.Diff
 
-// Diff yields how products differ between two times, by site, product and field. What
+// diffRows yields how products differ between two times, by site, product and field. What
 // changed and changed back in between is no difference.
-func Diff(ctx context.Context, d *db.DB, from, to time.Time) iter.Seq2[DiffRow, error] {
+func diffRows(ctx context.Context, d *db.DB, from, to time.Time) iter.Seq2[diffRow, error] {
 	// A new product has one row without a field. The others have a row for each change.
 	steps := db.Select(ctx, d, func(r *sql.Rows) (s diffStep, err error) {
 		return s, r.Scan(&s.Site, &s.ProductKey, &s.URL, &s.Field, &s.at, &s.first, &s.Was, &s.Became)
@@ -205,7 +205,7 @@ func Diff(ctx context.Context, d *db.DB, from, to time.Time) iter.Seq2[DiffRow, 
 		UNION ALL SELECT c.site, c.product_key, p.url, c.field, c.changed_at, p.first_seen, c.was, c.became FROM catalog_changes c
 			JOIN catalog_products p ON p.site = c.site AND p.product_key = c.product_key WHERE c.changed_at > $1 AND c.changed_at <= $2
 		ORDER BY site, product_key, field, at`, db.Micros(from), db.Micros(to))
-	return func(yield func(DiffRow, error) bool) {
+	return func(yield func(diffRow, error) bool) {
 		var product []diffStep // of one product
 		flush := func() bool {
 			for _, row := range differences(product, db.Micros(from)) {
@@ -218,7 +218,7 @@ func Diff(ctx context.Context, d *db.DB, from, to time.Time) iter.Seq2[DiffRow, 
 		}
 		for s, err := range steps {
 			if err != nil {
-				yield(DiffRow{}, err)
+				yield(diffRow{}, err)
 				return
 			}
 			if len(product) > 0 && (product[0].Site != s.Site || product[0].ProductKey != s.ProductKey) && !flush() {
@@ -232,21 +232,21 @@ func Diff(ctx context.Context, d *db.DB, from, to time.Time) iter.Seq2[DiffRow, 
 
 // diffStep is one change of a product.
 type diffStep struct {
-	DiffRow
+	diffRow
 	at, first int64 // when; when the product was found
 }
 
 // differences makes the steps of one product, by field and time, its differences.
-func differences(steps []diffStep, from int64) (all []DiffRow) {
+func differences(steps []diffStep, from int64) (all []diffRow) {
 	isNew := len(steps) > 0 && steps[0].first > from
 	gone := false
-	var fields []DiffRow
+	var fields []diffRow
 	for i := 0; i < len(steps); {
 		last := i
 		for last+1 < len(steps) && steps[last+1].Field == steps[i].Field {
 			last++
 		}
-		row := steps[i].DiffRow
+		row := steps[i].diffRow
 		row.Became = steps[last].Became
 		switch {
 		case row.Field == stateField:
@@ -266,8 +266,8 @@ func differences(steps []diffStep, from int64) (all []DiffRow) {
 		i = last + 1
 	}
 	if isNew && !gone {
-		row := steps[0].DiffRow
-		return []DiffRow{{Kind: stateNew, Site: row.Site, ProductKey: row.ProductKey, URL: row.URL}}
+		row := steps[0].diffRow
+		return []diffRow{{Kind: stateNew, Site: row.Site, ProductKey: row.ProductKey, URL: row.URL}}
 	}
 	return append(all, fields...)
 }
@@ -306,8 +306,8 @@ func Finds() explore.Kind {
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
 			look := db.Look{Equal: explore.ChosenBy(q, bySite...), Text: q["text"], Columns: []string{"product_key", "url", "detail"}}
 			list, err := explore.Rows(ctx, src.DB, "catalog_products", q, look, []db.Match{{Column: "site"}, {Column: "product_key"}},
-				func(l db.Look) iter.Seq2[ProductRow, error] { return Products(ctx, src.DB, out.Filter{Look: l}) },
-				func(p ProductRow) []string { return []string{p.Site, p.ProductKey} }, productItem)
+				func(l db.Look) iter.Seq2[productRow, error] { return productRows(ctx, src.DB, out.Filter{Look: l}) },
+				func(p productRow) []string { return []string{p.Site, p.ProductKey} }, productItem)
 			if err != nil {
 				return list, err
 			}
@@ -320,7 +320,7 @@ func Finds() explore.Kind {
 
 func showProduct(ctx context.Context, src explore.Source, q explore.Query) (item explore.Item, err error) {
 	look := db.Look{Equal: []db.Match{{Column: "site", Value: q["site"]}, {Column: "product_key", Value: q["product"]}}, Limit: maxHistory}
-	p, err := explore.One(Products(ctx, src.DB, out.Filter{Look: look}))
+	p, err := explore.One(productRows(ctx, src.DB, out.Filter{Look: look}))
 	if err != nil {
 		return item, err
 	}
@@ -329,7 +329,7 @@ func showProduct(ctx context.Context, src explore.Source, q explore.Query) (item
 		return item, err
 	}
 	item = items[0]
-	history, err := out.Part("history", "History", []string{"changed_at", "field", "was", "became", "run_id"}, Changes(ctx, src.DB, out.Filter{Look: look}), "No value of it has changed.")
+	history, err := out.Part("history", "History", []string{"changed_at", "field", "was", "became", "run_id"}, changeRows(ctx, src.DB, out.Filter{Look: look}), "No value of it has changed.")
 	if err != nil {
 		return item, err
 	}
@@ -345,7 +345,7 @@ func showProduct(ctx context.Context, src explore.Source, q explore.Query) (item
 	return item, nil
 }
 
-func productItem(p ProductRow) explore.Item {
+func productItem(p productRow) explore.Item {
 	item := explore.Item{Key: explore.Query{"site": p.Site, "product": p.ProductKey}, Title: p.ProductKey, Record: out.Record(p),
 		URL: p.URL, At: p.LastSeen, Failures: p.URL}
 	var fields map[string]json.RawMessage

@@ -24,7 +24,7 @@ func Audit(ctx context.Context, s store.Store, _ *db.DB, found func(what, key, m
 		return err
 	}
 	for _, key := range keys {
-		var m Manifest
+		var m manifest
 		if store.ReadJSON(ctx, s, key, maxManifest, &m) != nil {
 			continue // it is among what is no JSON
 		}

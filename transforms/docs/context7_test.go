@@ -81,7 +81,7 @@ func TestContext7(t *testing.T) {
 		require.Len(t, r.Providers, 4, "all are crawled")
 		require.Equal(t, "aws-ses", r.Providers[1].Provider)
 		require.Positive(t, r.Providers[1].TotalPages)
-		require.Equal(t, sourceReport{SourceCount{Source: "context7"}, "https://context7.com: failed (" + notAsked + ")"}, r.Providers[1].Sources[0])
+		require.Equal(t, sourceReport{sourceCount{Source: "context7"}, "https://context7.com: failed (" + notAsked + ")"}, r.Providers[1].Sources[0])
 		require.Equal(t, 1, asks(), "what fails is not tried for each provider")
 	}
 

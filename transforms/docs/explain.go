@@ -28,8 +28,8 @@ type finding struct {
 	Stop bool // because of it the URL is not requested
 }
 
-// Explanation says why one provider's crawl would request a URL, or not.
-type Explanation struct {
+// explanation says why one provider's crawl would request a URL, or not.
+type explanation struct {
 	Provider string
 	Accepted bool
 	Findings []finding
@@ -38,7 +38,7 @@ type Explanation struct {
 // Explain applies each rule to a URL, for every provider whose host it is on, or
 // returns one explanation without a provider if there is none. It fetches only
 // robots.txt, and only if the other rules accept the URL.
-func Explain(ctx context.Context, cfg Config, raw string) ([]Explanation, error) {
+func Explain(ctx context.Context, cfg Config, raw string) ([]explanation, error) {
 	d := doFn{Config: cfg}
 	if err := d.Setup(ctx); err != nil {
 		return nil, errors.Join(err, d.Teardown())
@@ -47,18 +47,18 @@ func Explain(ctx context.Context, cfg Config, raw string) ([]Explanation, error)
 	return found, errors.Join(err, d.Teardown())
 }
 
-func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, raw string) ([]Explanation, error) {
+func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, raw string) ([]explanation, error) {
 	off, err := removal.Purged(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 	u, uerr := canonical.Address(nil, raw, nil)
-	var out []Explanation
+	var out []explanation
 	for _, p := range cfg.Policies {
 		if uerr != nil || canonical.Host(u) != p.Host() {
 			continue
 		}
-		e := Explanation{Provider: p.ProviderID}
+		e := explanation{Provider: p.ProviderID}
 		x := explainer{cfg: cfg, w: w, db: d, policy: p, off: off[p.ProviderID], raw: raw, e: &e}
 		if err := x.run(ctx); err != nil {
 			return nil, fmt.Errorf("explaining %s for %s: %w", raw, p.ProviderID, err)
@@ -72,7 +72,7 @@ func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, raw stri
 	if uerr != nil {
 		f = finding{Rule: "scheme", Says: uerr.Error(), Stop: true}
 	}
-	return []Explanation{{Findings: []finding{f}}}, nil
+	return []explanation{{Findings: []finding{f}}}, nil
 }
 
 type explainer struct {
@@ -82,7 +82,7 @@ type explainer struct {
 	policy policy.Policy
 	off    bool
 	raw    string
-	e      *Explanation
+	e      *explanation
 }
 
 func (x *explainer) say(rule string, stop bool, format string, args ...any) {
@@ -239,7 +239,7 @@ func (x *explainer) budgets(ctx context.Context) error {
 }
 
 // String returns the explanation for a terminal.
-func (e Explanation) String() string {
+func (e explanation) String() string {
 	var b strings.Builder
 	verdict := "would be requested"
 	if !e.Accepted {

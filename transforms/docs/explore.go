@@ -93,8 +93,8 @@ func Finds(allowed func(ctx context.Context, src explore.Source, provider string
 		Shown:  []string{"provider", "status", "chunks", "fetched_at", "url"},
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
 			look := db.Look{Equal: explore.ChosenBy(q, byProvider...), Text: q["text"], Columns: []string{"p.title", "p.address", "p.key"}}
-			return explore.Rows(ctx, src.DB, "docs_pages p", q, look, []db.Match{{Column: "p.provider"}, {Column: "p.key"}}, func(l db.Look) iter.Seq2[Page, error] { return Pages(ctx, src.DB, rows.Filter{Look: l}) },
-				func(p Page) []string { return []string{p.Provider, p.Key} }, pageItem)
+			return explore.Rows(ctx, src.DB, "docs_pages p", q, look, []db.Match{{Column: "p.provider"}, {Column: "p.key"}}, func(l db.Look) iter.Seq2[pageRow, error] { return pageRows(ctx, src.DB, rows.Filter{Look: l}) },
+				func(p pageRow) []string { return []string{p.Provider, p.Key} }, pageItem)
 		},
 		Count: countPages,
 		Show: func(ctx context.Context, src explore.Source, q explore.Query) (explore.Item, error) {
@@ -107,20 +107,20 @@ func Finds(allowed func(ctx context.Context, src explore.Source, provider string
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
 			look := db.Look{Equal: explore.Chosen("c.provider", q["provider"]), Text: q["text"], Columns: []string{"c.preview", "p.address"}}
 			order := []db.Match{{Column: "c.provider"}, {Column: "c.key"}, {Column: "c.ordinal", Value: int64(0)}}
-			return explore.Rows(ctx, src.DB, "docs_chunks c", q, look, order, func(l db.Look) iter.Seq2[Chunk, error] { return Chunks(ctx, src.DB, rows.Filter{Look: l}) },
-				func(c Chunk) []string { return []string{c.Provider, c.Key, strconv.FormatInt(c.Ordinal, 10)} }, chunkItem)
+			return explore.Rows(ctx, src.DB, "docs_chunks c", q, look, order, func(l db.Look) iter.Seq2[chunkRow, error] { return chunkRows(ctx, src.DB, rows.Filter{Look: l}) },
+				func(c chunkRow) []string { return []string{c.Provider, c.Key, strconv.FormatInt(c.Ordinal, 10)} }, chunkItem)
 		},
 		Show: func(ctx context.Context, src explore.Source, q explore.Query) (item explore.Item, err error) {
 			n, err := strconv.ParseInt(q["ordinal"], 10, 64)
 			if err != nil {
 				return item, explore.Unknown("ordinal: that is no number")
 			}
-			c, err := explore.One(Chunks(ctx, src.DB, rows.Filter{Look: db.Look{Equal: []db.Match{{Column: "c.provider", Value: q["provider"]}, {Column: "c.key", Value: q["key"]}, {Column: "c.ordinal", Value: n}}}}))
+			c, err := explore.One(chunkRows(ctx, src.DB, rows.Filter{Look: db.Look{Equal: []db.Match{{Column: "c.provider", Value: q["provider"]}, {Column: "c.key", Value: q["key"]}, {Column: "c.ordinal", Value: n}}}}))
 			if err != nil {
 				return item, err
 			}
 			item = chunkItem(c)
-			p, err := explore.One(Pages(ctx, src.DB, rows.Filter{Look: pageLook(q)}))
+			p, err := explore.One(pageRows(ctx, src.DB, rows.Filter{Look: pageLook(q)}))
 			if err == nil {
 				item.At = pageItem(p).At
 				item.Parts = []explore.Part{{Name: "page", Title: "Its page", Kind: "pages", Items: []explore.Item{pageItem(p)}, Shown: []string{"url", "status"}}}
@@ -134,7 +134,7 @@ func pageLook(q explore.Query) db.Look {
 	return db.Look{Equal: []db.Match{{Column: "p.provider", Value: q["provider"]}, {Column: "p.key", Value: q["key"]}}}
 }
 
-func pageItem(p Page) explore.Item {
+func pageItem(p pageRow) explore.Item {
 	at := p.DiscoveredAt
 	if p.FetchedAt != nil {
 		at = *p.FetchedAt
@@ -142,13 +142,13 @@ func pageItem(p Page) explore.Item {
 	return explore.Item{Key: explore.Query{"provider": p.Provider, "key": p.Key}, Title: cmp.Or(p.Title, p.URL), Record: rows.Record(p), URL: p.URL, At: at, Failures: p.URL}
 }
 
-func chunkItem(c Chunk) explore.Item {
+func chunkItem(c chunkRow) explore.Item {
 	ordinal := strconv.FormatInt(c.Ordinal, 10)
 	return explore.Item{Key: explore.Query{"provider": c.Provider, "key": c.Key, "ordinal": ordinal}, Title: cmp.Or(strings.Join(c.Heading, " › "), c.Key) + " #" + ordinal, Record: rows.Record(c), URL: c.URL, Failures: c.URL}
 }
 
 func showPage(ctx context.Context, src explore.Source, q explore.Query, allowed func(context.Context, explore.Source, string) (bool, error)) (item explore.Item, err error) {
-	p, err := explore.One(Pages(ctx, src.DB, rows.Filter{Look: pageLook(q)}))
+	p, err := explore.One(pageRows(ctx, src.DB, rows.Filter{Look: pageLook(q)}))
 	if err != nil {
 		return item, err
 	}
@@ -174,7 +174,7 @@ func showPage(ctx context.Context, src explore.Source, q explore.Query, allowed 
 	look := pageLook(q)
 	look.Limit = maxChunks
 	chunks := explore.Part{Name: "chunks", Title: "Chunks", Kind: "chunks", Shown: []string{"heading", "tokens", "preview"}}
-	for c, err := range Chunks(ctx, src.DB, rows.Filter{Look: look}) {
+	for c, err := range chunkRows(ctx, src.DB, rows.Filter{Look: look}) {
 		if err != nil {
 			return item, err
 		}
@@ -188,8 +188,8 @@ func showPage(ctx context.Context, src explore.Source, q explore.Query, allowed 
 }
 
 // textOf reads a page's text, from the hand-off if the whole may be shown.
-func textOf(ctx context.Context, src explore.Source, p Page, whole bool) (text PageText, err error) {
-	stored := storedPage{PageText: PageText{Provider: p.Provider, URL: p.URL}, key: p.Key}
+func textOf(ctx context.Context, src explore.Source, p pageRow, whole bool) (text pageText, err error) {
+	stored := storedPage{pageText: pageText{Provider: p.Provider, URL: p.URL}, key: p.Key}
 	if !whole {
 		return stored.read(ctx, src.DB, src.Store, nil, false)
 	}

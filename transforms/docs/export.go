@@ -15,8 +15,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
-// Page is a page of a provider.
-type Page struct {
+// pageRow is a page of a provider.
+type pageRow struct {
 	Provider     string     `parquet:"provider,dict" doc:"id of the provider"`
 	URL          string     `parquet:"url" doc:"its address, as it was found"`
 	Key          string     `parquet:"key" doc:"its normalised URL, which identifies it"`
@@ -36,8 +36,8 @@ type Page struct {
 	Rights string `parquet:"rights" doc:"the lines that say so, each with its document's hash and time: JSON"`
 }
 
-// Chunk is a chunk of a page, without its whole text, which the database does not keep.
-type Chunk struct {
+// chunkRow is a chunk of a page, without its whole text, which the database does not keep.
+type chunkRow struct {
 	ID       string   `parquet:"id" doc:"the chunk's id, also in the hand-off"`
 	Provider string   `parquet:"provider,dict" doc:"id of the provider"`
 	Key      string   `parquet:"key" doc:"the page"`
@@ -49,8 +49,8 @@ type Chunk struct {
 	Preview  string   `parquet:"preview" doc:"its first characters: at most 200 on one line, in the database 500; the whole text is in the hand-off alone"`
 }
 
-// Link is a link of a page that is in scope.
-type Link struct {
+// linkRow is a link of a page that is in scope.
+type linkRow struct {
 	Provider string `parquet:"provider,dict" doc:"id of the provider"`
 	FromKey  string `parquet:"from_key" doc:"the page that has the link"`
 	Ordinal  int64  `parquet:"ordinal" doc:"its place in the page, from 0"`
@@ -72,28 +72,28 @@ func Rows(allowed func(ctx context.Context, src explore.Source, provider string)
 	chunks.Table, chunks.Find = "PROVIDER ORDINAL TOKENS HEADING… URL", &finds[1]
 	links.Name, links.About, links.Since = "links", "The links between those pages.", "when the page that has the link changed"
 	links.Table = "PROVIDER FROM=from_key TO=to_url"
-	return []rows.What{rows.InDB(pages, Pages), rows.InDB(chunks, Chunks), rows.InDB(links, Links)}
+	return []rows.What{rows.InDB(pages, pageRows), rows.InDB(chunks, chunkRows), rows.InDB(links, linkRows)}
 }
 
-// Pages yields pages by provider and key.
-func Pages(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[Page, error] {
-	return selected[Page](ctx, d, f, `SELECT p.provider, p.address, p.key, p.status, p.reason, p.title, p.depth, p.http_status, p.chunks, p.content_hash, p.discovered_at, p.fetched_at, p.changed_at, p.gone_at,
+// pageRows yields pages by provider and key.
+func pageRows(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[pageRow, error] {
+	return selected[pageRow](ctx, d, f, `SELECT p.provider, p.address, p.key, p.status, p.reason, p.title, p.depth, p.http_status, p.chunks, p.content_hash, p.discovered_at, p.fetched_at, p.changed_at, p.gone_at,
 		p.rights_search, p.rights_ai_input, p.rights_ai_train, p.rights_archive, p.rights
 		FROM docs_pages p WHERE %s ORDER BY p.provider, p.key`)
 }
 
-// Chunks yields chunks by provider, page and place.
-func Chunks(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[Chunk, error] {
-	return rows.Map(selected[Chunk](ctx, d, f, `SELECT c.id, c.provider, c.key, p.address, c.ordinal, c.heading, c.tokens, c.hash, c.preview
-		FROM docs_chunks c JOIN docs_pages p ON p.provider = c.provider AND p.key = c.key WHERE %s ORDER BY c.provider, c.key, c.ordinal`), func(c Chunk) Chunk {
+// chunkRows yields chunks by provider, page and place.
+func chunkRows(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[chunkRow, error] {
+	return rows.Map(selected[chunkRow](ctx, d, f, `SELECT c.id, c.provider, c.key, p.address, c.ordinal, c.heading, c.tokens, c.hash, c.preview
+		FROM docs_chunks c JOIN docs_pages p ON p.provider = c.provider AND p.key = c.key WHERE %s ORDER BY c.provider, c.key, c.ordinal`), func(c chunkRow) chunkRow {
 		c.Preview = shown(c.Preview) // of an export, too, a person is the reader
 		return c
 	})
 }
 
-// Links yields links by provider, page and place.
-func Links(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[Link, error] {
-	return selected[Link](ctx, d, f, `SELECT l.provider, l.from_key, l.ordinal, l.to_key, l.to_address
+// linkRows yields links by provider, page and place.
+func linkRows(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[linkRow, error] {
+	return selected[linkRow](ctx, d, f, `SELECT l.provider, l.from_key, l.ordinal, l.to_key, l.to_address
 		FROM docs_links l JOIN docs_pages p ON p.provider = l.provider AND p.key = l.from_key WHERE %s ORDER BY l.provider, l.from_key, l.ordinal`)
 }
 

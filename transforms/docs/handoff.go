@@ -163,10 +163,10 @@ func sweepHandOff(ctx context.Context, s store.Store, before time.Time) (removed
 // manifests is the prefix of the keys of the sessions' manifests.
 const manifests = "handoff/manifests/docs/"
 
-// Manifest says that a session has ended, and lists what it handed over. It is written
+// manifest says that a session has ended, and lists what it handed over. It is written
 // after everything else of the session, so nothing is added to the list later. The
 // comments of the fields are a page in docs/reference.
-type Manifest struct {
+type manifest struct {
 	// Id of the session.
 	Session string `json:"session"`
 	// When it ended.
@@ -223,7 +223,7 @@ func parts(ctx context.Context, d *db.DB, session string) (out []providerHandOff
 
 // writeManifest ends a session's hand-off.
 func writeManifest(ctx context.Context, s store.Store, session string, parts []providerHandOff, now time.Time) error {
-	m := Manifest{Session: session, CompletedAt: now.UTC(), Complete: true, Providers: parts}
+	m := manifest{Session: session, CompletedAt: now.UTC(), Complete: true, Providers: parts}
 	for i, p := range parts {
 		m.Complete = m.Complete && p.State == Done
 		for o, err := range s.List(ctx, sessionPrefix(p.Provider, session)) {

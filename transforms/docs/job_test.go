@@ -78,7 +78,7 @@ func openDB(t *testing.T, dsn string) *db.DB {
 }
 
 // run runs the job's graph once, as one command does.
-func (j *job) run(runner string) (Report, ledger.Tally) {
+func (j *job) run(runner string) (crawlReport, ledger.Tally) {
 	j.t.Helper()
 	id, cause := j.try(runner)
 	require.NoError(j.t, cause)
@@ -330,7 +330,7 @@ func TestHandOffAgain(t *testing.T) {
 		}
 		return out
 	}
-	manifest := func(session string) (m Manifest) {
+	manifest := func(session string) (m manifest) {
 		body, err := j.store.Open(t.Context(), manifests+session+".json")
 		require.NoError(t, err)
 		require.NoError(t, json.NewDecoder(body).Decode(&m))
@@ -430,7 +430,7 @@ func TestNotDone(t *testing.T) {
 	r, total := j.run("direct")
 	require.True(t, r.Complete)
 	require.Equal(t, int64(1), total.Counts[ProvidersNotDone])
-	states := func(r Report) map[string]State {
+	states := func(r crawlReport) map[string]State {
 		out := map[string]State{}
 		for _, p := range r.Providers {
 			out[p.Provider] = p.State

@@ -54,13 +54,13 @@ type providerReport struct {
 
 // sourceReport is one source of a provider's pages, or a list of them.
 type sourceReport struct {
-	SourceCount
+	sourceCount
 	Reason string `json:"reason,omitempty"` // why it was used, or was not
 }
 
-// Alert is a threshold that was passed, in the units of the rows: rates in
+// crawlAlert is a threshold that was passed, in the units of the rows: rates in
 // percent, response times in milliseconds, the session's duration in seconds.
-type Alert struct {
+type crawlAlert struct {
 	Name     string  `json:"name"`
 	Provider string  `json:"provider,omitempty"` // "" for the whole session
 	Value    float64 `json:"value"`
@@ -69,23 +69,23 @@ type Alert struct {
 }
 
 // alertOf makes an alert of a finding about a provider, or about the session if about is "".
-func alertOf(about string, f alert.Finding) Alert {
+func alertOf(about string, f alert.Finding) crawlAlert {
 	in := map[alert.Unit]float64{alert.Share: 100, alert.Seconds: 1000}[f.Unit]
 	text := about + ": " + f.Text
 	if about == "" {
 		in, text = 1, f.Text
 	}
-	return Alert{Name: f.Rule, Provider: f.Provider, Value: in * f.Value, Limit: in * f.Limit, Text: text}
+	return crawlAlert{Name: f.Rule, Provider: f.Provider, Value: in * f.Value, Limit: in * f.Limit, Text: text}
 }
 
-// Report is what a session has done so far.
-type Report struct {
+// crawlReport is what a session has done so far.
+type crawlReport struct {
 	Session   string           `json:"session"`
 	StartedAt time.Time        `json:"started_at"`
 	Complete  bool             `json:"complete"`
 	Duration  float64          `json:"duration_s"` // at work, without waits for budgets and time between two runs
 	Providers []providerReport `json:"providers"`
-	Alerts    []Alert          `json:"alerts"`
+	Alerts    []crawlAlert     `json:"alerts"`
 }
 
 // percent is part of whole in percent, to one digit; 0 of nothing.
@@ -98,8 +98,8 @@ func percent(part, whole int64) float64 {
 
 // buildReport reads the figures of a session's providers, in the order of the
 // policies. A provider that the session has not come to yet is left out.
-func buildReport(ctx context.Context, d *db.DB, policies []policy.Policy, session string, limits alert.Thresholds) (Report, error) {
-	r := Report{Session: session, Providers: []providerReport{}, Alerts: []Alert{}}
+func buildReport(ctx context.Context, d *db.DB, policies []policy.Policy, session string, limits alert.Thresholds) (crawlReport, error) {
+	r := crawlReport{Session: session, Providers: []providerReport{}, Alerts: []crawlAlert{}}
 	var started, finished int64
 	var work float64
 	if err := d.QueryRowContext(ctx, `SELECT started_at, finished_at FROM docs_sessions WHERE id = $1`, session).Scan(&started, &finished); err != nil {
@@ -201,10 +201,10 @@ func sourcesOfReport(ctx context.Context, d *db.DB, p policy.Policy, s stats) ([
 		order = append(order, string(source))
 	}
 	for _, source := range order {
-		r := sourceReport{SourceCount{Source: source}, strings.Join(reasons[source], "; ")}
+		r := sourceReport{sourceCount{Source: source}, strings.Join(reasons[source], "; ")}
 		for _, c := range s.Sources {
 			if c.Source == source {
-				r.SourceCount = c
+				r.sourceCount = c
 			}
 		}
 		if r.Pages > 0 || r.Requests > 0 || r.Reason != "" {
@@ -242,7 +242,7 @@ func qualityOf(ctx context.Context, d *db.DB, provider string) (q chunk.Quality,
 }
 
 // alerts returns alerts for the thresholds that the provider exceeds.
-func (r providerReport) alerts(s stats, limits alert.Thresholds) (out []Alert) {
+func (r providerReport) alerts(s stats, limits alert.Thresholds) (out []crawlAlert) {
 	row := alert.Row{Provider: r.Provider, State: string(r.State), Reason: r.Reason, TotalPages: r.TotalPages, PreviousPages: r.PreviousPages, Requests: s.Requests,
 		SuccessRate: &r.SuccessRate, ErrorRate: r.ErrorRate, RetryRate: r.RetryRate, EmptyRate: r.EmptyRate, AvgResponseMS: r.AvgResponseMS}
 	for _, f := range limits.JudgeRow(row) {
@@ -255,7 +255,7 @@ func (r providerReport) alerts(s stats, limits alert.Thresholds) (out []Alert) {
 
 // sessionAlerts returns the alerts about the whole session: how long it took, without
 // waiting for budgets.
-func sessionAlerts(r Report, limits alert.Thresholds) (out []Alert) {
+func sessionAlerts(r crawlReport, limits alert.Thresholds) (out []crawlAlert) {
 	if f, _ := limits.Judge(alert.Figure{Rule: "duration", Value: r.Duration, Text: "the session took %s"}); f.Raised {
 		out = append(out, alertOf("", f))
 	}
@@ -288,7 +288,7 @@ func brief(d time.Duration) string {
 }
 
 // WriteText writes the block of each provider, its warnings, and the alerts.
-func (r Report) WriteText(w io.Writer) error {
+func (r crawlReport) WriteText(w io.Writer) error {
 	for _, p := range r.Providers {
 		text := p.Text()
 		if p.State != Done || p.Reason != "" {
@@ -318,9 +318,9 @@ func reportKey(runID string) string { return "runs/" + runID + "/providers.json"
 
 // ReadReport reads the report by provider that a run wrote next to its own; the error matches store.ErrNotExist
 // if the run did not reach its end.
-func ReadReport(ctx context.Context, s store.Store, runID string) (r Report, err error) {
+func ReadReport(ctx context.Context, s store.Store, runID string) (r crawlReport, err error) {
 	if err = store.ReadJSON(ctx, s, reportKey(runID), maxManifest, &r); err != nil {
-		return Report{}, fmt.Errorf("reading the report by provider: %w", err)
+		return crawlReport{}, fmt.Errorf("reading the report by provider: %w", err)
 	}
 	return r, nil
 }

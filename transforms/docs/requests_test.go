@@ -19,7 +19,7 @@ import (
 func TestRequestsBySource(t *testing.T) {
 	t.Parallel()
 	type cost struct{ pages, requests int64 } // of all providers together
-	costs := func(r Report) map[string]cost {
+	costs := func(r crawlReport) map[string]cost {
 		out := map[string]cost{}
 		for _, p := range r.Providers {
 			require.Equal(t, Done, p.State)

@@ -1156,10 +1156,10 @@ func TestAlerts(t *testing.T) {
 	require.Empty(t, names(func(r *providerReport) { r.TotalPages = 149 }))
 	require.Empty(t, names(func(r *providerReport) { r.TotalPages, r.PreviousPages = 5, 0 }), "a first crawl is no change")
 	down := providerReport{Provider: "p", Name: "P", State: Unreachable, TotalPages: 100, PreviousPages: 100}
-	require.Equal(t, []Alert{{Name: "success_rate", Provider: "p", Limit: 90, Text: "P: it cannot be reached"}}, down.alerts(stats{}, alert.Defaults(alert.PageRules()...)))
+	require.Equal(t, []crawlAlert{{Name: "success_rate", Provider: "p", Limit: 90, Text: "P: it cannot be reached"}}, down.alerts(stats{}, alert.Defaults(alert.PageRules()...)))
 	require.Empty(t, down.alerts(stats{}, alert.Thresholds{}), "turned off")
-	require.Empty(t, sessionAlerts(Report{Duration: 3 * 3600}, alert.Defaults(alert.PageRules()...)))
-	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, alert.Defaults(alert.PageRules()...))[0].Name)
+	require.Empty(t, sessionAlerts(crawlReport{Duration: 3 * 3600}, alert.Defaults(alert.PageRules()...)))
+	require.Equal(t, "duration", sessionAlerts(crawlReport{Duration: 3*3600 + 1}, alert.Defaults(alert.PageRules()...))[0].Name)
 }
 
 // The report uses the thresholds of the settings; 0 turns an alert off.
@@ -1167,7 +1167,7 @@ func TestThresholds(t *testing.T) {
 	bad := providerReport{Provider: "p", State: Done, TotalPages: 10, PreviousPages: 100, ErrorRate: 100, AvgResponseMS: 1e6, EmptyRate: 100, RetryRate: 100, Duration: 1e6}
 	require.Len(t, bad.alerts(stats{Requests: 10}, alert.Defaults(alert.PageRules()...)), 6)
 	require.Empty(t, bad.alerts(stats{Requests: 10}, alert.Thresholds{}), "0 turns an alert off")
-	require.Empty(t, sessionAlerts(Report{Duration: 1e6}, alert.Thresholds{}))
+	require.Empty(t, sessionAlerts(crawlReport{Duration: 1e6}, alert.Thresholds{}))
 	require.Len(t, providerReport{AvgResponseMS: 1}.alerts(stats{}, alert.Thresholds{"mean_response": 500e-6}), 1)
 }
 

@@ -87,15 +87,15 @@ type stats struct {
 
 	Again bool `json:"again,omitempty"` // the hand-off of all pages is made again
 
-	Sources []SourceCount `json:"sources,omitempty"` // never changed, but replaced
+	Sources []sourceCount `json:"sources,omitempty"` // never changed, but replaced
 
 	Active int64 `json:"active_us"` // time at work
 	Waited int64 `json:"waited_us"` // the part of it spent waiting for the hour's budget
 }
 
-// SourceCount is what was asked of one source, and the pages that came from it. A list
+// sourceCount is what was asked of one source, and the pages that came from it. A list
 // of pages is a source without pages of its own.
-type SourceCount struct {
+type sourceCount struct {
 	Source   string `json:"source"`
 	Pages    int64  `json:"pages"`
 	Requests int64  `json:"requests"`
@@ -146,10 +146,10 @@ func (s *stats) took(source string) { s.source(source, 1, 0) }
 
 func (s *stats) source(source string, pages, requests int64) {
 	s.Sources = slices.Clone(s.Sources)
-	i := slices.IndexFunc(s.Sources, func(c SourceCount) bool { return c.Source == source })
+	i := slices.IndexFunc(s.Sources, func(c sourceCount) bool { return c.Source == source })
 	if i < 0 {
 		i = len(s.Sources)
-		s.Sources = append(s.Sources, SourceCount{Source: source})
+		s.Sources = append(s.Sources, sourceCount{Source: source})
 	}
 	s.Sources[i].Pages += pages
 	s.Sources[i].Requests += requests

@@ -28,14 +28,14 @@ func init() {
 	beam.RegisterDoFn(reflect.TypeFor[listFn]())
 	beam.RegisterDoFn(reflect.TypeFor[visitFn]())
 	beam.RegisterDoFn(reflect.TypeFor[reportFn]())
-	register.Emitter2[int, Host]()
+	register.Emitter2[int, hostVisits]()
 	register.Emitter2[string, outcome]()
-	register.Iter1[Host]()
+	register.Iter1[hostVisits]()
 	register.Iter1[outcome]()
 }
 
-// Host has the providers on one host, which are crawled one after another.
-type Host struct {
+// hostVisits has the providers on one host, which are crawled one after another.
+type hostVisits struct {
 	Name      string
 	Session   string
 	Providers []string
@@ -75,7 +75,7 @@ func (d *doFn) Setup(ctx context.Context) (err error) {
 	return err
 }
 
-func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, Host), emitTally func(ledger.Tally)) error {
+func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, hostVisits), emitTally func(ledger.Tally)) error {
 	cfg, log := fn.Config, fn.Worker.Log
 	if cfg.Retention >= 0 {
 		n, err := sweepHandOff(ctx, fn.Worker.Store, time.Now().Add(-cmp.Or(cfg.Retention, DefaultRetention)))
@@ -118,7 +118,7 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 }
 
 // hosts returns the hosts of the providers that are crawled in this run, and how many providers these are.
-func (fn *listFn) hosts(ctx context.Context, session string, off map[string]bool) (hosts []Host, crawled int64, err error) {
+func (fn *listFn) hosts(ctx context.Context, session string, off map[string]bool) (hosts []hostVisits, crawled int64, err error) {
 	cfg, log := fn.Config, fn.Worker.Log
 	has, err := onContext7(ctx, fn.db, fn.Worker.Pacer.Clock.Now())
 	if err != nil {
@@ -147,10 +147,10 @@ func (fn *listFn) hosts(ctx context.Context, session string, off map[string]bool
 			log.Warn("terms_unknown", "provider", p.ProviderID, "what_to_do", "read its terms of service and write tos and tos_checked into its policy")
 		}
 		crawled++
-		i := slices.IndexFunc(hosts, func(h Host) bool { return h.Name == p.Host() })
+		i := slices.IndexFunc(hosts, func(h hostVisits) bool { return h.Name == p.Host() })
 		if i < 0 {
 			i = len(hosts)
-			hosts = append(hosts, Host{Name: p.Host(), Session: session})
+			hosts = append(hosts, hostVisits{Name: p.Host(), Session: session})
 		}
 		hosts[i].Providers = append(hosts[i].Providers, p.ProviderID)
 	}
@@ -175,17 +175,17 @@ func Visit(s beam.Scope, cfg Config, hosts beam.PCollection) (visited, tallies b
 type visitFn struct{ doFn }
 
 type hostOutcome struct {
-	host      Host
+	host      hostVisits
 	providers []outcome
 }
 
-func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host) bool, emit func(string, outcome), emitTally func(ledger.Tally)) error {
-	var hosts []Host
-	for h := (Host{}); values(&h); h = (Host{}) {
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*hostVisits) bool, emit func(string, outcome), emitTally func(ledger.Tally)) error {
+	var hosts []hostVisits
+	for h := (hostVisits{}); values(&h); h = (hostVisits{}) {
 		hosts = append(hosts, h)
 	}
 	err := fn.Worker.RunLane(ctx, n, fn.Config.lanes(), len(hosts), emitTally, func(within context.Context, l *lane.Lane) error {
-		visit := func(ctx context.Context, h Host) hostOutcome { return fn.visit(ctx, h, l.Count) }
+		visit := func(ctx context.Context, h hostVisits) hostOutcome { return fn.visit(ctx, h, l.Count) }
 		lane.Drain(within, l, max(1, MaxHosts/fn.Config.lanes()), slices.Values(hosts), visit, fn.failed, func(o hostOutcome) {
 			for _, v := range o.providers {
 				emit(o.host.Session, v)
@@ -200,13 +200,13 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host)
 	return err
 }
 
-func (fn *visitFn) failed(h Host, err error) hostOutcome {
+func (fn *visitFn) failed(h hostVisits, err error) hostOutcome {
 	fn.Worker.Stop(fmt.Errorf("crawling %s: %w", h.Name, err))
 	return hostOutcome{host: h}
 }
 
 // visit crawls a host's providers, and counts after each page.
-func (fn *visitFn) visit(ctx context.Context, h Host, count func(ledger.Tally)) hostOutcome {
+func (fn *visitFn) visit(ctx context.Context, h hostVisits, count func(ledger.Tally)) hostOutcome {
 	defer fn.Worker.At(h.Name)()
 	out := hostOutcome{host: h}
 	for _, id := range h.Providers {

@@ -29,7 +29,7 @@ func init() {
 
 // What stages emit, as text that lanetest.Equals compares.
 
-func hostText(lane int, h Host) (string, error) {
+func hostText(lane int, h hostVisits) (string, error) {
 	b, err := json.Marshal(h)
 	return fmt.Sprintf("%d %s", lane, b), err
 }
@@ -41,8 +41,8 @@ func outcomeText(session string, v outcome) string {
 func tallyText(ledger.Tally) string { return "tally" }
 
 // hostOfText and outcomeOfText make inputs of JSON; the session is "s1".
-func hostOfText(text string) (int, Host, error) {
-	var h Host
+func hostOfText(text string) (int, hostVisits, error) {
+	var h hostVisits
 	err := json.Unmarshal([]byte(text), &h)
 	return 1, h, err
 }
@@ -79,7 +79,7 @@ func TestListStage(t *testing.T) {
 	p[1].Terms = policy.Prohibited
 	var want []string
 	for i, of := range []policy.Policy{p[0], p[2], p[3]} {
-		want = append(want, fmt.Sprintf("%d %s", i%2, inJSON(t, Host{of.Host(), "r1", []string{of.ProviderID}})[0]))
+		want = append(want, fmt.Sprintf("%d %s", i%2, inJSON(t, hostVisits{of.Host(), "r1", []string{of.ProviderID}})[0]))
 	}
 	j.stage(t, func(s beam.Scope, cfg Config) {
 		hosts, tallies := List(s, cfg)
@@ -95,7 +95,7 @@ func TestVisitStage(t *testing.T) {
 	_, _, err := beginSession(t.Context(), d, "s1", time.Now())
 	require.NoError(t, err)
 	p := j.cfg.Policies
-	hosts := inJSON(t, Host{p[0].Host(), "s1", []string{p[0].ProviderID}}, Host{p[2].Host(), "s1", []string{p[2].ProviderID}})
+	hosts := inJSON(t, hostVisits{p[0].Host(), "s1", []string{p[0].ProviderID}}, hostVisits{p[2].Host(), "s1", []string{p[2].ProviderID}})
 	j.stage(t, func(s beam.Scope, cfg Config) {
 		visited, tallies := Visit(s, cfg, beam.ParDo(s, hostOfText, beam.CreateList(s, hosts)))
 		lanetest.Equals(s, beam.ParDo(s, outcomeText, visited), "s1 "+p[0].ProviderID+" done ", "s1 "+p[2].ProviderID+" done ", "s1   ")

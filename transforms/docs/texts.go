@@ -27,8 +27,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 )
 
-// PageText is a stored page for a person.
-type PageText struct {
+// pageText is a stored page for a person.
+type pageText struct {
 	Provider, URL, Title string
 	Fetched              time.Time
 	Text                 string // Markdown, or where it is not whole a line of at most 200 characters
@@ -38,15 +38,15 @@ type PageText struct {
 // texts returns a provider's pages that have content, sorted by key. The database keeps
 // only a preview of each chunk, so the whole text is the page that was kept, or what the hand-off
 // still has, without links. Unless whole is true, a text is an excerpt; unless links is true, it has no links.
-func texts(ctx context.Context, d *db.DB, s store.Store, provider string, whole, links bool) iter.Seq2[PageText, error] {
-	return func(yield func(PageText, error) bool) {
+func texts(ctx context.Context, d *db.DB, s store.Store, provider string, whole, links bool) iter.Seq2[pageText, error] {
+	return func(yield func(pageText, error) bool) {
 		pages, err := storedPages(ctx, d, provider)
 		var handed map[string][]store.Object
 		if err == nil && whole {
 			handed, err = handedOver(ctx, s, provider)
 		}
 		if err != nil {
-			yield(PageText{}, err)
+			yield(pageText{}, err)
 			return
 		}
 		for _, p := range pages {
@@ -60,7 +60,7 @@ func texts(ctx context.Context, d *db.DB, s store.Store, provider string, whole,
 
 // storedPage is a page that has content.
 type storedPage struct {
-	PageText
+	pageText
 	key string
 }
 
@@ -100,12 +100,12 @@ func handedOver(ctx context.Context, s store.Store, provider string) (map[string
 }
 
 // read completes a page with its text, with links where they were kept and links is true.
-func (p storedPage) read(ctx context.Context, d *db.DB, s store.Store, handed map[string][]store.Object, links bool) (PageText, error) {
+func (p storedPage) read(ctx context.Context, d *db.DB, s store.Store, handed map[string][]store.Object, links bool) (pageText, error) {
 	var ids []string
 	for c, err := range db.Select(ctx, d, func(r *sql.Rows) (c [2]string, err error) { return c, r.Scan(&c[0], &c[1]) },
 		`SELECT id, preview FROM docs_chunks WHERE provider = $1 AND key = $2 ORDER BY ordinal`, p.Provider, p.key) {
 		if err != nil {
-			return p.PageText, fmt.Errorf("reading the chunks of %s: %w", p.URL, err)
+			return p.pageText, fmt.Errorf("reading the chunks of %s: %w", p.URL, err)
 		}
 		if ids = append(ids, c[0]); len(ids) == 1 {
 			p.Text = shown(c[1])
@@ -114,17 +114,17 @@ func (p storedPage) read(ctx context.Context, d *db.DB, s store.Store, handed ma
 	if kept := handed[handOffName(p.key)+".md"]; len(kept) > 0 {
 		b, err := store.ReadAll(ctx, s, kept[0].Key, maxManifest)
 		if err != nil {
-			return p.PageText, fmt.Errorf("reading the whole page %s: %w", p.URL, err)
+			return p.pageText, fmt.Errorf("reading the whole page %s: %w", p.URL, err)
 		}
 		if p.Text, p.Whole = string(b), true; !links {
 			p.Text = content.WithoutLinks(p.Text)
 		}
-		return p.PageText, nil
+		return p.pageText, nil
 	}
 	for _, o := range handed[handOffName(p.key)] {
 		texts, err := chunksOf(ctx, s, o.Key)
 		if err != nil {
-			return p.PageText, err
+			return p.pageText, err
 		}
 		var whole []string
 		for _, id := range ids {
@@ -137,7 +137,7 @@ func (p storedPage) read(ctx context.Context, d *db.DB, s store.Store, handed ma
 			break
 		}
 	}
-	return p.PageText, nil
+	return p.pageText, nil
 }
 
 // chunksOf returns the texts of an object of the hand-off, by the chunk's id.
@@ -231,7 +231,7 @@ func WriteFolder(ctx context.Context, d *db.DB, s store.Store, dir string, ids [
 }
 
 // writePage writes one page, with what is known of it as YAML at its beginning.
-func writePage(root *os.Root, p PageText, written map[string]bool) error {
+func writePage(root *os.Root, p pageText, written map[string]bool) error {
 	name, err := pageFile(p.URL)
 	if err != nil {
 		return err

@@ -82,7 +82,7 @@ func (w *world) pages(names ...string) {
 }
 
 // report is the session's.
-func (w *world) report() Report {
+func (w *world) report() crawlReport {
 	w.t.Helper()
 	r, err := buildReport(w.t.Context(), w.db, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
 	require.NoError(w.t, err)

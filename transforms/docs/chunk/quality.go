@@ -72,8 +72,8 @@ func empty(text string) bool {
 	return true
 }
 
-// Figure is a figure of Quality that is out of its range.
-type Figure struct {
+// figure is a figure of Quality that is out of its range.
+type figure struct {
 	Name     string  `json:"name"`
 	Value    float64 `json:"value"` // tokens, chunks, or a ratio from 0 to 1
 	Low      float64 `json:"low"`
@@ -82,14 +82,14 @@ type Figure struct {
 }
 
 // Outside lists the figures out of range; none if no page was counted.
-func (q *Quality) Outside() []Figure {
+func (q *Quality) Outside() []figure {
 	if q.Pages == 0 {
 		return nil
 	}
-	var out []Figure
+	var out []figure
 	check := func(name string, part, whole int, low, high float64, what string) {
 		if value := float64(part) / float64(max(whole, 1)); value < low || value > high {
-			out = append(out, Figure{name, value, low, high, what})
+			out = append(out, figure{name, value, low, high, what})
 		}
 	}
 	if q.Chunks > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 
 	"github.com/stretchr/testify/require"
 )
@@ -117,10 +118,10 @@ func TestSignaturesOfChunks(t *testing.T) {
 // a member's shape NAME stands for the name, and ABOUT for its description.
 func TestChunksNameWhatTheyDescribe(t *testing.T) {
 	about := "<p>" + strings.Repeat("It opens what it is given, reads as much as it may, and closes it. ", 60) + "</p>"
-	for _, c := range readCases(t, "members.txt") {
+	for _, c := range cases.Table[[]testCase](t, "members.yaml") {
 		page := "<!doctype html><html><body><main><h1>Files</h1><p>" + strings.Repeat("What this module is for. ", 20) + "</p>"
 		for _, name := range []string{"acquire_one", "bring_two", "carry_three"} {
-			page += strings.NewReplacer("NAME", name, "ABOUT", strings.ReplaceAll(about, "opens", "opens "+strings.ToUpper(name[:1]))).Replace(c.in)
+			page += strings.NewReplacer("NAME", name, "ABOUT", strings.ReplaceAll(about, "opens", "opens "+strings.ToUpper(name[:1]))).Replace(c.In)
 		}
 		got, err := content.Extract([]byte(page+"</main></body></html>"), "text/html", content.Options{})
 		require.NoError(t, err)
@@ -132,6 +133,6 @@ func TestChunksNameWhatTheyDescribe(t *testing.T) {
 				}
 			}
 		}
-		require.Zero(t, without, "%s, of %d chunks", c.name, len(chunks))
+		require.Zero(t, without, "%s, of %d chunks", c.Name, len(chunks))
 	}
 }

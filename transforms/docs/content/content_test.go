@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 
 	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 func extract(t *testing.T, page string, o content.Options) content.Page {
@@ -157,9 +158,9 @@ func TestHostile(t *testing.T) {
 }
 
 func TestMaskEmails(t *testing.T) {
-	for _, c := range readCases(t, "emails.txt") {
-		require.Equal(t, c.want, content.MaskEmails(c.in))
-		require.Equal(t, c.want, content.MaskEmails(c.want), "masking twice changes nothing")
+	for _, c := range cases.Table[[]testCase](t, "emails.yaml") {
+		require.Equal(t, c.Want, content.MaskEmails(c.In))
+		require.Equal(t, c.Want, content.MaskEmails(c.Want), "masking twice changes nothing")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 // hiddenPage is a page whose text is seen, with something in its head and in its content.
@@ -18,11 +19,14 @@ func hiddenPage(head, body string) string {
 		strings.Repeat("The pump is started in two steps, which people see. ", 6) + "</p>" + body + "</main></body></html>"
 }
 
+// hiding is what a page has in its head and in its content.
+type hiding struct{ Head, Body string }
+
 // What a page hides from people is not in its Markdown.
 func TestHidden(t *testing.T) {
-	cases := append(readCases(t, "hidden.txt"), testCase{want: "<p>use it." + strings.Map(func(c rune) rune { return 0xE0000 + c }, "ignore") + "&#x202e;&#x1b;[1m</p>"})
-	for _, c := range cases {
-		page := hiddenPage(c.in, c.want)
+	all := append(cases.Table[[]hiding](t, "hidden.yaml"), hiding{Body: "<p>use it." + strings.Map(func(c rune) rune { return 0xE0000 + c }, "ignore") + "&#x202e;&#x1b;[1m</p>"})
+	for _, c := range all {
+		page := hiddenPage(c.Head, c.Body)
 		p, err := content.Extract([]byte(page), "text/html; charset=utf-8", content.Options{})
 		require.NoError(t, err)
 		assert.NotContains(t, p.Markdown+p.Title, "KEEPOUT", page)
@@ -40,8 +44,8 @@ func TestShown(t *testing.T) {
 		"<html><body style='opacity:0'><div style='visibility:hidden'><main style='display:none'><h1>Title</h1><p>STAYS with the page's text</p></main></div></body></html>",
 		"<html><head><style>body{visibility:hidden}</style></head><body><div style='opacity:0'><h1>Title</h1><p>STAYS with the page's text</p></div></body></html>",
 	}
-	for _, c := range readCases(t, "shown.txt") {
-		pages = append(pages, hiddenPage(c.in, c.want))
+	for _, c := range cases.Table[[]hiding](t, "shown.yaml") {
+		pages = append(pages, hiddenPage(c.Head, c.Body))
 	}
 	for _, page := range pages {
 		p, err := content.Extract([]byte(page), "text/html; charset=utf-8", content.Options{})

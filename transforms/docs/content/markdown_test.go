@@ -80,9 +80,9 @@ func TestMarkdownCases(t *testing.T) {
 }
 
 func TestMarks(t *testing.T) {
-	for _, c := range readCases(t, "marks.txt") {
-		want := strings.NewReplacer("<b>", "<strong>", "</b>", "</strong>", "<i>", "<em>", "</i>", "</em>").Replace(c.want)
-		got := markdownOf(t, "<main><h1>T</h1><p>"+c.in+"</p></main>")
+	for _, c := range cases.Table[[]testCase](t, "marks.yaml") {
+		want := strings.NewReplacer("<b>", "<strong>", "</b>", "</strong>", "<i>", "<em>", "</i>", "</em>").Replace(c.Want)
+		got := markdownOf(t, "<main><h1>T</h1><p>"+c.In+"</p></main>")
 		assert.Equal(t, "<h1>T</h1><p>"+want+"</p>", structure(t, got), got)
 	}
 }

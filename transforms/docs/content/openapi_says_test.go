@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 // What a description says of a value, an operation or a server is in its Markdown.
@@ -22,16 +23,16 @@ components:
 `
 	forms["property"] = strings.Replace(forms["schema"], "%s", "{type: object, properties: {x: %s}}", 1)
 	many := testCase{"many values", "property\n{enum: [" + keys(1001, "v%d,") + "]}", "`v999`, and more. |\n"}
-	for _, c := range append(readCases(t, "openapi-rules.txt"), many) {
-		t.Run(c.name, func(t *testing.T) {
-			text := c.in
+	for _, c := range append(cases.Table[[]testCase](t, "openapi-rules.yaml"), many) {
+		t.Run(c.Name, func(t *testing.T) {
+			text := c.In
 			if form, rest, _ := strings.Cut(text, "\n"); forms[form] != "" {
 				inside, more, _ := strings.Cut(rest, "\n")
 				text = strings.Replace(forms[form], "%s", inside, 1) + more
 			}
 			p, err := content.ExtractOpenAPI([]byte("openapi: 3.2.0\ninfo: {title: T}\n" + text))
 			require.NoError(t, err)
-			require.Contains(t, strings.ReplaceAll(p.Markdown+"\n", "\n\n\n", "\n?\n"), c.want)
+			require.Contains(t, strings.ReplaceAll(p.Markdown+"\n", "\n\n\n", "\n?\n"), c.Want)
 		})
 	}
 }

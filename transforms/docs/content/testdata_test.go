@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 func testdata(tb testing.TB, name string) []byte {
@@ -17,29 +18,17 @@ func testdata(tb testing.TB, name string) []byte {
 	return b
 }
 
-// testCase is a case of a file in testdata. Each begins with "===" and maybe a name; "=>" stands before what is wanted. Above the first
-// case is what the file is about.
-type testCase struct{ name, in, want string }
-
-func readCases(t *testing.T, file string) (all []testCase) {
-	t.Helper()
-	for _, c := range strings.Split(strings.TrimSuffix(string(testdata(t, file)), "\n"), "\n===")[1:] {
-		name, c, _ := strings.Cut(c, "\n")
-		in, want, _ := strings.Cut(c, "\n=>\n")
-		all = append(all, testCase{strings.TrimSpace(name), in, want})
-	}
-	require.NotEmpty(t, all)
-	return all
-}
+// testCase is a row of a table in testdata.
+type testCase struct{ Name, In, Want string }
 
 // TestCases compares the Markdown of parts of pages.
 func TestCases(t *testing.T) {
-	files, err := filepath.Glob("testdata/cases/*.txt")
+	files, err := filepath.Glob("testdata/cases/*.yaml")
 	require.NoError(t, err)
 	require.Len(t, files, 9)
 	for _, file := range files {
-		for i, c := range readCases(t, "cases/"+filepath.Base(file)) {
-			t.Run(fmt.Sprint(filepath.Base(file), " ", i+1, " ", c.name), func(t *testing.T) { require.Equal(t, c.want, markdownOf(t, c.in)) })
+		for i, c := range cases.Table[[]testCase](t, "cases/"+filepath.Base(file)) {
+			t.Run(fmt.Sprint(filepath.Base(file), " ", i+1, " ", c.Name), func(t *testing.T) { require.Equal(t, c.Want, markdownOf(t, c.In)) })
 		}
 	}
 }

@@ -424,7 +424,7 @@ func TestListThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{"<p>Please log in", `{"items": null, "error": "sign in"}`} {
 		j := newJob(t, "", webtest.Options{})
-		j.shelf(t, shelves["cursor"].file)
+		j.shelf(t, shelves(t)["cursor"].File)
 		down := 1 << 10
 		j.web.Handle("shelf.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.RawQuery, "15") && down > 0 {
@@ -447,7 +447,7 @@ func TestListThatBreaksOff(t *testing.T) {
 func TestIndexWithoutProducts(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, "", webtest.Options{})
-	j.shelf(t, strings.Replace(shelves["sitemap"].file, "/item/", "/nothing/", 1))
+	j.shelf(t, strings.Replace(shelves(t)["sitemap"].File, "/item/", "/nothing/", 1))
 	assert.Equal(t, map[string]int64{"sites": 1, "sites_failed": 1}, counted(j.run(), "sites", "sites_failed"))
 	letters := j.deadLetters()
 	require.Len(t, letters, 1)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 // shelf is a shop of 23 products, five on a page, whose list exists in many forms.
@@ -160,62 +161,14 @@ fields:
   price: {path: price, type: number}
 `
 
-// shelves are the forms of the list: the file without its name, and the list pages that
-// are requested.
-var shelves = map[string]struct {
-	file  string
-	lists int
-}{
-	"cursor to an empty page": {`list: {url: "https://shelf.example/empty?c={cursor}", format: json, rows: {path: items}, product_link: {path: path}, next_cursor: {path: next}}` + htmlFields, 6},
-	"last page":               {`list: {url: "https://shelf.example/pages?page={page}", format: json, product_link: {path: "items[].path"}, last_page: {path: meta.pages}}` + htmlFields, 5},
-	"rows and details": {`locale: de-DE
-list: {url: "https://shelf.example/pages?page={page}", format: json, rows: {path: items}, product_link: {path: path}, last_page: {path: meta.pages}}
-key: sku
-fields:
-  sku: {from: row, path: sku}
-  price: {selector: .price, type: number, locale: en}
-`, 5},
-	"details of an API": {`locale: de-DE
-list: {url: "https://shelf.example/pages?page={page}", format: json, product_link: {path: "items[].id"}, last_page: {path: meta.pages}}
-detail: {url: "https://shelf.example/api/item/{link}", format: json}
-key: sku
-fields:
-  sku: {path: sku}
-  price: {path: price, type: number}
-`, 5},
-	"offset and total":                    {`list: {url: "https://shelf.example/offsets?from={offset}", format: json, page_size: 5, rows: {path: items}, total: {path: total}}` + jsonRowFields, 5},
-	"cursor":                              {`list: {url: "https://shelf.example/cursors?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
-	"a cursor, and whether there is more": {`list: {url: "https://shelf.example/relay?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: "page.more && page.end"}}` + jsonRowFields, 5},
-	"GraphQL with variables":              {`list: {url: "https://shelf.example/graphql", format: json, body: '{"query": "query($after: String) { items(first: 5, after: $after) { sku price } page { more end } }", "variables": {"after": {cursor}}}', rows: {path: data.items}, next_cursor: {path: "data.page.more && data.page.end"}}` + jsonRowFields, 5},
-	"a cursor that ends with 0":           {`list: {url: "https://shelf.example/zero?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
-	"a link that ends with false":         {`list: {url: "https://shelf.example/links", format: json, rows: {path: items}, next_link: {path: "next || ` + "`false`" + `"}}` + jsonRowFields, 5},
-	"cursor in a body":                    {`list: {url: "https://shelf.example/search", format: json, body: '{"after": "{cursor}", "size": 5}', rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
-	"page in a form, until it is empty": {`list: {url: "https://shelf.example/form", format: json, body: "page={page}", body_type: form, rows: {path: items}, until_empty: true}` +
-		jsonRowFields, 6},
-	"next link of an API": {`list: {url: "https://shelf.example/links", format: json, rows: {path: items}, next_link: {path: next}}` + jsonRowFields, 5},
-	"a button that loads more": {`list: {url: "https://shelf.example/more", rows: {selector: div.card}, product_link: {selector: a}, next_link: {selector: button.more, attribute: data-url}}
-key: sku
-fields:
-  sku: {selector: .sku}
-  price: {from: row, selector: div.card, attribute: data-price, type: number}
-`, 5},
-	"rows of HTML in JSON": {`list: {url: "https://shelf.example/load", format: json, rows: {path: html, selector: tr.row}, next_link: {path: parts, selector: button, attribute: data-next}}
-detail: {format: none}
-key: sku
-fields:
-  sku: {selector: a, attribute: data-sku}
-  price: {selector: .price, regexp: '[\d.]+', type: number}
-`, 5},
-	"links of HTML in JSON":         {`list: {url: "https://shelf.example/load", format: json, product_link: {path: html, selector: a}, next_link: {path: parts, selector: button, attribute: data-next}}` + htmlFields, 5},
-	"links in rows of HTML in JSON": {`list: {url: "https://shelf.example/load", format: json, rows: {path: html, selector: tr}, product_link: {selector: a}, next_link: {path: parts, selector: button, attribute: data-next}}` + htmlFields, 5},
-	"a table, until a page does not exist": {`list: {url: "https://shelf.example/table?p={page}", rows: {selector: tr}, until_empty: true}
-detail: {format: none}
-key: sku
-fields:
-  sku: {selector: tr, attribute: data-sku}
-  price: {selector: "td:first-child", regexp: '[\d.]+', type: number}
-`, 6},
-	"sitemap": {`list: {url: "https://shelf.example/sitemap.xml", format: sitemap, product_link: {regexp: "/item/"}}` + htmlFields, 3},
+// shelfForm is a form of a list: the file without its name, and how many list pages are requested.
+type shelfForm struct {
+	File  string
+	Lists int
+}
+
+func shelves(t testing.TB) map[string]shelfForm {
+	return cases.Table[map[string]shelfForm](t, "shelves.yaml")
 }
 
 func (j *job) shelf(t testing.TB, file string) {
@@ -239,23 +192,23 @@ func (j *job) checkShelf(t testing.TB) {
 // that is no longer in the list is gone: each list was read to its end.
 func TestFormsOfLists(t *testing.T) {
 	t.Parallel()
-	for name, form := range shelves {
+	for name, form := range shelves(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, "", webtest.Options{})
-			j.shelf(t, form.file)
+			j.shelf(t, form.File)
 			total := j.run()
 			details := int64(shelfProducts)
-			if strings.Contains(form.file, "format: none") {
+			if strings.Contains(form.File, "format: none") {
 				details = 0
 			}
-			lists := int64(form.lists)
+			lists := int64(form.Lists)
 			if strings.Contains(name, "does not exist") {
 				lists-- // the last one is not counted: it does not exist
 			}
 			assert.Equal(t, map[string]int64{"list_pages_fetched": lists, "product_urls_found": shelfProducts, "detail_pages_fetched": details, "products_saved": shelfProducts,
 				"failed_tasks": 0, "products_new": shelfProducts, "products_changed": 0, "products_unchanged": 0, "products_gone": 0, "sites": 1, "sites_failed": 0, "sites_held": 0}, reported(total))
-			assert.Equal(t, int64(form.lists)+details+1, total.HTTP.Requests)
+			assert.Equal(t, int64(form.Lists)+details+1, total.HTTP.Requests)
 			assert.Empty(t, j.deadLetters())
 			j.checkShelf(t)
 			_, err := j.db.ExecContext(t.Context(), `INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at) VALUES ('shelf', 'old', 'https://shelf.example/old', '{}', '', 1, 1, 1)`)
@@ -273,10 +226,10 @@ func TestFormsOfLists(t *testing.T) {
 func TestKilledListIsResumed(t *testing.T) {
 	t.Parallel()
 	eachDBs(t, func(t *testing.T, dsn func(testing.TB) string) {
-		for name, form := range shelves {
+		for name, form := range shelves(t) {
 			t.Run(name, func(t *testing.T) {
 				j := newJob(t, dsn(t), webtest.Options{}, "matter")
-				j.shelf(t, form.file)
+				j.shelf(t, form.File)
 				j.cfg.ListFetchers, j.cfg.Sites = 1, slices.Clone(j.cfg.Sites)
 				ctx, kill := context.WithCancel(t.Context())
 				lists := 0
@@ -293,10 +246,10 @@ func TestKilledListIsResumed(t *testing.T) {
 					require.ErrorIs(t, err, context.Canceled)
 				}
 				kill()
-				require.Less(t, lists, form.lists+1)
+				require.Less(t, lists, form.Lists+1)
 				total := j.run()
 				j.checkShelf(t)
-				assert.LessOrEqual(t, lists, form.lists+2, "the third one, and one in the parser, again")
+				assert.LessOrEqual(t, lists, form.Lists+2, "the third one, and one in the parser, again")
 				assert.Zero(t, total.Counts["failed_tasks"])
 				assert.Zero(t, j.left())
 			})
@@ -417,7 +370,7 @@ func (j *job) visitOf(cfg Config, s Site) *visit {
 func TestHeaders(t *testing.T) {
 	file := `name: shelf
 headers: {X-Api-Key: "key ${SITE_SHELF_KEY}", Accept-Language: de}
-` + shelves["cursor in a body"].file
+` + shelves(t)["cursor in a body"].File
 	j := newJob(t, "", webtest.Options{})
 	j.shelf(t, strings.TrimPrefix(file, "name: shelf\n"))
 	seen := map[string]int{}

@@ -46,7 +46,7 @@ func TestTagging(t *testing.T) {
 	}))
 	defer s.Close()
 	j := newJob(t, "", webtest.Options{})
-	j.shelf(t, "tags: [cheap, dear]\n"+strings.Replace(shelves["next link of an API"].file, "type: number", "type: number, volatile: true", 1))
+	j.shelf(t, "tags: [cheap, dear]\n"+strings.Replace(shelves(t)["next link of an API"].File, "type: number", "type: number, volatile: true", 1))
 	j.cfg.Tagging = Tagging{Endpoint: s.URL + "/v1", Model: "m", Taggers: 2}
 	assert.Equal(t, map[string]int64{"products_saved": shelfProducts, "products_tagged": shelfProducts, "products_untagged": 0}, counted(j.run(), "products_saved", "products_tagged", "products_untagged"))
 	assert.Len(t, asked, shelfProducts)

@@ -16,41 +16,15 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // said is one way in which a site speaks of use, with what its standard's text says it reserves.
 type said struct {
-	robots, header, head string // {path} in robots: of the page
-	reserves             string // purposes
-	other                bool   // the job leaves such a page out with every purpose
-}
-
-var saidBySites = []said{
-	{}, {}, {},
-	{robots: "Content-Signal: search=yes, ai-train=no", reserves: "ai-train"},
-	{robots: "Content-Signal: ai-input=no", reserves: "ai-input"},
-	{robots: "Content-Signal: search=no, ai-train=yes", reserves: "search"},
-	{robots: "Content-Signal: {path} ai-train=no", reserves: "ai-train"},
-	{robots: "Content-Signal: ai-input=yes, ai-train=yes"},
-	{robots: "Content-Usage: train-ai=n"},
-	{robots: "\nUser-agent: GPTBot\nDisallow: /", reserves: "ai-train"},
-	{robots: "\nUser-agent: Claude-User\nUser-agent: CCBot\nDisallow: /", reserves: "ai-input ai-train archive"},
-	{robots: "\nUser-agent: GPTBot\nDisallow: /private/"},
-	{robots: "Content-Signal: ai-train=yes\n\nUser-agent: GPTBot\nDisallow: /", reserves: "ai-train"},
-	{robots: "\nUser-agent: otherbot\nContent-Signal: ai-train=no\nDisallow: /"},
-	{header: "X-Robots-Tag: noai", reserves: "ai-train"},
-	{header: "X-Robots-Tag: otherbot: noai"},
-	{header: "X-Robots-Tag: max-snippet:0", reserves: "ai-input"},
-	{header: "Tdm-Reservation: 1", reserves: "ai-train"},
-	{header: "Tdm-Reservation: 0"},
-	{header: "Link: </license.xml>; rel=license"},
-	{head: `<meta name="robots" content="noarchive">`, reserves: "archive"},
-	{head: `<META NAME=ROBOTS CONTENT="nosnippet, noai">`, reserves: "ai-input ai-train"},
-	{head: `<meta name="apiintelbot" content="noai">`, reserves: "ai-train"},
-	{head: `<meta name="otherbot" content="noai">`},
-	{head: `<meta name="tdm-reservation" content="1">`, reserves: "ai-train"},
-	{head: `<meta name="robots" content="noindex">`, reserves: "search", other: true},
+	Robots, Header, Head string // {path} in robots: of the page
+	Reserves             string // purposes
+	Other                bool   // the job leaves such a page out with every purpose
 }
 
 // rightsSite is a site of five pages: a seed, and those to which it links.
@@ -65,17 +39,17 @@ type rightsSite struct {
 func (s *rightsSite) path(i int) string   { return fmt.Sprintf("/docs/p%d", i) }
 func (s *rightsSite) marker(i int) string { return fmt.Sprintf("marker of %s page %d", s.host, i) }
 
-func newRightsSite(r *rand.Rand, n int) *rightsSite {
+func newRightsSite(r *rand.Rand, n int, ways []said) *rightsSite {
 	s := &rightsSite{host: fmt.Sprintf("site%d.example.com", n)}
-	whole := saidBySites[r.IntN(len(saidBySites))] // what robots.txt says of the whole site
+	whole := ways[r.IntN(len(ways))] // what robots.txt says of the whole site
 	for i := range s.pages {
-		of := saidBySites[r.IntN(len(saidBySites))]
-		for i == 0 && of.other || of.robots != "" && !strings.Contains(of.robots, "{path}") {
-			of = saidBySites[r.IntN(len(saidBySites))]
+		of := ways[r.IntN(len(ways))]
+		for i == 0 && of.Other || of.Robots != "" && !strings.Contains(of.Robots, "{path}") {
+			of = ways[r.IntN(len(ways))]
 		}
 		s.pages[i] = of
 	}
-	if whole.robots != "" && !strings.Contains(whole.robots, "{path}") {
+	if whole.Robots != "" && !strings.Contains(whole.Robots, "{path}") {
 		s.pages[0] = whole
 	}
 	return s
@@ -83,13 +57,13 @@ func newRightsSite(r *rand.Rand, n int) *rightsSite {
 
 // reserves reports whether the site reserves a page for a purpose, in robots.txt and as a whole.
 func (s *rightsSite) reserves(i int, p rights.Purpose) (inRobots, atAll bool) {
-	has := func(of said) bool { return slices.Contains(strings.Fields(of.reserves), string(p)) }
+	has := func(of said) bool { return slices.Contains(strings.Fields(of.Reserves), string(p)) }
 	whole, own := s.pages[0], s.pages[i]
-	if i == 0 || whole.robots != "" && !strings.Contains(whole.robots, "{path}") {
-		inRobots = whole.robots != "" && has(whole)
+	if i == 0 || whole.Robots != "" && !strings.Contains(whole.Robots, "{path}") {
+		inRobots = whole.Robots != "" && has(whole)
 	}
 	// A signal about a path takes the place of the site's own.
-	inRobots = inRobots || own.robots != "" && has(own)
+	inRobots = inRobots || own.Robots != "" && has(own)
 	return inRobots, inRobots || has(own)
 }
 
@@ -101,11 +75,11 @@ func (s *rightsSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		text := "User-agent: *\nAllow: /\n"
 		for i, of := range s.pages { // signals of paths stand in the group for everybody
-			if strings.Contains(of.robots, "{path}") {
-				text += strings.ReplaceAll(of.robots, "{path}", s.path(i)) + "\n"
+			if strings.Contains(of.Robots, "{path}") {
+				text += strings.ReplaceAll(of.Robots, "{path}", s.path(i)) + "\n"
 			}
 		}
-		if whole := s.pages[0].robots; !strings.Contains(whole, "{path}") {
+		if whole := s.pages[0].Robots; !strings.Contains(whole, "{path}") {
 			text += whole + "\n"
 		}
 		_, _ = io.WriteString(w, text)
@@ -115,7 +89,7 @@ func (s *rightsSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != s.path(i) {
 			continue
 		}
-		if name, value, ok := strings.Cut(of.header, ": "); ok {
+		if name, value, ok := strings.Cut(of.Header, ": "); ok {
 			w.Header().Set(name, value)
 		}
 		links := ""
@@ -123,7 +97,7 @@ func (s *rightsSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			links += fmt.Sprintf("<p><a href=%q>that page</a></p>", s.path(n))
 		}
 		html(fmt.Sprintf("<html><head><title>%s</title>%s</head><body><main><h1>Page %d</h1><p>This is the %s, which has something to say.</p>%s</main></body></html>",
-			s.marker(i), of.head, i, s.marker(i), links))(w, r)
+			s.marker(i), of.Head, i, s.marker(i), links))(w, r)
 		return
 	}
 	http.NotFound(w, r)
@@ -141,8 +115,9 @@ func TestPurposeOverSites(t *testing.T) {
 	w := newWorld(t, d)
 	r := rand.New(rand.NewPCG(35, 1)) // the same sites each time
 	kept, withheld := 0, 0
+	ways := cases.Table[[]said](t, "said.yaml")
 	for n := range sites {
-		s := newRightsSite(r, n)
+		s := newRightsSite(r, n, ways)
 		w.sim.Handle(s.host, s)
 		var seeds []string
 		for i := range s.pages {
@@ -156,7 +131,7 @@ func TestPurposeOverSites(t *testing.T) {
 			w.newSession()
 			w.run()
 			for i, of := range s.pages {
-				require.Equal(t, !of.other, stored(w, n, s.marker(i)), "%s: without a purpose nothing is refused", s.marker(i))
+				require.Equal(t, !of.Other, stored(w, n, s.marker(i)), "%s: without a purpose nothing is refused", s.marker(i))
 			}
 			s.asked = nil
 		}
@@ -167,7 +142,7 @@ func TestPurposeOverSites(t *testing.T) {
 			inRobots, atAll := s.reserves(i, purpose)
 			about := fmt.Sprintf("%s for %s: %+v, whole: %+v", s.marker(i), purpose, of, s.pages[0])
 			require.Equal(t, !inRobots, slices.Contains(s.asked, s.path(i)), about)
-			require.Equal(t, !atAll && !of.other, stored(w, n, s.marker(i)), about)
+			require.Equal(t, !atAll && !of.Other, stored(w, n, s.marker(i)), about)
 			if !atAll {
 				kept++
 				continue

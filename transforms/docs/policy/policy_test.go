@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 // The values of the shipped policies are those of the requirements' table of providers (6.2, read by a script on
@@ -89,57 +91,10 @@ func TestOrder(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	for _, tt := range []struct{ name, text, want string }{
-		{"unknown field", least + "max_page: 3\n", `a.yaml: line 4: unknown field "max_page"`},
-		{"unknown selector field", least + "custom_selectors:\n  contents: x\n", `a.yaml: line 5: unknown field "contents"`},
-		{"no YAML", "a: [", "a.yaml: line 1:"},
-		{"empty", "# nothing yet\n", "a.yaml: the file is empty"},
-		{"two documents", least + "---\n" + least, "a.yaml: the file has 2 YAML documents"},
-		{"wrong type", least + "max_depth: deep\n", "a.yaml: line 4: "},
-		{"no id", "seed_urls: [https://a.example/]\nallowed_path_patterns: [/**]\n", "a.yaml:1: provider_id: "},
-		{"id with a slash", strings.Replace(least, "id: a", "id: a/b", 1), `a.yaml:1: provider_id: "a/b" is not a provider id`},
-		{"depth 0", least + "max_depth: 0\n", "a.yaml:4: max_depth: 0 is outside 1 to 5"},
-		{"depth 6", least + "max_depth: 6\n", "a.yaml:4: max_depth: 6 is outside 1 to 5"},
-		{"a name of two lines", least + "name: \"A\\nB\"\n", `a.yaml:4: name: "A\nB" has line breaks or control characters`},
-		{"half a depth", least + "max_depth: 2.5\n", "a.yaml:4: max_depth: 2.5 is no whole number"},
-		{"half a page", least + "max_pages: 0.5\n", "a.yaml:4: max_pages: 0.5 is no whole number"},
-		{"a fraction of a delay", least + "request_delay_ms: 1500.5\n", "a.yaml:4: request_delay_ms: 1500.5 is no whole number"},
-		{"pages 0", least + "max_pages: 0\n", "a.yaml:4: max_pages: 0 is outside 1 to 500"},
-		{"pages 501", least + "max_pages: 501\n", "a.yaml:4: max_pages: 501 is outside 1 to 500"},
-		{"delay 999", least + "request_delay_ms: 999\n", "a.yaml:4: request_delay_ms: 999 is outside 1000 to 5000"},
-		{"delay 5001", least + "request_delay_ms: 5001\n", "a.yaml:4: request_delay_ms: 5001 is outside 1000 to 5000"},
-		{"no seed", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls: []\n", "a.yaml:3: seed_urls: the list is empty"},
-		{"seed without host", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls: [docs]\n", `a.yaml:3: seed_urls[0]: "docs" is not a URL`},
-		{"seed by ftp", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls: [ftp://a.example/]\n", `seed_urls[0]: "ftp://a.example/"; use https`},
-		{"two hosts", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls:\n  - https://a.example/\n  - https://b.example/\n", `a.yaml:5: seed_urls[1]: "https://b.example/" is on another host`},
-		{"sitemap elsewhere", least + "sitemap_url: https://b.example/sitemap.xml\n", "a.yaml:4: sitemap_url: "},
-		{"empty allow list", "provider_id: a\nseed_urls: [https://a.example/]\nallowed_path_patterns: []\n", "a.yaml:3: allowed_path_patterns: the list is empty"},
-		{"pattern without slash", least + "blocked_path_patterns: [docs/x]\n", `a.yaml:4: blocked_path_patterns[0]: "docs/x" matches no path`},
-		{"bad glob", least + "blocked_path_patterns:\n  - /a/**\n  - '/docs/['\n", "a.yaml:6: blocked_path_patterns[1]: "},
-		{"bad expression", least + "blocked_path_patterns: ['re:^/docs/(']\n", "a.yaml:4: blocked_path_patterns[0]: "},
-		{"bad selector", least + "custom_selectors:\n  content: 'article['\n", "a.yaml:5: custom_selectors.content: "},
-		{"bad removal", least + "custom_selectors:\n  remove: [.a, '>>']\n", "a.yaml:5: custom_selectors.remove[1]: "},
-		{"channel", least + "channel: both\n", `a.yaml:4: channel: "both"; use context7 or crawl`},
-		{"terms", least + "tos: fine\n", `a.yaml:4: tos: "fine"; use allowed, prohibited or unknown`},
-		{"terms without a date", least + "tos: allowed\n", "tos_checked: missing"},
-		{"bad date", least + "tos: allowed\ntos_checked: 2026-02-30\n", `a.yaml:5: tos_checked: "2026-02-30" is not a date`},
-		{"terms that nobody can have read", least + "tos: allowed\ntos_checked: 2026-03-18\n", "a.yaml:5: tos_checked: 2026-03-18 is in the future"},
-		{"unknown source", least + "sources: [wiki, html]\n", `a.yaml:4: sources[0]: "wiki"; use github, llms_full, markdown, openapi or html`},
-		{"source twice", least + "sources: [markdown, markdown, html]\n", `a.yaml:4: sources[1]: "markdown" is there twice`},
-		{"no sources", least + "sources: []\n", "a.yaml:4: sources: the list is empty"},
-		{"github second", least + "github: {repository: o/r, base: https://a.example/docs}\nsources: [markdown, github]\n", "a.yaml:5: sources[1]: github is not the first source"},
-		{"github without a repository", least + "sources: [github]\n", "a.yaml:4: sources[0]: github needs a repository"},
-		{"a folder without a repository", least + "github:\n  path: docs\n", "a.yaml:5: github: the repository is missing"},
-		{"repository by address", least + "github:\n  repository: https://github.com/o/r\n  base: https://a.example/\n", `a.yaml:5: github.repository: "https://github.com/o/r"; write owner/name`},
-		{"base elsewhere", least + "github:\n  repository: o/r\n  base: https://b.example/\n", `a.yaml:6: github.base: "https://b.example/" is on another host`},
-		{"no base", least + "github:\n  repository: o/r\n", "github: the base is missing"},
-		{"folder with slashes", least + "github:\n  repository: o/r\n  path: /docs/\n  base: https://a.example/\n", `a.yaml:6: github.path: "/docs/"; write the folder`},
-		{"reference", least + "github:\n  repository: o/r\n  ref: a b\n  base: https://a.example/\n", `a.yaml:6: github.ref: "a b" is no branch`},
-		{"unknown block", least + "allow_personal: [wiki]\n", `a.yaml:4: allow_personal[0]: "wiki"; use blog, community, forum, profile, users`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := policy.Parse("a.yaml", []byte(tt.text), today)
-			require.ErrorContains(t, err, tt.want)
+	for _, c := range cases.Table[[]struct{ Name, More, Text, Want string }](t, "refused.yaml") {
+		t.Run(c.Name, func(t *testing.T) {
+			_, err := policy.Parse("a.yaml", []byte(cmp.Or(c.Text, least+c.More)), today)
+			require.ErrorContains(t, err, c.Want)
 		})
 	}
 }

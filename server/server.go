@@ -402,16 +402,8 @@ func (s *Server) loadLeaderState(ctx context.Context) {
 }
 
 // closeDeadRuns closes runs whose processes were killed while no server watched
-// them, and writes the reports of asynchronous runs that have ended.
+// them.
 func (s *Server) closeDeadRuns(ctx context.Context) {
-	for _, e := range s.board.Runs() {
-		if !e.ReportMissing {
-			continue
-		}
-		if err := s.runner.Report(ctx, e.Run.RunID); err != nil {
-			s.log.Warn("report_not_written", "run_id", e.Run.RunID, "error", ledger.Redact(err.Error()))
-		}
-	}
 	for _, j := range s.jobs.Started() {
 		if !slices.ContainsFunc(s.board.Runs(), func(e *runs.Entry) bool { return e.Run.Job == j.Name && e.Active() && !e.Starting }) {
 			continue

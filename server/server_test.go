@@ -106,13 +106,6 @@ func playPipeline(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if os.Getenv(asChild) == "async" {
-		if err := errors.Join(ledger.Detach(ctx, s, id, "job-1", false, ledger.Purpose{}), l.Release(ctx)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return 0
-	}
 	state, code := ledger.Done, 0
 	for os.Getenv(asChild) == "wait" {
 		c, err := ledger.ReadControl(ctx, s, id)
@@ -688,55 +681,6 @@ func TestCrashOnAFullStore(t *testing.T) {
 			require.Equal(t, why, run.Error)
 		})
 	}
-}
-
-// An asynchronous run's process ends when the run is submitted. The run continues,
-// prevents another run of the job, can be controlled, and its end is noticed.
-func TestAsynchronous(t *testing.T) {
-	w := newWorld(t, "async")
-	trigger := func(want int) string {
-		t.Helper()
-		a := w.do("POST", "/api/v1/seeds/orchestrate", "")
-		require.Equal(t, want, a.code, a.body)
-		return a.json(t)["run_id"].(string)
-	}
-	show := func(id string) map[string]any { return w.do("GET", "/api/v1/runs/"+id, "").json(t) }
-	at := func(id, state string) {
-		t.Helper()
-		w.until(id+" "+state, func() bool { return show(id)["state"] == state })
-	}
-	id := trigger(http.StatusAccepted)
-	w.ended("seed")
-	for _, state := range []string{"running", "running"} { // the leader closes dead runs meanwhile
-		at(id, state)
-		w.tick(t.Context(), time.Now())
-	}
-	require.NoError(t, ledger.WriteProgress(t.Context(), w.store, id, "p", ledger.Progress{Lanes: []ledger.LaneProgress{{Hosts: 40, HostsDone: 10, Tally: ledger.Tally{Counts: ledger.Counts{"domains_collected": 9}}}}}))
-	w.until("its progress", func() bool { return show(id)["counts"].(map[string]any)["domains_collected"] == 9.0 })
-	assert.Equal(t, id, trigger(http.StatusConflict))
-	other := worldAt(t, w.dir, "async")
-	assert.Equal(t, http.StatusConflict, other.do("POST", "/api/v1/seeds/orchestrate", "").code, "another server on the store sees it too")
-
-	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/pause", "").code)
-	at(id, "paused")
-	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/resume", "").code)
-	at(id, "running")
-	require.NoError(t, ledger.WriteTotal(t.Context(), w.store, id, sampleTally()))
-	at(id, "done")
-	w.tick(t.Context(), time.Now().Add(leaderTTL/3))
-	w.until("its report", func() bool { return len(show(id)["alerts"].([]any)) == 1 })
-	assert.Equal(t, 38.0, show(id)["counts"].(map[string]any)["domains_collected"])
-	assert.Equal(t, http.StatusConflict, w.do("POST", "/api/v1/runs/"+id+"/cancel", "").code, "it is over")
-
-	id = trigger(http.StatusAccepted)
-	w.ended("seed")
-	at(id, "running")
-	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/cancel", "").code)
-	at(id, "cancelling")
-	require.NoError(t, ledger.WriteTotal(t.Context(), w.store, id, sampleTally()))
-	at(id, "cancelled")
-	assert.NotContains(t, w.log.String(), "run_not_closed")
-	trigger(http.StatusAccepted)
 }
 
 func TestSecretsStayHere(t *testing.T) {

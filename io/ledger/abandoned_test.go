@@ -54,7 +54,6 @@ func TestSeen(t *testing.T) {
 		"the lease is an older one":  {renewed: -time.Minute, want: Silent},
 		"over":                       {renewed: time.Minute, change: func(r *Run) { r.State = Failed }, want: Failed},
 		"its workers outlived it":    {renewed: time.Minute, lane: time.Hour, change: func(r *Run) { r.Runner = "flink" }, want: Running},
-		"without a launcher":         {renewed: time.Minute, change: func(r *Run) { r.Async = true }, want: Running},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := store.Open(t.Context(), "mem://"+t.Name())

@@ -135,7 +135,7 @@ func TestManyLanes(t *testing.T) {
 	const processes, lanes = 16, 30_000
 	run := aRun("r1")
 	must(t, Start(ctx, s, run))
-	run.State, run.Async = Running, true
+	run.State = Running
 	all := make([]Progress, processes)
 	for n := range lanes {
 		var ta Tally
@@ -506,7 +506,6 @@ func FuzzDecode(f *testing.F) {
 		again(t, b, decode[Progress])
 		again(t, b, decode[Control])
 		again(t, b, decode[forcedRun])
-		again(t, b, decode[total])
 		again(t, b, decode[Report])
 		d, err := decode[DeadLetter](b)
 		assert.True(t, err != nil || d.ID() != "", "a dead letter has no id")

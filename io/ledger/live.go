@@ -18,7 +18,7 @@ func (r Run) inLauncher() bool { return slices.Contains([]string{"direct", "pris
 
 // Seen returns a run as people should see it. A run that is not over, but whose job nobody has the lease of, is Silent, and its Error says
 // since when, unless its workers continue without its launcher: its process was killed or its machine went down. The next run of the job
-// marks it as interrupted. An asynchronous run has no lease.
+// marks it as interrupted.
 func Seen(ctx context.Context, s store.Store, r Run) (Run, error) {
 	r, _, err := seen(ctx, s, r)
 	return r, err
@@ -26,14 +26,14 @@ func Seen(ctx context.Context, s store.Store, r Run) (Run, error) {
 
 // seen also returns the run's progress, nil if it was not needed.
 func seen(ctx context.Context, s store.Store, r Run) (Run, *Progress, error) {
-	if r.State.Over() || r.Async {
+	if r.State.Over() {
 		return r, nil, nil
 	}
 	last, alive, err := lease.Sign(ctx, s, r.Job)
 	if err != nil || alive {
 		return r, nil, err
 	}
-	if r, err = Load(ctx, s, r.RunID); err != nil || r.State.Over() || r.Async { // it has ended since, and then released the lease
+	if r, err = Load(ctx, s, r.RunID); err != nil || r.State.Over() { // it has ended since, and then released the lease
 		return r, nil, err
 	}
 	p, err := ReadProgress(ctx, s, r.RunID)

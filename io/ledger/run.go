@@ -45,17 +45,11 @@ type Run struct {
 	State      State          `json:"state"`
 	StartedAt  time.Time      `json:"started_at"`
 	FinishedAt time.Time      `json:"finished_at,omitzero"`
-	Error      string         `json:"error,omitempty"`    // why it failed or was interrupted, see ErrorText
-	Options    map[string]any `json:"options,omitempty"`  // public ones only: never a credential
-	ForceID    string         `json:"force_id,omitempty"` // of a forced run, see ForceID
-	Async      bool           `json:"async,omitempty"`    // it continues without its launcher, see Detach
-	Unbounded  bool           `json:"unbounded,omitempty"`
-	RunnerJob  string         `json:"runner_job,omitempty"` // the runner's own id of it
-	Purpose    Purpose        `json:"purpose,omitzero"`     // its job's, of an asynchronous run
+	Error      string         `json:"error,omitempty"`      // why it failed or was interrupted, see ErrorText
+	Options    map[string]any `json:"options,omitempty"`    // public ones only: never a credential
+	ForceID    string         `json:"force_id,omitempty"`   // of a forced run, see ForceID
 	Schedule   string         `json:"schedule,omitempty"`   // whose tick started it, or a person in its place
 	StartedBy  string         `json:"started_by,omitempty"` // Person, who sees how it ends; "" if nobody looks
-
-	inferred bool // its end was found in its total or control object and is not yet in its state object
 }
 
 // Person is the value of Run.StartedBy for a run that somebody started at a terminal or by a form.
@@ -106,9 +100,6 @@ func Load(ctx context.Context, s store.Store, id string) (Run, error) {
 	c, err := ReadControl(ctx, s, id)
 	if err != nil {
 		return r, err
-	}
-	if r.Async {
-		return asynchronous(ctx, s, r, c)
 	}
 	if c.Action == ActionPause {
 		r.State = Paused
@@ -243,8 +234,7 @@ func WriteControl(ctx context.Context, s store.Store, runID string, c Control) e
 // the state running. Only the holder of the job's lease calls it, before its own
 // Start. Then only workers that outlived their launcher can still be active, and the
 // control object cancels those. It reads the newest runs and stops at the first that
-// had ended. The error matches *NotEndedError when an asynchronous run is active, which
-// needs no launcher.
+// had ended.
 func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Time) error {
 	for r, err := range List(ctx, s) {
 		switch {
@@ -252,7 +242,7 @@ func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Tim
 			return err
 		case err != nil || r.Job != job:
 			continue // the command `runs` shows unreadable states
-		case r.State.Over() && !r.inferred:
+		case r.State.Over():
 			return nil
 		}
 		if err := closeRun(ctx, s, r, errAbandoned, now); err != nil {
@@ -285,13 +275,8 @@ func Abandon(ctx context.Context, s store.Store, id string, why error, now time.
 }
 
 func closeRun(ctx context.Context, s store.Store, r Run, why error, now time.Time) error {
-	switch {
-	case r.inferred:
-		return closeInferred(ctx, s, r)
-	case r.State.Over():
+	if r.State.Over() {
 		return nil
-	case r.Async:
-		return notEnded(ctx, s, r)
 	}
 	if err := WriteControl(ctx, s, r.RunID, Control{Action: ActionCancel, At: now, By: "the next run"}); err != nil {
 		return err
@@ -302,3 +287,6 @@ func closeRun(ctx context.Context, s store.Store, r Run, why error, now time.Tim
 
 // errAbandoned is the reason for a run whose launcher has disappeared.
 var errAbandoned = errors.New("its process ended without an error message: it was killed, or its machine went down; the job's next run resumes from there")
+
+// LanesOf is the prefix of the names of the leases of a job's lanes.
+func LanesOf(job string) string { return "lanes/" + job }

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -14,20 +13,13 @@ import (
 // WriteTotal records the sum of everything a run's stages counted: the object
 // runs/{run_id}/total.json, written by the last stage of the graph.
 func WriteTotal(ctx context.Context, s store.Store, runID string, t Tally) error {
-	return writeOf(ctx, s, runID, "total.json", total{t, time.Now().UTC()})
-}
-
-// total is the object runs/{run_id}/total.json.
-type total struct {
-	Tally
-	WrittenAt time.Time `json:"written_at"`
+	return writeOf(ctx, s, runID, "total.json", t)
 }
 
 // ReadTotal reads what WriteTotal wrote. The error matches store.ErrNotExist until the
 // run's last stage has written it.
 func ReadTotal(ctx context.Context, s store.Store, runID string) (Tally, error) {
-	t, err := loadOf[total](ctx, s, runID, "total.json")
-	return t.Tally, err
+	return loadOf[Tally](ctx, s, runID, "total.json")
 }
 
 // Counts in a total that make a run incomplete although it came to its end. The first

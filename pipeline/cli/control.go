@@ -101,11 +101,6 @@ func reportOf(ctx context.Context, s store.Store, run ledger.Run) (report ledger
 	if report, err = ledger.ReportSoFar(ctx, s, j.Job, run, time.Now()); err != nil {
 		return report, err
 	}
-	if run.Async && j.Extend != nil { // the launcher did not wait for the end, so it has not extended the report
-		if err := j.Extend(ctx, s, &report); err != nil {
-			return report, err
-		}
-	}
 	logs, err := ledger.ReadLogs(ctx, s, run.RunID)
 	report.Workers = ledger.Warnings(logs)
 	return report, err

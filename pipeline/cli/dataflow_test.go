@@ -55,12 +55,10 @@ func TestDataflowRefusals(t *testing.T) {
 		"--runner=spark --endpoint=localhost:8099 --store=s3://b --environment_type=PROCESS --parallelism=-1":         {"--runner=spark needs --parallelism"},
 		"--runner=spark --endpoint=localhost:8099 --store=s3://b --environment_type=PROCESS --parallelism=8 --rate=3": {"--parallelism=8", "use 3"},
 		"--runner=universal --endpoint=localhost:8099 --store=s3://b --environment_type=LOOPBACK":                     {"--runner=universal needs --parallelism"},
-		onDataflow + "--async --watch=1m":                                                                             {"--async with --watch", "--streaming"},
-		onDataflow + "--async --report=-":                                                                             {"--async with --report", "runs show ID"},
-		onDataflow + "--async --strict":                                                                               {"--async with --strict", "leave --strict out"},
-		"--runner=prism --async --store=s":                                                                            {"--async is for --runner=dataflow"},
-		"--runner=direct --execute_async --store=s":                                                                   {"--async is for --runner=dataflow"},
-		"--runner=flink --endpoint=localhost:8099 --async --store=s":                                                  {"--async is for --runner=dataflow", "flink"},
+		onDataflow + "--async":                                                                                        {"--async", "leave it out"},
+		"--runner=prism --async --store=s":                                                                            {"--async", "leave it out"},
+		"--runner=direct --execute_async --store=s":                                                                   {"--async", "leave it out"},
+		"--runner=flink --endpoint=localhost:8099 --async --store=s":                                                  {"--async", "leave it out"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			resetBeam(t)
@@ -71,8 +69,4 @@ func TestDataflowRefusals(t *testing.T) {
 			}
 		})
 	}
-	resetBeam(t)
-	o, err := parseOptions(strings.Fields(onDataflow+"--async --watch=1m --streaming"), io.Discard)
-	require.NoError(t, err)
-	require.Equal(t, "true", o.Flags.Lookup("async").Value.String())
 }

@@ -22,7 +22,6 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/api/transport"
 
-	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -138,26 +137,6 @@ func (o *Options) workerBinary() (string, error) {
 	return self, nil
 }
 
-// async reports whether the program ends when the job is submitted.
-func (o *Options) async() bool { return o.beam("async") == "true" }
-
-// checkAsync refuses options for which the program must wait for the run's end.
-func (o *Options) checkAsync() error {
-	switch {
-	case !o.async():
-		return nil
-	case o.Runner != "dataflow":
-		return usage.Errorf("--async is for --runner=dataflow; with %s the program has to stay until the run has ended, so leave it out", o.Runner)
-	case o.Watch > 0 && !o.Streaming:
-		return usage.Errorf("--async with --watch: each batch is waited for; add --streaming for one job that watches by itself, or leave --async out")
-	case o.Report != "":
-		return usage.Errorf("--async with --report: the program ends before there is a report; leave --report out and read it later with `runs show ID`")
-	case o.Strict:
-		return usage.Errorf("--async with --strict: the program ends before it is known whether there are dead letters; leave --strict out")
-	}
-	return nil
-}
-
 // submit submits the job to Dataflow and returns its id there.
 func submit(ctx context.Context, o Options, p *beam.Pipeline) (id string, err error) {
 	defer func() {
@@ -194,15 +173,6 @@ func (s *sameName) Log(ctx context.Context, sev beamlog.Severity, depth int, msg
 		s.seen.Store(true)
 	}
 	s.quiet.Log(ctx, sev, depth+1, msg)
-}
-
-// detach records in the ledger that the run continues without this process.
-func (r *run) detach(ctx context.Context, id, runnerJob string) error {
-	if err := ledger.Detach(ctx, r.store, id, runnerJob, r.o.Streaming, r.o.Target().Purpose); err != nil {
-		return fmt.Errorf("the job was submitted (%s), but the store does not record that its run continues there: %w", runnerJob, err)
-	}
-	return notice(r.o, r.stderr, "run_submitted", fmt.Sprintf("run %s was submitted to Dataflow as job %s; `runs show %s` shows its progress, `runs cancel %s` stops it", id, runnerJob, id, id),
-		"run_id", id, "job_id", runnerJob)
 }
 
 // beamDryRun reports whether Beam only prints the Dataflow job and sends nothing.

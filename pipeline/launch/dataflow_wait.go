@@ -61,16 +61,6 @@ func stillThere(id string, err error) error {
 	return fmt.Errorf("asking Dataflow about job %s: %w; the job may still run there: look at its console before the next run", id, err)
 }
 
-// silentError ends the wait for a job about which Dataflow gave no answer for a long time.
-type silentError struct {
-	job string
-	err error // of the last request
-}
-
-func (e *silentError) Error() string {
-	return fmt.Sprintf("Dataflow gave no answer about job %s for %s: %v", e.job, dataflowSilence, e.err)
-}
-
 const (
 	dataflowPoll    = 30 * time.Second // between two requests of a job's state
 	dataflowRetry   = time.Second      // after a request that failed; doubled up to dataflowPoll
@@ -93,7 +83,7 @@ func awaitDataflow(ctx context.Context, o Options, j dataflowJob) error {
 		case err != nil && (ctx.Err() != nil || !temporary(err)):
 			return stillThere(j.id, err)
 		case err != nil && time.Since(answered) >= dataflowSilence && (o.Watch == 0 || o.Streaming): // a watch has batches to come
-			return &silentError{j.id, err}
+			return stillThere(j.id, fmt.Errorf("no answer for %s: %w", dataflowSilence, err))
 		case err != nil:
 			if text := ledger.Redact(err.Error()); text != logged {
 				logged = text
@@ -148,19 +138,6 @@ func temporary(err error) bool {
 		return true
 	}
 	return refused.Code >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests}, refused.Code)
-}
-
-// leave ends the program's part of a run whose job continues at Dataflow, which gives
-// no answer about it.
-func (r *run) leave(ctx context.Context, id string, silent *silentError) error {
-	if err := ledger.Detach(ctx, r.store, id, silent.job, r.o.Streaming, r.o.Target().Purpose); err != nil {
-		return fmt.Errorf("%w; the job may still run there, and the store does not record it: %w", silent, err)
-	}
-	if r.o.Report != "" || r.o.Strict {
-		return fmt.Errorf("%w; the run continues there, so --report and --strict have no result: `runs show %s` shows its progress, `runs cancel %s` stops it", silent, id, id)
-	}
-	return notice(r.o, r.stderr, "run_detached", fmt.Sprintf("%v; run %s continues there: `runs show %s` shows its progress, `runs cancel %s` stops it", silent, id, id, id),
-		"run_id", id, "job_id", silent.job, "error", ledger.ErrorText(silent))
 }
 
 // cancelledAt returns when a run was cancelled, zero if it was not.

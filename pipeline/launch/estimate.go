@@ -147,7 +147,7 @@ func pastReports(ctx context.Context, s store.Store, job string) (reports []ledg
 		if seen++; seen > maxPastRuns || len(reports) == maxPast {
 			break
 		}
-		if err != nil || r.Job != job || r.State != ledger.Done || r.Unbounded {
+		if err != nil || r.Job != job || r.State != ledger.Done {
 			continue // the command `runs` shows unreadable states
 		}
 		report, err := ledger.ReadReport(ctx, s, r.RunID)

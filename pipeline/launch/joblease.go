@@ -16,17 +16,17 @@ import (
 func (r *run) acquire(ctx context.Context, holder lease.Holder) error {
 	for announced := ""; ; {
 		err := r.tryAcquire(ctx, holder)
-		who, over := r.busy(ctx, err)
-		if r.o.Watch == 0 || who == "" || r.leaseLost() != nil {
+		var taken *lease.InUseError
+		if r.o.Watch == 0 || !errors.As(err, &taken) || r.leaseLost() != nil {
 			return err
 		}
-		if who != announced {
+		if who := taken.Holder.String(); who != announced {
 			if err := notice(r.o, r.stderr, "standing_by", "waiting: "+err.Error(), "holder", who); err != nil {
 				return err
 			}
 			announced = who
 		}
-		if err := r.waitForOther(ctx, over); err != nil {
+		if _, err := await(ctx, r, time.After(min(r.o.Watch, r.o.LeaseTTL/3))); err != nil {
 			return err
 		}
 	}
@@ -60,41 +60,6 @@ func (r *run) tryAcquire(ctx context.Context, holder lease.Holder) error {
 	}
 	r.lease, r.undo = l, append(r.undo, release)
 	return nil
-}
-
-// busy returns the other run that an error of tryAcquire names, and a function
-// that reports whether it is worth trying again. who is "" for any other error.
-func (r *run) busy(ctx context.Context, err error) (who string, over func() bool) {
-	var taken *lease.InUseError
-	var async *ledger.NotEndedError
-	switch {
-	case errors.As(err, &taken):
-		return taken.Holder.String(), func() bool { return true }
-	case errors.As(err, &async): // it has no lease, so its state is read
-		return "run " + async.Run.RunID, func() bool {
-			other, err := ledger.Load(ctx, r.store, async.Run.RunID)
-			return err != nil || other.State.Over()
-		}
-	}
-	return "", nil
-}
-
-// waitForOther waits until it is worth trying again.
-func (r *run) waitForOther(ctx context.Context, over func() bool) error {
-	t := time.NewTicker(min(r.o.Watch, r.o.LeaseTTL/3))
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			if over() {
-				return nil
-			}
-		case <-r.signals:
-			return ErrInterrupted
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // leaseLost returns the error that ended the job's lease; nil: the lease is not lost.

@@ -313,25 +313,10 @@ func (r *run) inLedger(ctx context.Context, run ledger.Run, build graph) (*ledge
 	build(scope, cfg, run.ForceID)
 	lane.Under(id, r.lease)
 	done := make(chan error, 1)
-	runnerJob, async := "", o.async()
-	go func() {
-		if !async {
-			done <- r.execute(ctx, id, p)
-			return
-		}
-		var err error
-		runnerJob, err = submit(ctx, o, p)
-		done <- err
-	}()
+	go func() { done <- r.execute(ctx, id, p) }()
 	show := newProgressLine(o, r.stderr)
 	ended := r.wait(ctx, done, show, id)
 	show.end()
-	if async && ended.err == nil && !ended.interrupted && r.leaseLost() == nil {
-		return nil, ledger.Tally{}, r.detach(ctx, id, runnerJob)
-	}
-	if silent := (*silentError)(nil); errors.As(ended.err, &silent) && !ended.interrupted && r.leaseLost() == nil {
-		return nil, ledger.Tally{}, r.leave(ctx, id, silent)
-	}
 	return r.conclude(ctx, run, ended)
 }
 

@@ -46,8 +46,8 @@ func (o *Options) checkRunner() error {
 	if o.beamDryRun() && o.action() != nil {
 		return usage.Errorf("--dry_run prints the job of a run, and these options start no run; leave --dry_run out")
 	}
-	if err := o.checkAsync(); err != nil {
-		return err
+	if o.beam("async") == "true" {
+		return usage.Errorf("--async: the program has to stay until the run has ended, because it writes its state and its report; leave it out")
 	}
 	if !o.Remote() {
 		return o.checkHere()

@@ -1,14 +1,12 @@
 package launch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"iter"
 	"os"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,61 +21,6 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
-
-// An asynchronous run has no lease. A second run is refused all the same, and a
-// watcher waits until the first run has ended, without acquiring the lease.
-func TestSecondRunNextToAnAsynchronousOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		s, err := store.Open(ctx, "mem://asynchronous")
-		require.NoError(t, err)
-		require.NoError(t, ledger.Start(ctx, s, ledger.Run{RunID: "r1", Job: "seed", StartedAt: time.Now()}))
-		require.NoError(t, ledger.Detach(ctx, s, "r1", "job-1", false, ledger.Purpose{}))
-		var stderr bytes.Buffer
-		begin := func(watch time.Duration) (*run, chan error) {
-			r := &run{store: s, job: "seed", stderr: &stderr, signals: make(chan os.Signal, 1), lostLease: make(chan struct{}),
-				o: Options{RunOptions: pipeline.RunOptions{Watch: watch, LeaseTTL: 30 * time.Second, LogFormat: "text"}}}
-			acquired := make(chan error, 1)
-			go func() { acquired <- r.acquire(ctx, lease.Holder{RunID: "w1", Job: "seed"}) }()
-			synctest.Wait()
-			return r, acquired
-		}
-		free := func() bool {
-			_, leased, err := lease.ActiveHolder(ctx, s, "seed")
-			require.NoError(t, err)
-			return !leased
-		}
-
-		_, second := begin(0)
-		var busy *ledger.NotEndedError
-		require.ErrorAs(t, <-second, &busy)
-		require.Equal(t, "r1", busy.Run.RunID)
-		require.True(t, free())
-
-		interrupted, watcher := begin(time.Minute)
-		require.Regexp(t, "^waiting: run r1 was submitted with --async at .*runs cancel r1.*\n$", stderr.String())
-		interrupted.signals <- syscall.SIGTERM
-		require.ErrorIs(t, <-watcher, ErrInterrupted)
-
-		stderr.Reset()
-		r, watcher := begin(time.Minute)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		require.Empty(t, watcher)
-		require.True(t, free())
-		require.Equal(t, 1, bytes.Count(stderr.Bytes(), []byte("\n")), "%s", &stderr)
-		require.NoError(t, ledger.WriteTotal(ctx, s, "r1", ledger.Tally{}))
-		ended := time.Now()
-		require.NoError(t, <-watcher)
-		require.LessOrEqual(t, time.Since(ended), 10*time.Second)
-		require.False(t, free())
-		first, err := ledger.Load(ctx, s, "r1")
-		require.NoError(t, err)
-		require.Equal(t, ledger.Done, first.State)
-		require.NoError(t, r.close())
-		require.True(t, free())
-	})
-}
 
 // A watch copies each control action to the batch at work, also to a batch that
 // begins later, and tries again when the store refuses the write.

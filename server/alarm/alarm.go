@@ -275,7 +275,7 @@ func (a *Alarm) unjudged(all []*runs.Entry, now time.Time) []*runs.Entry {
 	for _, e := range all {
 		_, seen := a.State.Seen[e.Run.RunID]
 		late := now.Sub(e.Run.FinishedAt) > 5*runs.MaxReportDelay // its report may never come
-		if e.Broken || e.Starting || !e.Run.State.Over() || seen || !e.Run.FinishedAt.After(a.State.Floor) || (e.ReportPending || e.ReportMissing) && !late {
+		if e.Broken || e.Starting || !e.Run.State.Over() || seen || !e.Run.FinishedAt.After(a.State.Floor) || e.ReportPending && !late {
 			continue
 		}
 		out = append(out, e)

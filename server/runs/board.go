@@ -46,7 +46,6 @@ type Entry struct {
 	Starting      bool          // it is not in the ledger yet
 	Broken        bool          // its state cannot be read
 	ReportPending bool          // the run is over and its report may still come
-	ReportMissing bool          // an asynchronous run is over and has no report: no launcher waited for it
 	Samples       []Sample
 }
 
@@ -75,7 +74,7 @@ func (e *Entry) Silent() bool { return !e.Run.State.Over() && e.Report.State == 
 
 // Nothing reports whether the run failed before it requested or counted anything.
 func (e *Entry) Nothing() bool {
-	return e.State() == string(ledger.Failed) && !e.ReportPending && !e.ReportMissing &&
+	return e.State() == string(ledger.Failed) && !e.ReportPending &&
 		e.Report.HTTP.Requests == 0 && known.Total(e.Report.Counts) == 0 && len(e.Report.Lanes) == 0
 }
 
@@ -298,7 +297,7 @@ func (b *Board) refreshNew(ctx context.Context, all bool, now time.Time) error {
 // refreshActive reads again the runs that were not over or had no report yet.
 func (b *Board) refreshActive(ctx context.Context, now time.Time) error {
 	for _, e := range b.Runs() {
-		if !e.Active() && !e.ReportPending && !e.ReportMissing {
+		if !e.Active() && !e.ReportPending {
 			continue
 		}
 		fresh, err := b.read(ctx, e.Run.RunID, e, now)
@@ -354,7 +353,6 @@ func (b *Board) entryOf(ctx context.Context, r ledger.Run, before *Entry, now ti
 	if r.State.Over() {
 		e.Report, err = ledger.ReadReport(ctx, b.store, r.RunID)
 		e.ReportPending = errors.Is(err, store.ErrNotExist) && now.Sub(r.FinishedAt) < MaxReportDelay
-		e.ReportMissing = errors.Is(err, store.ErrNotExist) && r.Async
 	}
 	if errors.Is(err, store.ErrNotExist) {
 		e.Report, err = ledger.ReportSoFar(ctx, b.store, e.Job.Job.Job, r, now)

@@ -1,9 +1,7 @@
 package runs
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -172,17 +170,16 @@ func (r *Runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, err
 }
 
 // Active is the id of the job's active run, whoever started it; "" when there is
-// none. A run is active while it is being started, while it has the job's lease, and
-// while it continues without its launcher.
+// none. A run is active while it is being started, and while it has the job's lease.
 func (r *Runner) Active(ctx context.Context, job string) (string, error) {
 	if c := r.Processes()[job]; c != nil {
 		return c.Run.RunID, nil
 	}
 	holder, inUse, err := lease.ActiveHolder(ctx, r.Store, job)
-	if err != nil || inUse {
-		return holder.RunID, err
+	if !inUse {
+		return "", err
 	}
-	return ledger.ActiveAsync(ctx, r.Store, job)
+	return holder.RunID, err
 }
 
 // Command is a command of the pipeline program, in a process group of its own.
@@ -280,7 +277,7 @@ func (r *Runner) RecordEnds(ctx context.Context) {
 func (r *Runner) recordEnd(ctx context.Context, run ledger.Run, why error) error {
 	at, err := ledger.Load(ctx, r.Store, run.RunID)
 	switch {
-	case err == nil && !at.State.Over() && !at.Async:
+	case err == nil && !at.State.Over():
 		return r.CloseAbandoned(ctx, run.Job, run.RunID, why)
 	case errors.Is(err, store.ErrNotExist):
 		why = fmt.Errorf("%s: %w", NotBegun, why)
@@ -369,22 +366,6 @@ func (r *Runner) Replay(ctx context.Context, job, runID string, ids []string) er
 		return fmt.Errorf("replaying dead letters of job %s: %w", job, err)
 	}
 	return nil
-}
-
-// Report writes the report of an asynchronous run that has ended, because no launcher
-// waited for it. The pipeline program makes it, because it depends on the job.
-func (r *Runner) Report(ctx context.Context, id string) error {
-	cmd := r.Command("runs", "show", id)
-	var text bytes.Buffer
-	cmd.Stdout = &text
-	if err := RunCommand(ctx, cmd); err != nil {
-		return fmt.Errorf("reading how run %s ended: %w", id, err)
-	}
-	var report ledger.Report
-	if err := json.Unmarshal(text.Bytes(), &report); err != nil {
-		return fmt.Errorf("reading how run %s ended: %w", id, err)
-	}
-	return ledger.WriteReport(ctx, r.Store, report)
 }
 
 // RunCommand runs a command of the pipeline program that is not a run.

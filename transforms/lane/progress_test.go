@@ -122,7 +122,9 @@ func TestProgressShowsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crawling(t)
 		first, second := opened(t, w, 0, 1), opened(t, w, 1, 1)
-		run := ledger.Run{RunID: "r1", Job: "docs", State: ledger.Running, Async: true, StartedAt: time.Now()}
+		run := ledger.Run{RunID: "r1", Job: "docs", Runner: "flink", StartedAt: time.Now()}
+		require.NoError(t, ledger.Start(t.Context(), w.Store, run))
+		run.State = ledger.Running
 		said := func() []string {
 			time.Sleep(progressEvery + time.Second)
 			r, err := ledger.ReportSoFar(t.Context(), w.Store, ledger.Job{}, run, time.Now())

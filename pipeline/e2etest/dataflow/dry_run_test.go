@@ -62,7 +62,6 @@ func TestDryRun(t *testing.T) {
 		"filters":     {[]string{"--country=sg", "--category=news", "--force"}, 3, 4},
 		"watch":       {[]string{"--watch=1m"}, 3, 4},
 		"stream":      {[]string{"--watch=1m", "--streaming"}, 3, 4},
-		"async":       {[]string{"--async"}, 3, 4},
 		"migrate":     {[]string{"--job=migrate", "--dry-run=false", "--country=sg"}, 3, 4},
 		"docs":        {[]string{"--job=docs", db}, 3, 4},
 		"catalog":     {[]string{"--job=catalog", "--contact=https://example.org/", db}, 3, 4},

@@ -472,31 +472,17 @@ func TestWatch(t *testing.T) {
 	rig.OneAtATime(t, w.web.Requests())
 }
 
-// A submitted run whose job never begins is ended by `runs cancel`.
-func TestAsyncCancel(t *testing.T) {
+// Dataflow has a job of that name already: Beam would take it for the new one.
+func TestSameName(t *testing.T) {
 	w := newWorld(t)
 	given, _ := otherWorker(t)
 	a := startAPI(t, func([]byte) error { return nil })
-	c := w.submit(t, a, "--async", "--worker_binary="+given)
-	require.Zero(t, c.Wait(t, time.Minute), "%s", rig.Tail(c.Output(t)))
-	id, _ := w.newest(t)
-	w.runs(t, "cancel", id)
-	again := w.submit(t, a, "--async", "--worker_binary="+given)
-	assert.Equal(t, 1, again.Wait(t, time.Minute))
-	assert.Contains(t, again.Output(t), "it was cancelled, and its workers may not have stopped yet; try again in half a minute")
-	rig.Eventually(t, "the run to be over", 30*time.Second, func() bool { _, state := w.newest(t); return state == "cancelled" })
-
-	// Dataflow still has that job: Beam would take it for the new one.
-	a.mu.Lock()
 	a.other = true
-	a.mu.Unlock()
-	same := w.submit(t, a, "--async", "--worker_binary="+given)
+	same := w.submit(t, a, "--worker_binary="+given)
 	assert.Equal(t, 1, same.Wait(t, time.Minute))
 	assert.Contains(t, same.Output(t), "a job seed-nightly is at work at Dataflow already (job-0), and this run was not submitted")
 	_, state := w.newest(t)
 	assert.Equal(t, "failed", state)
-	w.web.Run(t, w.bucket, "--runner=prism")
-	w.complete(t, rig.LastReport(t, w.bucket))
 }
 
 // A program that is not static refuses to start on Dataflow before anything is

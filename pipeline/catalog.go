@@ -103,7 +103,7 @@ func (c *catalogOptions) options(s *option.Set) {
 		s.Number(p, name, value, usage).Range(1, 10_000).Is(option.Tuning)
 	}
 	s.Text(&c.Sites, "sites", "", "directory with one YAML file for each site (default: those shipped with the program; with --web=demo also the simulated ones)").In(option.What)
-	s.Names(&c.Site, "site", "only these sites, by name, separated by commas; with --try: one site, or the YAML file of one", "Only these sites", "names of sites").
+	s.Names(&c.Site, "site", "only these sites, by name, separated by commas, or the one whose YAML file is named", "Only these sites", "names of sites").
 		NotEmpty("name sites, or leave it out for all").Is(option.Selects | option.Extent).In(option.What)
 	s.Text(&c.Try, "try", "", "fetch this page alone, print what its site's file reads from it and what nearly matches, and save nothing").Is(option.OneRun).In(option.What)
 	s.Text(&c.Tagging.Endpoint, "tag-url", "", "an OpenAI-compatible endpoint, such as http://localhost:11434/v1, whose model tags new and changed products; its key: "+catalog.TagKey+" in the environment of the workers")
@@ -157,27 +157,26 @@ func (c *catalogOptions) load(demo bool, changes map[string]policyfile.Change) e
 		return err
 	}
 	c.loaded, c.off = nil, map[string]string{}
-	if c.tryFile() != "" {
-		c.loaded = []catalog.Site{files[0].Site}
-		return nil
+	named := c.Site
+	if c.isFile() {
+		named = files[0].Name
 	}
-	for _, s := range siteKind.Join(files, changes, c.Sites != "", time.Now()) {
+	for _, s := range siteKind.Join(files, changes, c.Sites != "" || c.isFile(), time.Now()) {
 		if s.Off == "" {
 			c.loaded = append(c.loaded, s.Value.Site)
 		} else {
 			c.off[s.ID] = s.Off
 		}
 	}
-	return c.choose()
+	return c.choose(named)
 }
 
 // files reads the sites' files.
 func (c *catalogOptions) files(demo bool) (all []siteFile, err error) {
 	from := []fs.FS{sites.Files}
 	switch {
-	case c.tryFile() != "":
-		s, err := c.readFile()
-		return []siteFile{{Site: s}}, err
+	case c.isFile():
+		return c.readFile()
 	case c.Sites != "":
 		if info, err := os.Stat(c.Sites); err != nil {
 			return nil, usage.Errorf("--sites: %w", err)
@@ -216,14 +215,14 @@ func (c *catalogOptions) names() (known []string) {
 	return known
 }
 
-// choose drops the sites that --site does not name.
-func (c *catalogOptions) choose() error {
-	for name := range strings.SplitSeq(c.Site, ",") {
+// choose drops the sites that are not named, if any is.
+func (c *catalogOptions) choose(named string) error {
+	for name := range strings.SplitSeq(named, ",") {
 		if why := c.off[strings.TrimSpace(name)]; why != "" {
 			return usage.Errorf("--site=%s: %s", strings.TrimSpace(name), why)
 		}
 	}
-	only, err := choose("site", c.Site, "site", c.names())
+	only, err := choose("site", named, "site", c.names())
 	if err != nil || only == nil {
 		return err
 	}

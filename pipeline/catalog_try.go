@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -21,25 +22,22 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// tryFile is the YAML file that --site names for --try, "" if it names no file.
-func (c *catalogOptions) tryFile() string {
-	if ext := filepath.Ext(c.Site); c.Try != "" && (ext == ".yaml" || ext == ".yml") {
-		return c.Site
-	}
-	return ""
+// isFile reports whether --site names the YAML file of one site.
+func (c *catalogOptions) isFile() bool {
+	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(c.Site))
 }
 
-// readFile reads the one site of tryFile.
-func (c *catalogOptions) readFile() (catalog.Site, error) {
-	text, err := os.ReadFile(c.tryFile())
+// readFile reads the file that --site names.
+func (c *catalogOptions) readFile() ([]siteFile, error) {
+	text, err := os.ReadFile(c.Site)
 	if err != nil {
-		return catalog.Site{}, usage.Errorf("--site: %w", err)
+		return nil, usage.Errorf("--site: %w", err)
 	}
 	s, err := catalog.ParseSite(text)
 	if err != nil {
-		return catalog.Site{}, usage.Errorf("--site=%s: %w", c.tryFile(), err)
+		return nil, usage.Errorf("--site=%s: %w", c.Site, err)
 	}
-	return s, nil
+	return []siteFile{{s, string(text)}}, nil
 }
 
 // site is the site of the page that --try names.

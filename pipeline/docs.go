@@ -313,7 +313,7 @@ func (d *docsOptions) instead() *Action {
 	case d.Purge != "", d.Enable != "", d.Diff.given:
 		return &Action{Do: d.look}
 	case d.Explain != "":
-		return &Action{Do: d.explain}
+		return &Action{Alone: true, Do: d.explain}
 	case d.Markdown != "" && d.page == nil:
 		return &Action{Do: d.printMarkdown}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -44,8 +45,12 @@ func (n *newFile) check() error {
 	if _, err := os.Lstat(n.to); err == nil {
 		return usage.Errorf("--to=%s is there already; remove it, or name another file", n.to)
 	}
-	if info, err := os.Stat(filepath.Dir(n.to)); err != nil || !info.IsDir() {
-		return usage.Errorf("--to=%s: there is no directory %s; create it first", n.to, filepath.Dir(n.to))
+	dir := filepath.Dir(n.to)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		dir = filepath.Dir(dir) // which write makes the directory in
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usage.Errorf("--to=%s: there is no directory %s; create it first", n.to, dir)
 	}
 	return nil
 }
@@ -54,6 +59,9 @@ func (n *newFile) write(text string, stdout io.Writer) error {
 	if n.to == "" {
 		_, err := io.WriteString(stdout, text)
 		return err
+	}
+	if err := os.Mkdir(filepath.Dir(n.to), 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as the file
+		return fmt.Errorf("writing the file: %w", err)
 	}
 	out, err := os.OpenFile(n.to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // a file that others may read, named by the user
 	if err == nil {

@@ -124,7 +124,7 @@ type Command struct {
 // Action is something to do in place of a run.
 type Action struct {
 	Preview bool // it prints what a run would do, and touches nothing
-	Alone   bool // it needs nothing that is stored, and makes neither ./out nor a database
+	Alone   bool // it needs nothing that is stored: without a store it makes neither ./out nor a database
 	Do      func(ctx context.Context, c RunOptions, s store.Store, stdout io.Writer) error
 }
 

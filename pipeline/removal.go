@@ -115,11 +115,11 @@ func (j Job) remove(ctx context.Context, src removal.Source, r removal.Request, 
 
 // sayRemoved says what a removal removed, or would.
 func sayRemoved(stdout io.Writer, did string, r removal.Removed, then string) error {
-	chunks := fmt.Sprintf("%d chunks", r.Chunks)
+	chunks := ""
 	if r.DeletionList != "" {
-		chunks += " (to be deleted from the embeddings too: " + r.DeletionList + ")"
+		chunks = fmt.Sprintf(", %d chunks (to be deleted from the embeddings too: %s)", r.Chunks, r.DeletionList)
 	}
-	_, err := fmt.Fprintf(stdout, "%s %d rows, %d objects, %d dead letters, %s%s\n", did, r.Total()-r.Objects-r.DeadLetters, r.Objects, r.DeadLetters, chunks, then)
+	_, err := fmt.Fprintf(stdout, "%s %d rows, %d objects, %d dead letters%s%s\n", did, r.Total()-r.Objects-r.DeadLetters, r.Objects, r.DeadLetters, chunks, then)
 	return err
 }
 

@@ -40,6 +40,16 @@ func TestCatalogOptions(t *testing.T) {
 	assert.Equal(t, []int{3, 4, 5, 6, 7}, []int{c.ListFetchers, c.ListParsers, c.DetailFetchers, c.DetailParsers, c.Savers})
 	assert.Len(t, c.Sites, 2, "the simulated shop too")
 
+	text, err := os.ReadFile("../../transforms/catalog/sites/demo/gadgets.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	require.NoError(t, os.WriteFile(file, bytes.Replace(text, []byte("name: gadgets"), []byte("name: shop"), 1), 0o600))
+	o, err = parseOptions(append(base, "--site="+file), io.Discard)
+	require.NoError(t, err)
+	c = workerConfig(o).(catalog.Config)
+	require.Len(t, c.Sites, 1)
+	assert.Equal(t, "shop", c.Sites[0].Name)
+
 	for arg, want := range map[string]string{
 		"--contact=":              "add --contact=URL",
 		"--contact=me":            "use a URL or a mail address",

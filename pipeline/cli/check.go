@@ -102,11 +102,7 @@ func (o *Options) place() error {
 	case o.Store == "" && o.Env != "" && !strings.Contains(o.DB, "{env}"):
 		return usage.Errorf("--env=%s: without --store there is no {env} to fill; add --store=r2://newsfork-datasets-{env}", o.Env)
 	case o.Store == "":
-		j := o.Target()
-		o.Store, o.Sample, o.Fresh = cmp.Or(o.home, defaultStore), !j.SQL, j.SQL
-		if _, err := os.Stat(o.Store); o.Fresh && o.Alone() && errors.Is(err, fs.ErrNotExist) {
-			o.Store, o.Fresh = "mem://none", false
-		}
+		o.Store, o.Sample = cmp.Or(o.home, defaultStore), !o.Target().SQL
 	case o.Store == "mem://": // the one without a name
 		o.Store = "mem://default"
 	case strings.Contains(o.Store, "{env}"):
@@ -115,12 +111,25 @@ func (o *Options) place() error {
 		}
 		o.Store = strings.ReplaceAll(o.Store, "{env}", o.Env)
 	}
+	if absent := o.Target().SQL && o.isNew(); absent && o.Alone() {
+		o.Store = "mem://none"
+	} else {
+		o.Fresh = absent
+	}
 	roots, err := store.NewRoots(o.Roots.Raw, o.Roots.Results)
 	if err != nil {
 		return usage.Errorf("--raw-prefix=%s --results-prefix=%s: %w", o.Roots.Raw, o.Roots.Results, err)
 	}
 	o.Roots = roots
 	return o.placeDB()
+}
+
+// isNew reports whether the store is a directory that is not there and may be made: one that a relative path names. A missing
+// directory with an absolute path may be on a volume that is not mounted.
+func (o *Options) isNew() bool {
+	path, local := localPath(o.Store)
+	_, err := os.Stat(path)
+	return local && !filepath.IsAbs(path) && errors.Is(err, fs.ErrNotExist)
 }
 
 // placeDB works out the database.

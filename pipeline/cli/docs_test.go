@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -47,4 +48,27 @@ func TestUnblock(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.left, left)
 	}
+}
+
+// A run makes the directory of its store in the working directory. One with an absolute path may be on a volume that is not mounted;
+// what only looks makes nothing.
+func TestStoreThatIsNew(t *testing.T) {
+	emptyEnv(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	run := "docs --web=demo --provider=toss-payments --limit=1 --log-format=text "
+	for args, code := range map[string]int{
+		"ls pages --store=new": exitUsage, "docs --diff --store=new": exitUsage, run + "--store=no/such": exitUsage,
+		run + "--store=" + filepath.Join(dir, "new"): exitUsage, "seed --web=demo --store=new": exitUsage,
+		"docs --web=demo --explain=https://docs.tosspayments.com/reference --store=new": exitOK,
+	} {
+		got := here(t, args)
+		assert.Equal(t, code, got.code, args+got.stderr)
+	}
+	assert.NoDirExists(t, "new")
+	got := here(t, run+"--store=new")
+	require.Equal(t, exitOK, got.code, got.stderr)
+	assert.Contains(t, got.stderr, "Made the store's directory ./new\n")
+	assert.DirExists(t, "new/runs")
+	assert.NotContains(t, here(t, run+"--store=new").stderr, "Made")
 }

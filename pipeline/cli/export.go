@@ -30,7 +30,7 @@ func (p *program) export() *cobra.Command {
 	c := p.command("export [WHAT] [FILE]", "write what the jobs found, as Parquet, JSON lines or CSV", func(s *option.Set) {
 		s.Text(&e.format, "format", "", "parquet, jsonl or csv (default: by the file's ending)")
 		e.choice.tell(s, []string{"run", "since", "as-of", "provider", "site", "publisher"})
-		s.Yes(&e.failed, "failed", false, "only those that failed: domains that did not answer are rows of outcomes")
+		s.Yes(&e.failed, "failed", false, "only those that failed; of domains the rows of outcomes, with reasons")
 		s.Yes(&e.schema, "schema", false, "print the JSON Schema of the rows, and export nothing")
 		s.Text(&e.what, "what", "", "WHAT") // as scripts of before name them
 		s.Text(&e.to, "to", "", "FILE")
@@ -64,8 +64,11 @@ func (p *program) exportRows(ctx context.Context, e *exportOptions) error {
 	}
 	var keep func(explore.Record) bool
 	if e.failed {
+		if what.FailedIn != "" {
+			what, _ = export.Named(what.FailedIn)
+		}
 		if keep = what.Failed; keep == nil {
-			return usage.Errorf("--failed means nothing to %s; use %s", what.Name, cmp.Or(what.FailedIn, "`errors ls`"))
+			return usage.Errorf("--failed means nothing to %s; use `errors ls`", what.Name)
 		}
 	}
 	filter, err := p.filter(e.choice, what)

@@ -56,7 +56,7 @@ func TestExport(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(b), ",unreachable,dns,")
 
-	for args, line := range map[string]string{"outcomes --failed": `"state":"unreachable"`, "feeds --failed": ""} {
+	for args, line := range map[string]string{"outcomes --failed": `"state":"unreachable"`, "domains --failed": `"state":"unreachable"`, "feeds --failed": ""} {
 		a = here(t, "export "+args+" --store="+store)
 		require.Equal(t, 0, a.code, a.stderr)
 		require.Contains(t, a.stdout, line)
@@ -81,7 +81,6 @@ func TestExportRefusals(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("an earlier export"), 0o644))
 	for args, want := range map[string]string{
 		"export --to=" + file:                                                              "export: say what: domains, feeds",
-		"export domains --failed":                                                          "--failed means nothing to domains; use outcomes",
 		"export --what=domain --to=" + file:                                                "there is no domain to export; use domains, feeds",
 		"export --what=domains --to=" + file + " --format=xlsx":                            "--format=xlsx: use parquet, jsonl or csv",
 		"export --what=domains --to=" + out + "/x":                                         "its ending says no format; add --format=parquet, jsonl or csv",

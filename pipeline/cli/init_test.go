@@ -59,6 +59,7 @@ func TestInitSite(t *testing.T) {
 func TestInitPolicy(t *testing.T) {
 	emptyEnv(t)
 	dir := t.TempDir()
+	dir = filepath.Join(dir, "policies") // which the command makes
 	file := filepath.Join(dir, "openai.yaml")
 	got := here(t, "init policy --web=demo https://platform.openai.com/docs --to="+file)
 	require.Equal(t, exitOK, got.code, got.stderr)
@@ -133,8 +134,8 @@ func TestInitRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"init site":             "write pipeline init site URL",
 		"init policy ftp://a.b": "write the URL of a page",
-		"init site --to=/none/x.yaml https://a.example": "there is no directory /none",
-		"init policy --contact=me https://a.example":    "use a URL or a mail address",
+		"init site --to=/none/such/x.yaml https://a.example": "there is no directory /none",
+		"init policy --contact=me https://a.example":         "use a URL or a mail address",
 	} {
 		got := here(t, args)
 		assert.Equal(t, exitUsage, got.code, args)

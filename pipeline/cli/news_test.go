@@ -41,7 +41,7 @@ func TestNewsDiscover(t *testing.T) {
 		"init publisher economy.demo-press.example":                                        {exitUsage, "write the URL of a publisher's site"},
 		"init publisher --contact=me https://a.example":                                    {exitUsage, "use a URL or a mail address"},
 		"init publisher --web=demo https://economy.demo-press.example --to=" + at:          {exitUsage, "is there already"},
-		"init publisher --web=demo https://economy.demo-press.example --to=no/such/x.yaml": {exitUsage, "there is no directory no/such; create it first"},
+		"init publisher --web=demo https://economy.demo-press.example --to=no/such/x.yaml": {exitUsage, "there is no directory no; create it first"},
 		"init publisher --turns=/ https://a.example":                                       {exitUsage, "name a file with --turns"},
 		"init publisher --web=demo https://kind-robots-500-1.com":                          {exitFailed, "robots.txt cannot be fetched"},
 		"init publisher --web=demo --news-config=/nowhere/x.yaml https://a.example":        {exitUsage, "--news-config"},

@@ -203,7 +203,7 @@ func (p *program) command(use, short string, own func(*option.Set), do func(ctx 
 			if err := p.o.place(); err != nil {
 				return err
 			}
-			p.o.Sample = false // a store that does not exist yet has no runs
+			p.o.Sample, p.o.Fresh = false, false // a store that does not exist yet has no runs
 		}
 		return do(c.Context(), w)
 	}

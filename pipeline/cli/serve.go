@@ -145,6 +145,7 @@ func (p *program) serverOptions(ctx context.Context, file map[string]string) (s 
 	}
 	log = lane.Logger(o.LogFormat, o.Level())
 	lane.TakeLibraryLines(log)
+	o.Fresh = o.isNew()
 	s, err = launch.OpenStore(ctx, &o.Options, p.stderr)
 	find = func(ctx context.Context, job string) (explore.Source, error) { return o.source(ctx, s, job) }
 	starts.Refuse = func(ctx context.Context, job string, flags []string, now bool) error {

@@ -34,9 +34,9 @@ func OpenStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, 
 			return nil, err
 		}
 	}
-	if o.Fresh && !o.Preview() {
-		if err := os.MkdirAll(o.Store, 0o755); err != nil {
-			return nil, usage.Errorf("--store: making ./%s: %w", o.Store, err)
+	if o.Fresh && o.action() == nil && os.Mkdir(o.Store, 0o755) == nil { // else opening it says what is wrong
+		if err := notice(*o, stderr, "store_made", "Made the store's directory ./"+o.Store, "directory", o.Store); err != nil {
+			return nil, err
 		}
 	}
 	s, err := store.Open(ctx, o.Store)

@@ -28,7 +28,7 @@ type Options struct {
 	Estimate         estimateForm
 	Prices           string         // file of price lists
 	Sample           bool           // the store is a copy of the sample bucket
-	Fresh            bool           // the store is the default directory, which is created if needed
+	Fresh            bool           // a run makes the store's directory, which is not there
 	Jobs             []pipeline.Job // with the values of their flags
 	Flags            *option.Set    // all flags, Beam's too
 

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path"
 	"regexp"
@@ -26,7 +27,9 @@ type draft struct {
 	generator string
 	text      int // characters of text before scripts run
 	scripts   int
-	links     []*url.URL // on the host, each once
+	links     []*url.URL                 // on the host, each once
+	query     url.Values                 // of the page's own address
+	queries   map[string]map[string]bool // values by the parameter that a link below the folder has alone
 	terms     string
 
 	Delay     time.Duration // of robots.txt
@@ -47,6 +50,12 @@ var (
 	history   = regexp.MustCompile(`(?i)^(changelog|deprecations|release-notes|releases|whats-new)$`)
 )
 
+// noPage is a parameter that shows a page in another way.
+var noPage = regexp.MustCompile(`(?i)^(hl|lang|language|locale|sort|order|theme|view|print|version)$`)
+
+// minValues is how many values a parameter has at least that selects a page.
+const minValues = 3
+
 // thin is how many characters of text a page of documentation has at least, if scripts do not make it.
 const thin = 300
 
@@ -56,12 +65,13 @@ func NewDraft(address, page string) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
+	query := at.Query()
 	at.Fragment, at.RawQuery = "", ""
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{at: at}
+	d := &draft{at: at, query: query, queries: map[string]map[string]bool{}}
 	d.read(root, false)
 	return d, nil
 }
@@ -90,6 +100,7 @@ func (d *draft) read(n *html.Node, hidden bool) {
 		if d.terms == "" && termsLink.MatchString(to.Path+" "+article.Text(n)) {
 			d.terms = to.String()
 		}
+		d.readQuery(to)
 		to.Fragment, to.RawQuery = "", ""
 		if canonical.Host(to) == canonical.Host(d.at) && !slices.ContainsFunc(d.links, func(u *url.URL) bool { return u.Path == to.Path }) {
 			d.links = append(d.links, to)
@@ -99,6 +110,28 @@ func (d *draft) read(n *html.Node, hidden bool) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		d.read(c, hidden)
 	}
+}
+
+// readQuery remembers the value of a link's parameter, if it is the only one.
+func (d *draft) readQuery(to *url.URL) {
+	if query := to.Query(); len(query) == 1 && d.within([]string{to.String()}) == 1 {
+		for name := range query {
+			if d.queries[name] == nil {
+				d.queries[name] = map[string]bool{}
+			}
+			d.queries[name][query.Get(name)] = true
+		}
+	}
+}
+
+// selecting returns the parameters that select a page, by at least minValues values that the page's links have.
+func (d *draft) selecting() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(d.queries)) {
+		if len(d.queries[name]) >= minValues && name != "" && !noPage.MatchString(name) && !canonical.Tracking(name, "") {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // folder is the path below which the documentation is, with a slash at its end.
@@ -184,7 +217,17 @@ func (d *draft) Write(now time.Time) (string, error) {
 		l.Say("the page links to it")
 		l.Put("tos_url: %s", yamltext.Quote(d.terms))
 	}
-	l.Put("seed_urls:\n  - %s", yamltext.Quote(d.at.String()))
+	seed, names := *d.at, d.selecting()
+	maps.DeleteFunc(d.query, func(name string, _ []string) bool { return !slices.Contains(names, name) })
+	seed.RawQuery = d.query.Encode()
+	l.Put("seed_urls:\n  - %s", yamltext.Quote(seed.String()))
+	for i, name := range names {
+		if i == 0 {
+			l.Put("keep_query_params:")
+		}
+		l.Say("the page's links have %d values of it; without this line they would be one page", len(d.queries[name]))
+		l.Put("  - %s", yamltext.Quote(name))
+	}
 	l.Say("%d of the page's %d links to this host are below %s", inLinks, len(d.links), d.folder())
 	if d.folder() == "/" && !docsHost.MatchString(host) {
 		l.Say("could not tell: the address names no folder, so all of the host is allowed. Name the folder of the documentation if it has one")

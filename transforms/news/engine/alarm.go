@@ -95,7 +95,7 @@ func (v *visit) why() string {
 	case r.State != Ran:
 		said = append(said, cmp.Or(r.Reason, "no reason is known"))
 	case v.listed == 0:
-		said = append(said, "its sitemaps name no address")
+		said = append(said, "neither its sitemaps nor feeds nor links name an article: look at sitemapHints, feeds and articleUrl")
 	case r.Found == 0:
 		said = append(said, fmt.Sprintf("articleUrl (without it: the usual form of articles' addresses) matches none of the %d addresses in its sitemaps, such as %s", v.listed, ledger.Redact(v.other)))
 	default:

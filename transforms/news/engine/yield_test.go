@@ -121,14 +121,14 @@ func TestNothingComes(t *testing.T) {
 		}
 		old := "/news/economy/11000001 " + begin.AddDate(-1, 0, 0).Format(time.RFC3339)
 		assert.Equal(t, []string{"provider mk: no article yet: articleUrl (without it: the usual form of articles' addresses) matches none of the 2 addresses in its sitemaps, such as https://www.mk.co.kr/a"}, alerts(named, "/a", "/b"))
-		assert.Equal(t, []string{"provider mk: no article yet: its sitemaps name no address"}, alerts(named))
+		assert.Equal(t, []string{"provider mk: no article yet: neither its sitemaps nor feeds nor links name an article: look at sitemapHints, feeds and articleUrl"}, alerts(named))
 		assert.Equal(t, []string{"provider mk: no article in 3 runs in a row: its sitemaps name 1 articles; of the newest ones 1 are older than the retention"}, alerts(named, old))
 
 		assert.Empty(t, alerts(named, "/news/economy/11000002"), "now it brings one")
 		assert.Empty(t, alerts(named, "/news/economy/11000002"), "which stays")
 		assert.Empty(t, alerts(named), "once is nothing yet")
 		assert.Empty(t, alerts(named))
-		assert.Equal(t, []string{"provider mk: no article in 3 runs in a row: its sitemaps name no address"}, alerts(named))
+		assert.Equal(t, []string{"provider mk: no article in 3 runs in a row: neither its sitemaps nor feeds nor links name an article: look at sitemapHints, feeds and articleUrl"}, alerts(named))
 		assert.Empty(t, alerts(named, "/news/economy/11000002"), "what is kept is there")
 
 		w.now = w.now.Add(8 * 24 * time.Hour)

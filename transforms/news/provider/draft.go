@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -36,13 +37,31 @@ type Source struct {
 // frontPage is the kind of a source that is the site's front page, with its links that look like articles.
 const frontPage = "front page"
 
-// Front returns a front page as a source.
+// minAlike is how many links that differ in their numbers alone are articles, if no link has an article's usual form.
+const minAlike = 5
+
+// digits are a number in an address.
+var digits = regexp.MustCompile(`\d+`)
+
+// Front returns a front page as a source. If no link has an article's usual form, it has the most links that differ in their numbers alone.
 func Front(page []byte, at *url.URL) Source {
 	s := Source{URL: at.String(), Kind: frontPage, By: "its links that have an article's usual form"}
+	alike := map[string][]Entry{}
+	var most []Entry
 	for _, u := range Links(page, at) {
-		if Hosts(at.String(), u) && looksLikeArticle(u) {
+		switch form := digits.ReplaceAllString(u.Path, "0"); {
+		case !Hosts(at.String(), u) || isList(u):
+		case looksLikeArticle(u):
 			s.Entries = append(s.Entries, Entry{URL: u})
+		case digits.MatchString(u.Path):
+			alike[form] = append(alike[form], Entry{URL: u})
+			if len(alike[form]) > len(most) {
+				most = alike[form]
+			}
 		}
+	}
+	if len(s.Entries) == 0 && len(most) >= minAlike {
+		s.By, s.Entries = "its links that differ in a number", most
 	}
 	return s
 }
@@ -57,7 +76,7 @@ type Entry struct {
 const recent = 7 * 24 * time.Hour
 
 // errNoSource says that a site names no articles.
-var errNoSource = errors.New("no sitemap and no feed of the site names an address on its host: give the host that has the articles, or write the file by hand (docs/add-a-publisher.md)")
+var errNoSource = errors.New("no sitemap and no feed of the site names an address on its host, and its front page has no links that look like articles: give the host that has the articles, or write the file by hand (docs/add-a-publisher.md)")
 
 // own returns the addresses of a source that are on the publisher's host, without its front page.
 func (d Draft) own(s Source) (out []*url.URL) {

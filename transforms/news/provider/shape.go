@@ -33,14 +33,14 @@ var files = []string{".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".css", "
 // looksLikeArticle reports whether an address has the form that articles of most
 // publishers have: a date, a long number, or a title of four words or more.
 func looksLikeArticle(u *url.URL) bool {
-	at := strings.ToLower(u.Path)
-	parts := strings.FieldsFunc(at, func(c rune) bool { return c == '/' })
-	if slices.ContainsFunc(parts, func(p string) bool { return slices.Contains(lists, p) }) || slices.Contains(files, path.Ext(at)) {
+	if isList(u) {
 		return false
 	}
+	at := strings.ToLower(u.Path)
 	if numberedQuery.MatchString(u.RawQuery) || dated.MatchString(at) {
 		return true
 	}
+	parts := strings.FieldsFunc(at, isSlash)
 	if len(parts) == 0 {
 		return false
 	}
@@ -51,6 +51,14 @@ func looksLikeArticle(u *url.URL) bool {
 	}
 	foreign := strings.IndexFunc(title, func(c rune) bool { return c > unicode.MaxLatin1 }) >= 0
 	return len(word.FindAllString(title, 4)) == 4 && len(title) >= 20 || foreign && utf8.RuneCountInString(title) >= 12
+}
+
+func isSlash(c rune) bool { return c == '/' }
+
+// isList reports whether an address is that of a list of articles, or of a file that is no page.
+func isList(u *url.URL) bool {
+	at := strings.ToLower(u.Path)
+	return slices.ContainsFunc(strings.FieldsFunc(at, isSlash), func(p string) bool { return slices.Contains(lists, p) }) || slices.Contains(files, path.Ext(at))
 }
 
 // Links returns the addresses of web pages to which the page at an address links, each once, in its order.

@@ -21,6 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/article"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // keeper stores the articles of a visit.
@@ -170,7 +171,7 @@ func clean(a provider.Article, u *url.URL) provider.Article {
 	a.Language, a.Section, a.Press = untrusted.Line(a.Language, maxName), untrusted.Line(a.Section, maxName), untrusted.Line(a.Press, maxName)
 	a.Description = untrusted.Line(a.Description, maxTitle)
 	a.Authors, a.Tags = names(a.Authors, maxAuthors), names(a.Tags, maxTags)
-	base := provider.Base(u, a.Base)
+	base := dom.Base(u, a.Base)
 	a.Base = ""
 	a.Canonical, _ = canonical.Resolve(base, a.Canonical, []string{"*"}) // "": none, or none of a web page
 	var images []string

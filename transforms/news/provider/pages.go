@@ -1,23 +1,17 @@
 package provider
 
 import (
-	"bytes"
-	"iter"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/net/html"
-
-	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 // MaxPages is how many pages of one article are joined at most.
 const MaxPages = 10
-
-const maxBase = 2000 // bytes
 
 var (
 	// pageInPath is the number of a page at the end of an article's path.
@@ -33,8 +27,8 @@ func NextPage(page []byte, u *url.URL) string {
 	whole, number := pageOf(u)
 	first := u.EscapedPath()
 	first = strings.TrimSuffix(first, "/") + "?" + u.Query().Encode()
-	for l := range links(page, u) {
-		next, err := l.base.Parse(l.href)
+	for l := range dom.Links(page, u, "a", "link") {
+		next, err := l.Base.Parse(l.Href)
 		if err != nil || next.Scheme != u.Scheme || next.Host != u.Host {
 			continue
 		}
@@ -43,66 +37,11 @@ func NextPage(page []byte, u *url.URL) string {
 		if n > MaxPages || (of != whole || n != number+1) && (of != first || n != 2) {
 			continue
 		}
-		if slices.Contains(strings.Fields(l.rel), "next") || next.RawQuery == u.RawQuery {
+		if slices.Contains(strings.Fields(strings.ToLower(l.Attr["rel"])), "next") || next.RawQuery == u.RawQuery {
 			return next.String()
 		}
 	}
 	return ""
-}
-
-// link is a link of a page: of an a or a link element.
-type link struct {
-	base               *url.URL // to which href is relative
-	element, href, rel string
-}
-
-// links yields the links of the page at an address, in its order.
-func links(page []byte, at *url.URL) iter.Seq[link] {
-	return func(yield func(link) bool) {
-		z := html.NewTokenizer(bytes.NewReader(page))
-		z.SetMaxBuf(1 << 20)
-		base, based := at, false
-		for kind := z.Next(); kind != html.ErrorToken; kind = z.Next() {
-			if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
-				continue
-			}
-			name, more := z.TagName()
-			l := link{base: base, element: string(name)}
-			if l.element != "a" && l.element != "link" && l.element != "base" {
-				continue
-			}
-			for more {
-				var key, value []byte
-				key, value, more = z.TagAttr()
-				switch string(key) {
-				case "href":
-					l.href = strings.TrimSpace(string(value))
-				case "rel":
-					l.rel = strings.ToLower(string(value))
-				}
-			}
-			switch {
-			case l.href == "":
-			case l.element == "base":
-				if !based {
-					base, based = Base(at, l.href), true
-				}
-			case !yield(l):
-				return
-			}
-		}
-	}
-}
-
-// Base returns the address to which those in the page at u are relative, if its first base
-// element says href (HTML, 4.2.3). One that is no web page's does not count, nor one that is
-// longer than an address that is stored.
-func Base(u *url.URL, href string) *url.URL {
-	base, err := canonical.Address(u, href, []string{"*"})
-	if err != nil || len(href) > maxBase {
-		return u
-	}
-	return base
 }
 
 // pageOf returns an article's address without the number of a page, and that number:

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
 var (
@@ -64,9 +65,9 @@ func isList(u *url.URL) bool {
 // Links returns the addresses of web pages to which the page at an address links, each once, in its order.
 func Links(page []byte, at *url.URL) (out []*url.URL) {
 	seen := map[string]bool{}
-	for l := range links(page, at) {
-		u, err := canonical.Address(l.base, l.href, []string{"*"})
-		if err != nil || l.element != "a" || seen[u.String()] {
+	for l := range dom.Links(page, at, "a") {
+		u, err := canonical.Address(l.Base, l.Href, []string{"*"})
+		if err != nil || seen[u.String()] {
 			continue
 		}
 		seen[u.String()] = true

@@ -2,11 +2,16 @@
 package dom
 
 import (
+	"bytes"
+	"iter"
+	"net/url"
 	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 // Set returns the words of a list with spaces, such as names of classes.
@@ -113,4 +118,55 @@ func Attributes(z *html.Tokenizer, more bool) map[string]string {
 		}
 	}
 	return out
+}
+
+const (
+	maxBase = 2000    // bytes of an address in a base element
+	maxTag  = 1 << 20 // bytes of one tag, script or text; reading ends at a longer one
+)
+
+// Link is an element with an address.
+type Link struct {
+	Base *url.URL // to which Href is relative
+	Href string
+	Attr map[string]string
+}
+
+// Links yields the links of the page at an address that are of these elements (a, link), in its order.
+func Links(page []byte, at *url.URL, elements ...string) iter.Seq[Link] {
+	return func(yield func(Link) bool) {
+		z := html.NewTokenizer(bytes.NewReader(page))
+		z.SetMaxBuf(maxTag)
+		base, based := at, false
+		for kind := z.Next(); kind != html.ErrorToken; kind = z.Next() {
+			if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
+				continue
+			}
+			name, more := z.TagName()
+			element := string(name)
+			if element != "base" && !slices.Contains(elements, element) {
+				continue
+			}
+			attr := Attributes(z, more)
+			switch href := strings.TrimSpace(attr["href"]); {
+			case href == "":
+			case element == "base":
+				if !based {
+					base, based = Base(at, href), true
+				}
+			case !yield(Link{base, href, attr}):
+				return
+			}
+		}
+	}
+}
+
+// Base returns the address to which those in the page at u are relative, if its first base element says href (HTML, 4.2.3). One that
+// is no web page's does not count, nor one that is longer than an address that is stored.
+func Base(u *url.URL, href string) *url.URL {
+	base, err := canonical.Address(u, href, []string{"*"})
+	if err != nil || len(href) > maxBase {
+		return u
+	}
+	return base
 }

@@ -32,20 +32,12 @@ func read(t *testing.T, page string, r article.Rules) article.Article {
 
 // og:title, then the title element without the site's name, then h1.
 func TestTitleOrder(t *testing.T) {
-	for _, c := range []struct {
-		name, head, body, want string
-		rules                  article.Rules
-	}{
-		{"og:title is first", `<meta property="og:title" content="From OG"><title>From title | Demo Daily</title>`, `<h1>From h1</h1>`, "From OG", article.Rules{}},
-		{"og:title loses the site's name too", `<meta property="og:title" content="A headline - 매일경제"><meta property="og:site_name" content="매일경제">`, ``, "A headline", article.Rules{}},
-		{"title without the site's name", `<title>A headline of the day | Demo Daily</title>`, `<h1>Other words</h1>`, "A headline of the day", article.Rules{}},
-		{"the publisher's name", `<title>Up - down - Demo Daily of Some Long Named Place</title>`, ``, "Up - down", article.Rules{Site: "Demo Daily of Some Long Named Place"}},
-		{"a dash of the headline's own stays", `<title>Up - and a rather long way down again - Demo</title>`, `<h1>Up - and a rather long way down again</h1>`, "Up - and a rather long way down again", article.Rules{}},
-		{"h1", ``, `<h1> From <b>h1</b></h1>`, "From h1", article.Rules{}},
-		{"the publisher's selector", `<meta property="og:title" content="From OG">`, `<h2 class="t">Own</h2>`, "Own", article.Rules{Title: "h2.t"}},
-	} {
-		got := read(t, "<html><head>"+c.head+"</head><body>"+c.body+prose+"</body></html>", c.rules)
-		assert.Equal(t, c.want, got.Title, c.name)
+	for _, c := range cases.Table[[]struct {
+		Name, Head, Body, Want string
+		Rules                  article.Rules
+	}](t, "title-order.yaml") {
+		got := read(t, "<html><head>"+c.Head+"</head><body>"+c.Body+prose+"</body></html>", c.Rules)
+		assert.Equal(t, c.Want, got.Title, c.Name)
 	}
 }
 
@@ -58,31 +50,17 @@ func TestTitleAgreement(t *testing.T) {
 
 // article:published_time, then time elements, then JSON-LD, then visible text.
 func TestPublishedOrder(t *testing.T) {
-	const ld = `<script type="application/ld+json">{"@type":"NewsArticle","datePublished":"2024-05-03T03:00:00+09:00"}</script>`
-	for _, c := range []struct {
-		name, head, body, want string
-		rules                  article.Rules
-	}{
-		{"meta is first", `<meta property="article:published_time" content="2024-05-01T10:00:00+09:00">` + ld, `<article><time datetime="2024-05-02T10:00:00Z">x</time></article>`, "2024-05-01T01:00:00Z", article.Rules{}},
-		{"a time element that says it is the publication's", ld, `<time itemprop="datePublished" datetime="2024-05-02T10:00:00Z">x</time>`, "2024-05-02T10:00:00Z", article.Rules{}},
-		{"JSON-LD, where the time element may be another's", ld, `<article><time datetime="2020-05-02T10:00:00Z">x</time></article>`, "2024-05-02T18:00:00Z", article.Rules{}},
-		{"a time element in the article", ``, `<article><time datetime="2024-05-02 10:00">x</time></article>`, "2024-05-02T01:00:00Z", article.Rules{Zone: seoul}},
-		{"visible text, in the publisher's zone", ``, `<div class="info">입력 : 2024.05.03 오후 2:24</div>`, "2024-05-03T05:24:00Z", article.Rules{Zone: seoul}},
-		{"an embedded post's time is not the article's", ``, `<article><blockquote>A post of <time datetime="2020-05-02T10:00:00Z">May</time></blockquote></article><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
-		{"a reader's time is not the article's", ``, `<main><div class="comment-list"><time datetime="2024-06-02T10:00:00Z">x</time></div></main><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
-		{"a script's data", ``, `<script>window.page = {"id": 7, "published_at":"2024-05-03T10:00:00Z", "text": "` + strings.Repeat("x", 300) + `"}</script>`, "2024-05-03T10:00:00Z", article.Rules{}},
-		{"a comment's mark", `<meta name="date" content="2024-05-03T10:00:00Z">`, `<div itemscope itemtype="https://schema.org/Comment"><b itemprop="datePublished" content="2024-06-02T10:00:00Z">x</b></div>`, "2024-05-03T10:00:00Z", article.Rules{}},
-		{"a reader's day is not the article's", ``, `<div class="comments"><p>2 June 2024</p></div><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
-		{"a picture's day is not the article's", ``, `<figure><figcaption>The harbour, 2 June 2014</figcaption></figure><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
-		{"a day that the headline names", `<title>The fish of 2 June 2024</title>`, `<h3>The fish of 2 June 2024</h3><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
-		{"a headline that is a day", `<title>The fish of 2 June 2024</title>`, `<h3>The fish of 2 June 2024</h3><p>2 June 2024</p><p>3 June 2024</p>`, "2024-06-02T00:00:00Z", article.Rules{}},
-		{"a reader's day, where there is no other", ``, `<div class="comments"><p>2 June 2024</p></div>`, "2024-06-02T00:00:00Z", article.Rules{}},
-		{"a time that readers see when they point at it", ``, `<div class="post"><span class="updated" title="2024-05-03T10:00:00+00:00"></span></div>`, "2024-05-03T10:00:00Z", article.Rules{}},
-		{"none", ``, ``, "0001-01-01T00:00:00Z", article.Rules{}},
-		{"the publisher's selector", `<meta property="article:published_time" content="2024-05-01T10:00:00Z">`, `<b class="d">2024-06-07 08:09:10</b>`, "2024-06-06T23:09:10Z", article.Rules{Published: "b.d", Zone: seoul}},
-	} {
-		got := read(t, "<html><head>"+c.head+"</head><body>"+c.body+prose+"</body></html>", c.rules)
-		assert.Equal(t, c.want, got.Published.UTC().Format(time.RFC3339), c.name)
+	for _, c := range cases.Table[[]struct {
+		Name, Head, Body, Want string
+		Seoul                  bool
+		Selector               string
+	}](t, "published.yaml") {
+		rules := article.Rules{Published: c.Selector}
+		if c.Seoul {
+			rules.Zone = seoul
+		}
+		got := read(t, "<html><head>"+c.Head+"</head><body>"+c.Body+prose+"</body></html>", rules)
+		assert.Equal(t, c.Want, got.Published.UTC().Format(time.RFC3339), c.Name)
 	}
 }
 
@@ -138,20 +116,7 @@ func TestZoneNames(t *testing.T) {
 
 // Days with the month's name, as sites of many languages write them.
 func TestMonthNames(t *testing.T) {
-	for in, want := range map[string]string{
-		"1er mai 2024": "2024-05-01", "1° maggio 2024": "2024-05-01", "1η Μαΐου 2024": "2024-05-01", "9:e maj 2024": "2024-05-09",
-		"12th of May 2024": "2024-05-12", "12-May-2024 10:30": "2024-05-12", "9 d’abril de 2024": "2024-04-09", "5 de mayo del 2024": "2024-05-05",
-		"úterý 9. ledna 2024": "2024-01-09", "3. června 2024": "2024-06-03", "3. července 2024": "2024-07-03", "12. listopadu 2024": "2024-11-12",
-		"28. lipnja 2024.": "2024-06-28", "4. srpnja 2024.": "2024-07-04", "12. listopada 2024.": "2024-10-12", "12 listopada 2024": "2024-11-12",
-		"14. фебруар 2024.": "2024-02-14", "19. avgust 2024": "2024-08-19", "9 студзеня 2024 г.": "2024-01-09", "17. maí 2024": "2024-05-17", "28. juuni 2024": "2024-06-28",
-		"2024. január 9., kedd": "2024-01-09", "2024. máj. 9. 10:30": "2024-05-09", "2024. gada 9. janvāris": "2024-01-09", "2024 m. sausio 9 d., antradienis": "2024-01-09",
-		"9 қаңтар 2024": "2024-01-09", "2024 ж. 9 қаңтар": "2024-01-09", "9-yanvar, 2024": "2024-01-09", "9 yanvar 2024": "2024-01-09", "09 հունվարի, 2024 թ.": "2024-01-09", "9 იანვარი, 2024": "2024-01-09",
-		"יום שלישי, 9 בינואר 2024": "2024-01-09", "٩ يناير ٢٠٢٤": "2024-01-09", "9 كانون الثاني 2024": "2024-01-09", "09\u200f/01\u200f/2024": "2024-01-09", "9 ژانویه 2024": "2024-01-09", "9 جنوری، 2024": "2024-01-09",
-		"9 जनवरी 2024": "2024-01-09", "১২ মে, ২০২৪": "2024-05-12", "9 ஜனவரி, 2024": "2024-01-09", "ಜನವರಿ 9, 2024": "2024-01-09", "9 జనవరి, 2024": "2024-01-09",
-		"9 มกราคม 2567": "2024-01-09", "9 ม.ค. 2567": "2024-01-09", "25 มี.ค. ค.ศ. 2024": "2024-03-25", "9 January 2567": "",
-		"Thứ Ba, 9 tháng 1, 2024": "2024-01-09", "ngày 9 tháng 12 năm 2024": "2024-12-09", "Pebrero 14, 2024": "2024-02-14", "２０２４年５月３日": "2024-05-03",
-		"Nr. 10 students 2024, 3 May 2024": "2024-05-03", "10 projects 2024": "", "10 students 2024": "", "2024 by 10 May 12": "",
-	} {
+	for in, want := range cases.Table[map[string]string](t, "months.yaml") {
 		at, ok := article.ParseTime(in, time.UTC)
 		if assert.Equal(t, want != "", ok, in) && ok {
 			assert.Equal(t, want, at.Format(time.DateOnly), in)
@@ -217,33 +182,15 @@ func TestVisibleTimes(t *testing.T) {
 // Lines of advertisements, reporters and copyright are removed; sentences about them
 // are kept.
 func TestCleaning(t *testing.T) {
-	lines := []struct {
-		text string
-		kept bool
-	}{
-		{"한국은행은 3일 기준금리를 동결했다고 밝혔다. 시장은 이를 예상하고 있었다는 반응이다.", true},
-		{"광고", false},
-		{"[광고]", false},
-		{"ADVERTISEMENT", false},
-		{"정부는 광고 시장을 키우는 대책을 내놓았다.", true},
-		{"홍길동 기자 gildong@mk.example", false},
-		{"[홍길동 기자]", false},
-		{"/뉴욕=홍길동 특파원", false},
-		{"(서울=연합뉴스) 홍길동 기자 = 한국은행이 3일 기준금리를 동결했다고 밝혔다.", true},
-		{"gildong@mk.example", false},
-		{"[ⓒ 매일경제 & mk.co.kr, 무단 전재, 재배포 및 AI학습 이용 금지]", false},
-		{"저작권자 ⓒ 데모신문, 무단전재 및 재배포 금지", false},
-		{"Copyright © 2024 Demo Daily. All rights reserved.", false},
-		{"국회는 저작권법 개정안을 통과시켰다.", true},
-		{"[사진=연합뉴스]", false},
-		{"▶ 네이버에서 데모신문 구독하기", false},
-		{"The bank said on Friday that it would keep its rate where it is for now.", true},
-	}
+	lines := cases.Table[[]struct {
+		Text string
+		Kept bool
+	}](t, "cleaning.yaml")
 	var page, want []string
 	for _, l := range lines {
-		page = append(page, "<p>"+l.text+"</p>")
-		if l.kept {
-			want = append(want, l.text)
+		page = append(page, "<p>"+l.Text+"</p>")
+		if l.Kept {
+			want = append(want, l.Text)
 		}
 	}
 	got := read(t, `<html><body><article>`+strings.Join(page, "\n")+`</article></body></html>`, article.Rules{})
@@ -254,31 +201,12 @@ func TestCleaning(t *testing.T) {
 }
 
 func TestBody(t *testing.T) {
-	for _, c := range []struct {
-		name, page, want string
-		rules            article.Rules
-	}{
-		{"article", `<nav><p>A menu that is long enough to count as prose if menus were ever prose at all.</p></nav><article><h1>T</h1>` + prose + `</article>`, proseText, article.Rules{}},
-		{"the publisher's selector before all", `<article>` + prose + `</article><div id="own">한 줄<br><br>두 줄</div>`, "한 줄\n두 줄", article.Rules{Body: "#own"}},
-		{"an empty selector falls back", `<article>` + prose + `</article>`, proseText, article.Rules{Body: "#gone"}},
-		{"what is removed", `<div id="own"><p>한 줄</p><p class="x">버릴 줄</p></div>`, "한 줄", article.Rules{Body: "#own", Remove: []string{".x"}}},
-		{"what a line's expression drops", `<div id="own"><p>한 줄</p><p>데모 특집 보기</p></div>`, "한 줄", article.Rules{Body: "#own", Drop: []string{"^데모 특집"}}},
-		{"cards and comments are left out", `<div><h1>T</h1>` + prose + `<div class="related-news"><p>Another story altogether that has nothing to do with the one above, in a whole sentence.</p></div>
-			<div id="comments"><p>I have read better articles than this one, says a reader who writes in sentences.</p></div></div>`, proseText, article.Rules{}},
-		{"scripts are no text, though they hold tags", `<article>` + prose + `<script>document.write("<p>no</p>")</script><style>p{}</style><!-- <p>no</p> --></article>`, proseText, article.Rules{}},
-		{"a picture's text with a > in it ends at its quotes", `<article><p>Before it <img src=a alt="if a > b, <b>then</b>" class="x">after it, in one sentence that is as long as prose has to be.</p></article>`,
-			"Before it after it, in one sentence that is as long as prose has to be.", article.Rules{}},
-		{"JSON-LD, where scripts fill the page", `<script type="application/ld+json">{"@graph":[{"@type":["NewsArticle"],"articleBody":"` + strings.ReplaceAll(proseText, "\n", `\n`) + `"}]}</script><div id="app"></div>`, proseText, article.Rules{}},
-		{"JSON-LD with tags", `<script type="application/ld+json">{"@type":"NewsArticle","articleBody":"` + strings.ReplaceAll(prose, "\n", "") + `"}</script><div id="app"></div>`, proseText, article.Rules{}},
-		{"a text for who has no scripts", `<div id="app"></div><noscript>` + prose + `<p>The third paragraph says, at some length, where the old report is to be found and who wrote it.</p></noscript>`,
-			proseText + "\nThe third paragraph says, at some length, where the old report is to be found and who wrote it.", article.Rules{}},
-		{"a link that holds a custom element", `<article>` + prose + `<p>The third says where <a href=x>the <x-y>old</x-y> report</a> is to be found, and who wrote it last year.</p></article>`,
-			proseText + "\nThe third says where the old report is to be found, and who wrote it last year.", article.Rules{}},
-		{"a line of links within a custom element", `<article>` + prose + `<p><a href=x><x-y>Another headline of another article</x-y> and its section</a></p></article>`, proseText, article.Rules{}},
-		{"nothing", `<div></div>`, "", article.Rules{}},
-	} {
-		got := read(t, "<html><body>"+c.page+"</body></html>", c.rules)
-		assert.Equal(t, c.want, got.Body, c.name)
+	for _, c := range cases.Table[[]struct {
+		Name, Page, Want string
+		Rules            article.Rules
+	}](t, "bodies.yaml") {
+		got := read(t, "<html><body>"+c.Page+"</body></html>", c.Rules)
+		assert.Equal(t, c.Want, got.Body, c.Name)
 	}
 }
 

@@ -250,13 +250,3 @@ func FuzzResolve(f *testing.F) {
 		assert.True(t, err != nil || (len(reply) >= 12 && reply[2]&0x80 != 0), "%x answered by %x, no response", query, reply)
 	})
 }
-
-func BenchmarkSmall(b *testing.B) {
-	_, c := start(b, Options{LogLimit: -1})
-	b.RunParallel(func(p *testing.PB) {
-		for p.Next() {
-			get(b, c, "https://urlset-1.com/robots.txt")
-		}
-	})
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
-}

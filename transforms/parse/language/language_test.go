@@ -61,11 +61,3 @@ func FuzzOf(f *testing.F) {
 	f.Add("항만 위원회는 \xff")
 	f.Fuzz(func(t *testing.T, text string) { _ = language.Of(text) })
 }
-
-func BenchmarkOf(b *testing.B) {
-	text := strings.Repeat("The council of the harbour has decided on what nobody had expected before the evening began. ", 60)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		_ = language.Of(text)
-	}
-}

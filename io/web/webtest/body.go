@@ -53,7 +53,7 @@ func (w *Web) Count(host string) int {
 	case KindRSS, KindAtom:
 		return feedItems
 	case KindNoSitemap, KindSoft404, KindAlways503, KindRedirectChain, KindRedirectLoop, KindRedirectPrivate, KindReset, KindHang,
-		KindHangTLS, KindHangBody, KindDrip, KindGzipBomb, KindTLSRefused, KindTLSWrongName, KindNoSuchHost, KindRefused, KindCustom,
+		KindHangTLS, KindHangBody, KindDrip, KindGzipBomb, KindTLSRefused, KindTLSWrongName, KindNoSuchHost, KindRefused, kindCustom,
 		KindForeignSitemap, KindManySitemaps:
 		return 0
 	case KindRedirectWWW:

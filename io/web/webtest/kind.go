@@ -74,8 +74,8 @@ const (
 	KindRebind       Kind = "rebind"         // DNS gives a public address the first time, 127.0.0.1 afterwards
 )
 
-// KindCustom is the kind of a host whose answers come from a handler (Handle, Site.Handler). It cannot be drawn or forced.
-const KindCustom Kind = "custom"
+// kindCustom is the kind of a host whose answers come from a handler (Handle, Site.Handler). It cannot be drawn or forced.
+const kindCustom Kind = "custom"
 
 // defaultMix is the default mix, parts of about a thousand. The shares are estimates of what a crawl of news, government
 // and university sites meets; about 2 % of hosts fail by a timeout, as in such crawls.
@@ -153,7 +153,7 @@ func (w *Web) KindOf(host string) Kind {
 	host = hostName(host)
 	if site, ok := w.site(host); ok {
 		if site.Handler != nil {
-			return KindCustom
+			return kindCustom
 		}
 		return site.Kind
 	}

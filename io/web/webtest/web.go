@@ -163,7 +163,7 @@ func (w *Web) CAPEM() []byte { return bytes.Clone(w.ca.pem) }
 
 // Handle gives a host a site of its own, also while the simulated internet runs.
 func (w *Web) Handle(host string, h http.Handler) {
-	w.sites.Store(hostName(host), Site{Kind: KindCustom, Handler: h})
+	w.sites.Store(hostName(host), Site{Kind: kindCustom, Handler: h})
 }
 
 // Become makes a host one of a kind, also while the simulated internet runs.

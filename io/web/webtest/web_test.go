@@ -79,7 +79,7 @@ func TestKindOf(t *testing.T) {
 	f("kind-unheard-of.com", KindAtom)
 	f("listed.com", KindRSS)
 	f("www.listed.com", KindRSS)
-	f("own.com", KindCustom)
+	f("own.com", kindCustom)
 	f("redirect-www-1.com", KindRedirectWWW)
 	f("www.redirect-www-1.com", KindURLSet)
 	f("www.hang-1.com", KindHang)

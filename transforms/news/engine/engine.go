@@ -139,7 +139,7 @@ type Result struct {
 	// Rights is what robots.txt says about the use of the site, Withheld the first decisions by it or by an article,
 	// and Said how many articles say what, under the report's names.
 	Rights   *rights.Rights   `json:"rights,omitempty"`
-	Withheld []Withheld       `json:"withheld,omitempty"`
+	Withheld []withheld       `json:"withheld,omitempty"`
 	Said     map[string]int64 `json:"said,omitempty"`
 }
 

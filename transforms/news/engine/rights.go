@@ -21,8 +21,8 @@ import (
 // maxDecisions is how many decisions a report lists of one publisher; the export has all.
 const maxDecisions = 100
 
-// Withheld is one decision in the report.
-type Withheld struct {
+// withheld is one decision in the report.
+type withheld struct {
 	URL string `json:"url"`
 	rights.Decision
 }
@@ -55,7 +55,7 @@ func (v *visit) reserved(ctx context.Context, w raw.Withheld) (bool, error) {
 	v.withheld[is] = true
 	v.result.Reserved++
 	if len(v.result.Withheld) < maxDecisions {
-		v.result.Withheld = append(v.result.Withheld, Withheld{w.URL, *w.Decision})
+		v.result.Withheld = append(v.result.Withheld, withheld{w.URL, *w.Decision})
 	}
 	v.leftOut(w.URL, rights.Reserved, w.Decision.Error())
 	w.Source = v.p.ID()

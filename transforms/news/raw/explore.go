@@ -71,7 +71,7 @@ func Finds() explore.Kind {
 			}
 			item = articleItem(a)
 			versions, err := rows.Part("versions", "Earlier versions", []string{"version", "until_at", "title", "text"},
-				Versions(ctx, src.DB, rows.Filter{Look: db.Look{Equal: []db.Match{{Column: "article_id", Value: a.ID}}}}, src.DB.Now()), "None: it has not changed since it was found.")
+				versionRows(ctx, src.DB, rows.Filter{Look: db.Look{Equal: []db.Match{{Column: "article_id", Value: a.ID}}}}, src.DB.Now()), "None: it has not changed since it was found.")
 			if err != nil {
 				return item, err
 			}

@@ -42,8 +42,8 @@ type ArticleRow struct {
 	Rights string `parquet:"rights" doc:"the lines that say so, each with its document's hash and time: JSON"`
 }
 
-// VersionRow is an earlier version of an article, which is kept until the article expires.
-type VersionRow struct {
+// versionRow is an earlier version of an article, which is kept until the article expires.
+type versionRow struct {
 	ArticleID   string     `parquet:"article_id" doc:"the article's id"`
 	Publisher   string     `parquet:"publisher,dict" doc:"id of the publisher"`
 	URL         string     `parquet:"url" doc:"of the article"`
@@ -55,8 +55,8 @@ type VersionRow struct {
 	ContentHash string     `parquet:"content_hash" doc:"of what a reader saw"`
 }
 
-// ImageRow is an image that an article names.
-type ImageRow struct {
+// imageRow is an image that an article names.
+type imageRow struct {
 	Publisher  string     `parquet:"publisher,dict" doc:"id of the publisher"`
 	ArticleID  string     `parquet:"article_id" doc:"the article's id"`
 	ArticleURL string     `parquet:"article_url" doc:"the article's address"`
@@ -90,7 +90,7 @@ func Rows(job string) []rows.What {
 	pictures.Name, pictures.Since, pictures.Table = "article-images", "when the bytes were received", "PUBLISHER ARTICLE=article_id TYPE BYTES URL FAILURE…"
 	pictures.About = "The images of those articles, whose bytes --images keeps in the store."
 	pictures.Failed = func(r explore.Record) bool { return r.Column("failure").Value != "" }
-	return []rows.What{rows.InDB(articles, fresh(Articles)), rows.InDB(versions, fresh(Versions)), rows.InDB(reserved, ReservedRows), rows.InDB(pictures, fresh(imageRows))}
+	return []rows.What{rows.InDB(articles, fresh(Articles)), rows.InDB(versions, fresh(versionRows)), rows.InDB(reserved, reservedRows), rows.InDB(pictures, fresh(imageRows))}
 }
 
 // fresh reads what has not expired by the database's clock.
@@ -109,17 +109,17 @@ func Articles(ctx context.Context, d *db.DB, f rows.Filter, now time.Time) iter.
 		FROM news_articles WHERE expires_at > $4 AND %s ORDER BY source, collected_at, id`, db.Micros(now))
 }
 
-// Versions yields the earlier versions of the articles that have not expired at a time, by
+// versionRows yields the earlier versions of the articles that have not expired at a time, by
 // publisher, article and number.
-func Versions(ctx context.Context, d *db.DB, f rows.Filter, now time.Time) iter.Seq2[VersionRow, error] {
-	return rows.Select[VersionRow](ctx, d, f, "source", "until_at >= $3",
+func versionRows(ctx context.Context, d *db.DB, f rows.Filter, now time.Time) iter.Seq2[versionRow, error] {
+	return rows.Select[versionRow](ctx, d, f, "source", "until_at >= $3",
 		`SELECT v.article_id, a.source, a.url, v.version, v.title, v.raw_text, v.published_at, v.until_at, v.content_hash FROM news_versions v JOIN news_articles a ON a.id = v.article_id
 		WHERE expires_at > $4 AND %s ORDER BY source, article_id, v.version`, db.Micros(now))
 }
 
 // imageRows yields the images of the articles that have not expired at a time, by publisher, article and position.
-func imageRows(ctx context.Context, d *db.DB, f rows.Filter, now time.Time) iter.Seq2[ImageRow, error] {
-	return rows.Select[ImageRow](ctx, d, f, "source", "fetched_at >= $3", `SELECT source, article_id, article_url, url, position, hash, type, bytes, width, height, fetched_at, failure
+func imageRows(ctx context.Context, d *db.DB, f rows.Filter, now time.Time) iter.Seq2[imageRow, error] {
+	return rows.Select[imageRow](ctx, d, f, "source", "fetched_at >= $3", `SELECT source, article_id, article_url, url, position, hash, type, bytes, width, height, fetched_at, failure
 		FROM news_named_images WHERE expires_at > $4 AND %s ORDER BY source, article_id, position`, db.Micros(now))
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
-// ReservedRow is an article that was not fetched, or not stored, because it is reserved for a run's purpose.
-type ReservedRow struct {
+// reservedRow is an article that was not fetched, or not stored, because it is reserved for a run's purpose.
+type reservedRow struct {
 	Publisher string    `parquet:"publisher,dict" doc:"id of the publisher"`
 	URL       string    `parquet:"url" doc:"of the article"`
 	Purpose   string    `parquet:"purpose,dict" doc:"--purpose of the run: search, ai-input, ai-train or archive"`
@@ -27,9 +27,9 @@ type ReservedRow struct {
 	DecidedAt time.Time `parquet:"decided_at,timestamp(microsecond)" doc:"when the run decided"`
 }
 
-// ReservedRows yields the articles that were kept out, by publisher and URL.
-func ReservedRows(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[ReservedRow, error] {
-	return rows.Select[ReservedRow](ctx, d, f, "source", "decided_at >= $3",
+// reservedRows yields the articles that were kept out, by publisher and URL.
+func reservedRows(ctx context.Context, d *db.DB, f rows.Filter) iter.Seq2[reservedRow, error] {
+	return rows.Select[reservedRow](ctx, d, f, "source", "decided_at >= $3",
 		`SELECT source, url, purpose, verdict, place, line, raw, sha256, read_at, decided_at FROM news_reserved WHERE %s ORDER BY source, url`)
 }
 

@@ -119,79 +119,98 @@ var conflicts = map[provider.Unique]string{
 // changes. For an article with an empty body only the address is recorded, and the
 // outcome is "". Two runs may save the same article at the same time.
 func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Outcome, err error) {
-	a := r.Article
 	if r.FetchedAt.IsZero() {
 		r.FetchedAt = now
 	}
-	text := Cut(a.Body, l.TextMaxLength)
-	by := r.key()
-	authors := list(a.Authors)
-	published := micros(a.Published)
-	titled := titleHash(a.Title)
-	content := Hash(strings.Join([]string{a.Title, text, authors, fmt.Sprint(published), r.Canonical, a.ExternalID}, "\x00"))
-	where, args := "canonical_url = $2", []any{r.Source, r.Canonical}
-	switch by {
+	a := r.Article
+	s := saving{Row: r, by: r.key(), text: Cut(a.Body, l.TextMaxLength), authors: list(a.Authors),
+		titled: titleHash(a.Title), published: micros(a.Published), retention: l.Retention, now: now}
+	s.content = Hash(strings.Join([]string{a.Title, s.text, s.authors, fmt.Sprint(s.published), r.Canonical, a.ExternalID}, "\x00"))
+	err = d.Do(ctx, "saving an article of "+r.Source, func(tx *sql.Tx) (err error) {
+		out, err = s.in(ctx, tx)
+		return err
+	})
+	return out, err
+}
+
+// saving is a row with its values as the tables have them.
+type saving struct {
+	Row
+	by              provider.Unique
+	text, authors   string
+	titled, content string // hashes
+	published       int64
+	retention       time.Duration
+	now             time.Time
+}
+
+// in does it in a transaction.
+func (s saving) in(ctx context.Context, tx *sql.Tx) (out Outcome, err error) {
+	a := s.Article
+	var purged bool
+	if err := tx.QueryRowContext(ctx,
+		`SELECT EXISTS (SELECT 1 FROM news_urls WHERE source = $1 AND url_hash IN ($2, $3) AND state = 'purged')`,
+		s.Source, Hash(s.Canonical), keyHash(s.by, s.Canonical, a.ExternalID, s.titled, s.published)).Scan(&purged); err != nil {
+		return "", err
+	}
+	switch {
+	case purged:
+		return Purged, remember(ctx, tx, s.Row, "purged") // it may have another address now
+	case a.Paywalled && (!s.Teasers || s.text == ""):
+		return Paywalled, remember(ctx, tx, s.Row, "paywalled")
+	case s.text == "":
+		return "", remember(ctx, tx, s.Row, "empty")
+	}
+	id, out, err := s.write(ctx, tx)
+	if err == nil {
+		err = describe(ctx, tx, id, a)
+	}
+	if err == nil {
+		err = setRights(ctx, tx, id, s.Rights)
+	}
+	if err != nil {
+		return out, err
+	}
+	return out, remember(ctx, tx, s.Row, "stored")
+}
+
+// write adds the article, or changes the one that is stored.
+func (s saving) write(ctx context.Context, tx *sql.Tx) (id string, out Outcome, err error) {
+	a := s.Article
+	where, args := "canonical_url = $2", []any{s.Source, s.Canonical}
+	switch s.by {
 	case provider.ByExternalID:
 		where, args = "external_id = $3", append(args, a.ExternalID)
 	case provider.ByTitlePublished:
-		where, args = "title_hash = $3 AND published_at = $4", append(args, titled, published)
+		where, args = "title_hash = $3 AND published_at = $4", append(args, s.titled, s.published)
 	}
-	err = d.Do(ctx, "saving an article of "+r.Source, func(tx *sql.Tx) error {
-		out = ""
-		var purged bool
-		if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM news_urls WHERE source = $1 AND url_hash IN ($2, $3) AND state = 'purged')`,
-			r.Source, Hash(r.Canonical), keyHash(by, r.Canonical, a.ExternalID, titled, published)).Scan(&purged); err != nil {
-			return err
-		}
-		if purged {
-			out = Purged
-			return remember(ctx, tx, r, "purged") // it may have another address now
-		}
-		if a.Paywalled && (!r.Teasers || text == "") {
-			out = Paywalled
-			return remember(ctx, tx, r, "paywalled")
-		}
-		if text == "" {
-			return remember(ctx, tx, r, "empty")
-		}
-		var id, had string
-		// Even if the address is not the key, it finds an article whose title
-		// or time changed. An external id is more reliable than any address.
-		err := tx.QueryRowContext(ctx, `SELECT id, content_hash FROM news_articles
-			WHERE source = $1 AND (`+where+` OR unique_by <> 'external_id' AND canonical_url = $2)
-			ORDER BY CASE WHEN `+where+` THEN 0 ELSE 1 END LIMIT 1`, args...).Scan(&id, &had)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			err = tx.QueryRowContext(ctx, `INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at, compared)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, FALSE)
-				ON CONFLICT `+conflicts[by]+` DO UPDATE SET content_hash = news_articles.content_hash RETURNING id`,
-				newID(), r.Source, a.Press, by, r.URL, r.Canonical, a.ExternalID, a.Title, titled, text, authors, a.Language, published, content,
-				db.Micros(r.FetchedAt), db.Micros(now), db.Micros(r.FetchedAt.Add(l.Retention))).Scan(&id)
-			out = Inserted
-		case err != nil:
-		case had == content:
-			out = Same
-		default:
-			if err = keepVersion(ctx, tx, id, now); err != nil {
-				return err
-			}
-			_, err = tx.ExecContext(ctx, `UPDATE news_articles SET press = $2, url = $3, canonical_url = $4, external_id = $5, title = $6, title_hash = $7, raw_text = $8,
-				authors = $9, language = $10, published_at = $11, content_hash = $12, changed_at = $13, unique_by = $14, compared = FALSE, version = version + 1 WHERE id = $1`,
-				id, a.Press, r.URL, r.Canonical, a.ExternalID, a.Title, titled, text, authors, a.Language, published, content, db.Micros(now), by)
-			out = Changed
-		}
-		if err == nil {
-			err = describe(ctx, tx, id, a)
-		}
-		if err == nil {
-			err = setRights(ctx, tx, id, r.Rights)
-		}
-		if err != nil {
-			return err
-		}
-		return remember(ctx, tx, r, "stored")
-	})
-	return out, err
+	had := ""
+	// Even if the address is not the key, it finds an article whose title
+	// or time changed. An external id is more reliable than any address.
+	err = tx.QueryRowContext(ctx, `SELECT id, content_hash FROM news_articles
+		WHERE source = $1 AND (`+where+` OR unique_by <> 'external_id' AND canonical_url = $2)
+		ORDER BY CASE WHEN `+where+` THEN 0 ELSE 1 END LIMIT 1`, args...).Scan(&id, &had)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		err = tx.QueryRowContext(ctx, `INSERT INTO news_articles
+			(id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash,
+			collected_at, changed_at, expires_at, compared)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, FALSE)
+			ON CONFLICT `+conflicts[s.by]+` DO UPDATE SET content_hash = news_articles.content_hash RETURNING id`,
+			strings.ToLower(rand.Text()), s.Source, a.Press, s.by, s.URL, s.Canonical, a.ExternalID, a.Title, s.titled, s.text, s.authors, a.Language,
+			s.published, s.content, db.Micros(s.FetchedAt), db.Micros(s.now), db.Micros(s.FetchedAt.Add(s.retention))).Scan(&id)
+		return id, Inserted, err
+	case err != nil || had == s.content:
+		return id, Same, err
+	}
+	if err = keepVersion(ctx, tx, id, s.now); err == nil {
+		_, err = tx.ExecContext(ctx, `UPDATE news_articles SET press = $2, url = $3, canonical_url = $4, external_id = $5, title = $6, title_hash = $7,
+			raw_text = $8, authors = $9, language = $10, published_at = $11, content_hash = $12, changed_at = $13, unique_by = $14, compared = FALSE,
+			version = version + 1 WHERE id = $1`,
+			id, a.Press, s.URL, s.Canonical, a.ExternalID, a.Title, s.titled, s.text, s.authors, a.Language, s.published, s.content,
+			db.Micros(s.now), s.by)
+	}
+	return id, Changed, err
 }
 
 // describe stores what is not part of what a reader sees: a change of it alone is no new
@@ -234,8 +253,6 @@ func timeOf(micros int64) time.Time {
 	}
 	return db.Time(micros)
 }
-
-func newID() string { return strings.ToLower(rand.Text()) }
 
 func remember(ctx context.Context, tx *sql.Tx, r Row, state string) error {
 	at := micros(r.SitemapAt)

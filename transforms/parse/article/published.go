@@ -318,78 +318,87 @@ func another(n *html.Node) bool {
 // articles have theirs: 입력 2024.05.03 14:24, 3 May 2024, May 3, 2024. Where
 // that is the time of a change, one near it that is not counts. A reader's or a picture's is better than none.
 func (p *Page) visibleTime(n *html.Node, headline string, zone calendar) time.Time {
-	const near, most = 12, 100 // texts, dates
-	var latest, others time.Time
-	before, since, dates := "", 0, 0
-	take := func(n *html.Node, t time.Time, what event) (time.Time, bool) {
-		if dates++; dates > most {
-			return latest, true
-		}
-		switch {
-		case another(n), what == unsaid && tells(n):
-			if others.IsZero() {
-				others = t
-			}
-		case what != modification:
-			return t, true
-		case latest.IsZero():
-			latest = t
-		}
-		return time.Time{}, false
-	}
-	var look func(*html.Node) (time.Time, bool)
-	look = func(n *html.Node) (time.Time, bool) {
-		for c := n.FirstChild; c != nil; c = c.NextSibling {
-			if c.Type != html.TextNode {
-				if t := pointedAt(c, zone); !t.IsZero() {
-					what := unsaid
-					if changed(c) {
-						what = modification
-					}
-					if t, end := take(c, t, what); end {
-						return t, true
-					}
-				}
-				if t, end := look(c); end {
-					return t, true
-				}
-				continue
-			}
-			s := strings.TrimSpace(c.Data)
-			if s == "" {
-				continue
-			}
-			if !latest.IsZero() {
-				if since++; since > near {
-					return latest, true
-				}
-			}
-			label := before
-			before = s
-			t, what := p.shownIn(c, s, zone)
-			if t.IsZero() {
-				continue
-			}
-			if names(headline, s) {
-				continue
-			}
-			before = "" // the label was this date's
-			if what == unsaid {
-				what = said(label)
-			}
-			if t, end := take(c, t, what); end {
-				return t, true
-			}
-		}
-		return time.Time{}, false
-	}
-	if t, _ := look(n); !t.IsZero() {
+	s := sight{p: p, headline: headline, zone: zone}
+	if t, _ := s.look(n); !t.IsZero() {
 		return t
 	}
-	if latest.IsZero() {
-		return others
+	if s.latest.IsZero() {
+		return s.others
 	}
-	return latest
+	return s.latest
+}
+
+// sight is what visibleTime has seen.
+type sight struct {
+	p              *Page
+	headline       string
+	zone           calendar
+	latest, others time.Time // the first time of a change, and of something else
+	before         string    // the last text
+	since, dates   int       // texts since latest; dates
+}
+
+// take takes a date. It returns the time to use, if the search ends.
+func (s *sight) take(n *html.Node, t time.Time, what event) (time.Time, bool) {
+	const most = 100 // dates
+	if s.dates++; s.dates > most {
+		return s.latest, true
+	}
+	switch {
+	case another(n), what == unsaid && tells(n):
+		if s.others.IsZero() {
+			s.others = t
+		}
+	case what != modification:
+		return t, true
+	case s.latest.IsZero():
+		s.latest = t
+	}
+	return time.Time{}, false
+}
+
+func (s *sight) look(n *html.Node) (time.Time, bool) {
+	const near = 12 // texts
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type != html.TextNode {
+			if t := pointedAt(c, s.zone); !t.IsZero() {
+				what := unsaid
+				if changed(c) {
+					what = modification
+				}
+				if t, end := s.take(c, t, what); end {
+					return t, true
+				}
+			}
+			if t, end := s.look(c); end {
+				return t, true
+			}
+			continue
+		}
+		text := strings.TrimSpace(c.Data)
+		if text == "" {
+			continue
+		}
+		if !s.latest.IsZero() {
+			if s.since++; s.since > near {
+				return s.latest, true
+			}
+		}
+		label := s.before
+		s.before = text
+		t, what := s.p.shownIn(c, text, s.zone)
+		if t.IsZero() || names(s.headline, text) {
+			continue
+		}
+		s.before = "" // the label was this date's
+		if what == unsaid {
+			what = said(label)
+		}
+		if t, end := s.take(c, t, what); end {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // tells reports whether a text with a day is a sentence, which tells of another event than the article's publication.

@@ -65,23 +65,8 @@ func (c calendar) parse(s string) (t time.Time, ok bool) {
 	if !strings.ContainsAny(s, "12") { // a year has one of them
 		return time.Time{}, false
 	}
-	if strings.IndexByte(s, ':') >= 0 {
-		for _, layout := range []string{time.RFC3339Nano, time.RFC1123Z, time.RFC1123, time.RFC850, "Mon, 2 Jan 2006 15:04:05 -0700", "Mon Jan 2 15:04:05 MST 2006", "Mon Jan 02 2006 15:04:05 GMT-0700"} {
-			if t, err := time.Parse(layout, s); err == nil {
-				if name, offset := t.Zone(); offset == 0 && name != "" {
-					t = inNamed(t, name, zone)
-				}
-				return t, plausible(t)
-			}
-		}
-	}
-	if unixTime.MatchString(s) {
-		n, err := strconv.ParseInt(s[:10], 10, 64)
-		t = time.Unix(n, 0).UTC()
-		return t, err == nil && plausible(t)
-	}
-	if m := compact.FindStringSubmatch(s); m != nil {
-		return date(m[1], m[2], m[3], m[4], m[5], m[6], m[7], "", zone)
+	if t, ok, is := machineTime(s, zone); is {
+		return t, ok
 	}
 	dash, dot := strings.IndexByte(s, '-') >= 0, strings.ContainsAny(s, "./")
 	year := strings.Contains(s, "20") || strings.Contains(s, "19") || strings.Contains(s, "25") && strings.ContainsFunc(s, thai)
@@ -118,6 +103,30 @@ func (c calendar) parse(s string) (t time.Time, ok bool) {
 		return date("20"+m[3], m[2], m[1], "", "", "", "", "", zone)
 	}
 	return time.Time{}, false
+}
+
+// machineTime reads a time as programs write it; is is false for other texts.
+func machineTime(s string, zone *time.Location) (t time.Time, ok, is bool) {
+	if strings.IndexByte(s, ':') >= 0 {
+		for _, layout := range []string{time.RFC3339Nano, time.RFC1123Z, time.RFC1123, time.RFC850, "Mon, 2 Jan 2006 15:04:05 -0700", "Mon Jan 2 15:04:05 MST 2006", "Mon Jan 02 2006 15:04:05 GMT-0700"} {
+			if t, err := time.Parse(layout, s); err == nil {
+				if name, offset := t.Zone(); offset == 0 && name != "" {
+					t = inNamed(t, name, zone)
+				}
+				return t, plausible(t), true
+			}
+		}
+	}
+	if unixTime.MatchString(s) {
+		n, err := strconv.ParseInt(s[:10], 10, 64)
+		t = time.Unix(n, 0).UTC()
+		return t, err == nil && plausible(t), true
+	}
+	if m := compact.FindStringSubmatch(s); m != nil {
+		t, ok = date(m[1], m[2], m[3], m[4], m[5], m[6], m[7], "", zone)
+		return t, ok, true
+	}
+	return time.Time{}, false, false
 }
 
 // inNamed returns the time of day of t, which is in UTC, in the zone of a name: that of

@@ -253,19 +253,7 @@ func (w *writer) element(n *html.Node) {
 		return
 	case atom.A:
 		if !w.r.blocks[n] {
-			if w.inLink { // its text is counted with that of the outer link
-				w.block(n)
-				return
-			}
-			w.inLink = true
-			from := w.pending.Len()
-			w.block(n)
-			if href := dom.Attr(n, "href"); href != "" && href[0] == '#' && w.of != nil && dom.IsHeading(w.of) { // the heading's own address
-				w.inLink = false
-				return
-			}
-			w.links = append(w.links, span{from, w.pending.Len()})
-			w.inLink = false
+			w.link(n)
 			return
 		}
 		if !w.r.bySelector && !w.r.whole && len(w.lines) > 0 && w.linksAway(n) {
@@ -278,21 +266,7 @@ func (w *writer) element(n *html.Node) {
 			return
 		}
 	case atom.Ul, atom.Ol, atom.Dl, atom.Table:
-		listed := false
-		if !w.r.bySelector && !w.r.whole && w.linkList(n) {
-			if listed = belongs(n); !listed {
-				w.flush(false)
-				return
-			}
-		}
-		w.flush(false)
-		before := w.inData
-		w.inData = before || listed || n.DataAtom == atom.Table && isData(n) || mostlyPlain(n)
-		w.listDepth++
-		w.block(n)
-		w.flush(false)
-		w.listDepth--
-		w.inData = before
+		w.list(n)
 		return
 	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
 		w.flush(false)
@@ -315,6 +289,38 @@ func (w *writer) element(n *html.Node) {
 		w.flush(false)
 		w.within(n, false)
 	}
+}
+
+// link reads a link within a line.
+func (w *writer) link(n *html.Node) {
+	if w.inLink { // its text is counted with that of the outer link
+		w.block(n)
+		return
+	}
+	w.inLink = true
+	from := w.pending.Len()
+	w.block(n)
+	w.inLink = false
+	if strings.HasPrefix(dom.Attr(n, "href"), "#") && w.of != nil && dom.IsHeading(w.of) {
+		return // the heading's own address
+	}
+	w.links = append(w.links, span{from, w.pending.Len()})
+}
+
+// list reads a list or a table.
+func (w *writer) list(n *html.Node) {
+	links := !w.r.bySelector && !w.r.whole && w.linkList(n)
+	w.flush(false)
+	if links && !belongs(n) {
+		return
+	}
+	before := w.inData
+	w.inData = before || links || n.DataAtom == atom.Table && isData(n) || mostlyPlain(n)
+	w.listDepth++
+	w.block(n)
+	w.flush(false)
+	w.listDepth--
+	w.inData = before
 }
 
 // within writes a block of its own.

@@ -50,25 +50,10 @@ func (d *Data) Article() (a Article, ok bool) {
 	if it == nil && page == nil {
 		return Article{}, false
 	}
-	says := false
+	said := false
 	for _, from := range []*Item{it, page} {
-		if from == nil {
-			continue
-		}
-		a.Published = firstOf(a.Published, from.plain("datePublished"))
-		a.Modified = firstOf(a.Modified, from.plain("dateModified"))
-		a.Language = firstOf(a.Language, from.Text("inLanguage"))
-		a.URL = firstOf(a.URL, from.URL("url"))
-		if len(a.Images) == 0 {
-			a.Images = from.urls("image", "primaryImageOfPage")
-		}
-		if free, said := truth(from.plain("isAccessibleForFree")); said && !says {
-			a.Paid, says = !free, true
-		}
-		for _, part := range from.Items("hasPart") {
-			if free, said := truth(part.plain("isAccessibleForFree")); said && !free {
-				a.PaidParts = append(a.PaidParts, part.texts("cssSelector")...)
-			}
+		if from != nil {
+			a.add(from, &said)
 		}
 	}
 	if it == nil {
@@ -93,6 +78,25 @@ func (d *Data) Article() (a Article, ok bool) {
 		}
 	}
 	return a, true
+}
+
+// add adds what an article or its page says of it. said: whether it is free is known.
+func (a *Article) add(from *Item, said *bool) {
+	a.Published = firstOf(a.Published, from.plain("datePublished"))
+	a.Modified = firstOf(a.Modified, from.plain("dateModified"))
+	a.Language = firstOf(a.Language, from.Text("inLanguage"))
+	a.URL = firstOf(a.URL, from.URL("url"))
+	if len(a.Images) == 0 {
+		a.Images = from.urls("image", "primaryImageOfPage")
+	}
+	if free, known := truth(from.plain("isAccessibleForFree")); known && !*said {
+		a.Paid, *said = !free, true
+	}
+	for _, part := range from.Items("hasPart") {
+		if free, known := truth(part.plain("isAccessibleForFree")); known && !free {
+			a.PaidParts = append(a.PaidParts, part.texts("cssSelector")...)
+		}
+	}
 }
 
 // main are the items that may be what the page is about: not those within lists, comments and the like.

@@ -151,7 +151,7 @@ type Tracker struct {
 var costed = []string{"estimate", "prices"}
 
 // requesting are the options of jobs that send requests, but for the figures that some take from their files.
-var requesting = []string{"lanes", "adaptive-delay", "server-delay", "cdn-rate", "turns", "politeness", "bot", "contact", "web", "connect-to", "allow-private", "limit"}
+var requesting = []string{"lanes", "adaptive-delay", "server-delay", "cdn-rate", "turns", "politeness", "bot", "contact", "web", "connect-to", "allow-private", "limit", "events"}
 
 // partitioned are the filters of jobs that read the bucket's Hive partitions.
 var partitioned = []string{"country", "category", "date"}

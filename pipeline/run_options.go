@@ -51,6 +51,7 @@ type RunOptions struct {
 	Watch                    time.Duration
 	Streaming                bool
 	From                     string // the address of a queue in place of the bucket's listing
+	Events                   string // the address of a queue or an endpoint that gets events of what is stored
 	WorkersElsewhere         bool   // the workers are not in this process
 	LanesByInput             bool   // no number of lanes was given: Accept may raise it; see seedOptions.raiseLanes
 }

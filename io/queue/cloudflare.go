@@ -30,7 +30,7 @@ const (
 	cloudflarePause = time.Second
 )
 
-func openCloudflare(u *url.URL) (Queue, error) {
+func openCloudflare(u *url.URL) (*cloudflare, error) {
 	token := os.Getenv("CLOUDFLARE_API_TOKEN")
 	if token == "" {
 		return nil, errors.New("set CLOUDFLARE_API_TOKEN to a token that may read and write Queues")

@@ -23,7 +23,8 @@ type natsQueue struct {
 // natsTimeout bounds what answers at once.
 const natsTimeout = 10 * time.Second
 
-func openNATS(ctx context.Context, u *url.URL) (_ Queue, err error) {
+// dialNATS connects to the server of an address.
+func dialNATS(u *url.URL) (*nats.Conn, jetstream.JetStream, error) {
 	o := []nats.Option{nats.Name("seed-engine"), nats.MaxReconnects(-1), nats.Timeout(natsTimeout)}
 	if file := os.Getenv("NATS_CREDS"); file != "" {
 		o = append(o, nats.UserCredentials(file))
@@ -36,17 +37,25 @@ func openNATS(ctx context.Context, u *url.URL) (_ Queue, err error) {
 	}
 	conn, err := nats.Connect(u.Scheme+"://"+u.Host, o...)
 	if err != nil {
-		return nil, fmt.Errorf("connecting (NATS_CREDS, NATS_USER and NATS_PASSWORD, or NATS_TOKEN): %w", err)
+		return nil, nil, fmt.Errorf("connecting (NATS_CREDS, NATS_USER and NATS_PASSWORD, or NATS_TOKEN): %w", err)
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		conn.Close()
+	}
+	return conn, js, err
+}
+
+func openNATS(ctx context.Context, u *url.URL) (_ Queue, err error) {
+	conn, js, err := dialNATS(u)
+	if err != nil {
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			conn.Close()
 		}
 	}()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, natsTimeout)
 	defer cancel()
 	stream, name, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")

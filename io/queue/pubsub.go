@@ -29,7 +29,8 @@ const (
 	pubSubWait = 3 * time.Second
 )
 
-func openPubSub(ctx context.Context, u *url.URL) (Queue, error) {
+// openPubSub opens one of the subscriptions or topics.
+func openPubSub(ctx context.Context, u *url.URL, what string) (*pubSub, error) {
 	at := cmp.Or(u.Query().Get("endpoint"), "https://pubsub.googleapis.com")
 	sign := func(*http.Request, []byte) error { return nil }
 	if emulator := os.Getenv("PUBSUB_EMULATOR_HOST"); emulator != "" {
@@ -48,7 +49,7 @@ func openPubSub(ctx context.Context, u *url.URL) (Queue, error) {
 			return err
 		}
 	}
-	return &pubSub{caller{secret.Client(httpTimeout), sign}, at + "/v1/projects/" + u.Host + "/subscriptions" + u.Path + ":"}, nil
+	return &pubSub{caller{secret.Client(httpTimeout), sign}, at + "/v1/projects/" + u.Host + "/" + what + u.Path + ":"}, nil
 }
 
 func (q *pubSub) Receive(ctx context.Context, n int, wait time.Duration) ([]Message, error) {

@@ -49,15 +49,15 @@ const Forms = "cloudflare://ACCOUNT-ID/QUEUE-ID, sqs://sqs.REGION.amazonaws.com/
 
 // Check reports what is wrong with an address, without a connection.
 func Check(address string) error {
-	_, err := parse(address)
+	_, err := parse(address, Forms)
 	return err
 }
 
 // parse returns an address whose host and parts of the path are there: two, for NATS and SQS three.
-func parse(address string) (*url.URL, error) {
+func parse(address, forms string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return nil, errors.New("it is no address of a queue: write " + Forms)
+		return nil, errors.New("it is no address of a queue: write " + forms)
 	}
 	if u.User != nil {
 		return nil, errors.New("an address has no keys in it: set the service's environment variables")
@@ -65,7 +65,7 @@ func parse(address string) (*url.URL, error) {
 	parts := map[string]int{"cloudflare": 1, "pubsub": 1, "sqs": 2, "nats": 2, "tls": 2}[u.Scheme]
 	names := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if parts == 0 || len(names) != parts || names[0] == "" || names[len(names)-1] == "" {
-		return nil, errors.New("it is no address of a queue: write " + Forms)
+		return nil, errors.New("it is no address of a queue: write " + forms)
 	}
 	if at := u.Query().Get("endpoint"); at != "" {
 		if e, err := url.Parse(at); err != nil || e.User != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https" {
@@ -78,7 +78,7 @@ func parse(address string) (*url.URL, error) {
 // Open opens the queue at an address (see Forms). Keys come from the service's usual environment variables and files.
 // ?endpoint=URL replaces the address of the HTTP services.
 func Open(ctx context.Context, address string) (Queue, error) {
-	u, err := parse(address)
+	u, err := parse(address, Forms)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func Open(ctx context.Context, address string) (Queue, error) {
 	case "sqs":
 		q, err = openSQS(ctx, u)
 	case "pubsub":
-		q, err = openPubSub(ctx, u)
+		q, err = openPubSub(ctx, u, "subscriptions")
 	default:
 		q, err = openNATS(ctx, u)
 	}

@@ -1,9 +1,12 @@
 package queue_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,14 +18,74 @@ import (
 	"github.com/newsfork/seed-engine/io/queue/queuetest"
 )
 
+var services = map[string]func(*testing.T) queuetest.Service{
+	"cloudflare": func(t *testing.T) queuetest.Service { return queuetest.Cloudflare(t) },
+	"sqs":        func(t *testing.T) queuetest.Service { return queuetest.SQS(t) },
+	"pubsub":     func(t *testing.T) queuetest.Service { return queuetest.PubSub(t) },
+	"nats":       func(t *testing.T) queuetest.Service { return queuetest.NATS(t, time.Second).Service },
+}
+
+// Every service delivers the events that it is sent, each as it is.
+func TestSend(t *testing.T) {
+	events := make([]queue.Event, 25) // SQS takes ten at once
+	for i := range events {
+		id := strconv.Itoa(i)
+		events[i] = queue.Event{ID: id, JSON: json.RawMessage(`{"id":"` + id + `","title":"Größe"}`)}
+	}
+	var want []string
+	for _, e := range events {
+		want = append(want, string(e.JSON))
+	}
+	for name, start := range services {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			for k, v := range s.Env {
+				t.Setenv(k, v)
+			}
+			out, err := queue.OpenOut(t.Context(), cmp.Or(s.Out, s.Address))
+			require.NoError(t, err)
+			require.NoError(t, out.Send(t.Context(), events))
+			require.NoError(t, out.Close())
+			q, err := queue.Open(t.Context(), s.Address)
+			require.NoError(t, err)
+			var got []string
+			for until := time.Now().Add(10 * time.Second); len(got) < len(want) && time.Now().Before(until); {
+				messages, err := q.Receive(t.Context(), 30, 100*time.Millisecond)
+				require.NoError(t, err)
+				for _, m := range messages {
+					got = append(got, string(m.Body))
+				}
+			}
+			require.ElementsMatch(t, want, got)
+			require.NoError(t, q.Close())
+		})
+	}
+	t.Run("endpoint", func(t *testing.T) {
+		t.Setenv("SEED_EVENTS_TOKEN", "secret")
+		status := http.StatusAccepted
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			assert.Equal(t, []string{"Bearer secret", "application/cloudevents-batch+json"}, []string{r.Header.Get("Authorization"), r.Header.Get("Content-Type")})
+			var got []json.RawMessage
+			assert.NoError(t, json.NewDecoder(r.Body).Decode(&got))
+			assert.Len(t, got, len(want))
+			w.WriteHeader(status)
+		}))
+		defer s.Close()
+		out, err := queue.OpenOut(t.Context(), s.URL+"/in")
+		require.NoError(t, err)
+		require.NoError(t, out.Send(t.Context(), events))
+		status = http.StatusServiceUnavailable
+		err = out.Send(t.Context(), events)
+		require.ErrorContains(t, err, "503")
+		require.False(t, errors.Is(err, queue.ErrRefused))
+		status = http.StatusUnauthorized
+		require.ErrorIs(t, out.Send(t.Context(), events), queue.ErrRefused)
+	})
+}
+
 // Every service delivers a message again until it is acknowledged, and never afterwards.
 func TestServices(t *testing.T) {
-	for name, start := range map[string]func(*testing.T) queuetest.Service{
-		"cloudflare": func(t *testing.T) queuetest.Service { return queuetest.Cloudflare(t) },
-		"sqs":        func(t *testing.T) queuetest.Service { return queuetest.SQS(t) },
-		"pubsub":     func(t *testing.T) queuetest.Service { return queuetest.PubSub(t) },
-		"nats":       func(t *testing.T) queuetest.Service { return queuetest.NATS(t, time.Second).Service },
-	} {
+	for name, start := range services {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)
 			for k, v := range s.Env {
@@ -119,6 +182,16 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"https://hooks.example/in": true, "sqs://sqs.eu-west-1.amazonaws.com/1/name": true, "pubsub://p/topic": true, "nats://host:4222/S/s.new": true,
+		"": false, "https://": false, "https://user:secret@host/": false, "ftp://host/x": false, "nats://user:secret@host/S/s": false, "pubsub://p": false,
+	} {
+		err := queue.CheckOut(address)
+		assert.Equal(t, ok, err == nil, address)
+		if err != nil {
+			assert.NotContains(t, err.Error(), "secret")
+		}
+	}
 	for address, ok := range map[string]bool{
 		"cloudflare://acc/queue": true, "sqs://sqs.eu-west-1.amazonaws.com/1/name": true, "pubsub://p/s": true, "nats://host:4222/S/c": true, "tls://host/S/c": true,
 		"": false, "queue": false, "cloudflare://acc": false, "sqs://host/name": false, "nats://host/S": false, "kafka://host/t": false,

@@ -35,7 +35,15 @@ const (
 	sqsMaxWait = 20 * time.Second
 )
 
-func openSQS(ctx context.Context, u *url.URL) (Queue, error) {
+// sqsFailures are the entries of a batch that failed.
+type sqsFailures struct {
+	Failed []struct {
+		Code, Message string
+		SenderFault   bool
+	}
+}
+
+func openSQS(ctx context.Context, u *url.URL) (*sqs, error) {
 	region := u.Query().Get("region")
 	if name, ok := strings.CutPrefix(u.Host, "sqs."); ok && region == "" {
 		region, _, _ = strings.Cut(name, ".")
@@ -107,12 +115,7 @@ func (q *sqs) each(ctx context.Context, action string, tokens []string) error {
 			}
 			entries = append(entries, e)
 		}
-		var a struct {
-			Failed []struct {
-				Code, Message string
-				SenderFault   bool
-			}
-		}
+		var a sqsFailures
 		if err := q.call(ctx, action, map[string]any{"Entries": entries}, &a); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -25,6 +26,7 @@ type Filter struct {
 	Since                   time.Time // collected or changed then or later
 	AsOf                    string    // a version of the table: its number, a time (RFC 3339), or the run that made it; empty: now
 	Before                  string    // of changes: the earlier version, with which AsOf is compared; empty: the newest two dates are
+	Stored                  time.Time // stored then or later, by the store's clock; of a database as Since
 	Look                    db.Look   // of rows of a database
 }
 
@@ -61,12 +63,22 @@ type What struct {
 	Find *explore.Kind
 	// Changed yields what changed since Source.Since; nil: the job tells it by another kind.
 	Changed func(context.Context, Source) iter.Seq2[Change, error]
+	// Event is how a row that is new or changed is sent to others; nil: it is not.
+	Event *Event
 	// Diff yields what differs between two times, the ends of two runs; nil: the job does not keep it.
 	Diff func(ctx context.Context, d *db.DB, from, until time.Time) iter.Seq2[Diff, error]
 
 	row   reflect.Type
 	write func(ctx context.Context, src Source, keep func(explore.Record) bool, f Format, name string, to io.Writer) (int64, error)
 	all   func(context.Context, Source) iter.Seq2[explore.Record, error]
+}
+
+// Event is how a row is an event.
+type Event struct {
+	Type    string   // of CloudEvents
+	Subject string   // the column with the subject
+	ID      []string // the columns, times among them, whose values no other event of this type has
+	Back    string   // one more of them where the state is back
 }
 
 // Change is a line of what changed.
@@ -160,6 +172,18 @@ func Part[T any](name, title string, shown []string, all iter.Seq2[T, error], no
 // title names the rows and their version, in schemas and in Parquet files.
 func (k What) title() string { return fmt.Sprintf("%s/%d", k.Name, k.Version) }
 
+// Open opens the database of the rows, and brings its tables up to date.
+func (k What) Open(ctx context.Context, dsn string) (*db.DB, error) {
+	d, err := db.Open(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.Migrate(ctx, d); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
 // Columns are the columns of the rows.
 func (k What) Columns() []Column { return columns(k.row) }
 
@@ -180,8 +204,10 @@ func (k What) Records(ctx context.Context, src Source) iter.Seq2[explore.Record,
 // with the source's name, since the condition that a row changed at $3 or later. Further arguments begin with $4.
 func Select[T any](ctx context.Context, d *db.DB, f Filter, name, since, query string, args ...any) iter.Seq2[T, error] {
 	var from int64
-	if !f.Since.IsZero() {
-		from = db.Micros(f.Since)
+	for _, t := range []time.Time{f.Since, f.Stored} {
+		if !t.IsZero() {
+			from = max(from, db.Micros(t))
+		}
 	}
 	where := `(CAST($1 AS BIGINT) = 0 OR ` + name + ` ` + d.AnyOf(2) + `) AND (` + since + ` OR ` + d.Never("$3") + `)`
 	and, limit, all := f.Look.SQL(append([]any{int64(len(f.Names)), d.List(f.Names), from}, args...)...)
@@ -225,8 +251,7 @@ func scan(r *sql.Rows, columns []Column, row reflect.Value) error {
 
 // Cells are a record's cells of a table, as text.
 func (k What) Cells(r explore.Record, cut func(string) string) (cells []string) {
-	for _, head := range strings.Fields(k.Table) {
-		_, column := tableColumn(head)
+	for i, column := range k.Listed() {
 		var text string
 		switch v := r.Column(column).Value.(type) {
 		case nil:
@@ -237,12 +262,21 @@ func (k What) Cells(r explore.Record, cut func(string) string) (cells []string) 
 		default:
 			text = fmt.Sprint(v)
 		}
-		if strings.HasSuffix(head, "…") {
+		if strings.HasSuffix(strings.Fields(k.Table)[i], "…") {
 			text = cut(text)
 		}
 		cells = append(cells, text)
 	}
 	return cells
+}
+
+// Listed are the columns of a list.
+func (k What) Listed() (all []string) {
+	for _, head := range strings.Fields(k.Table) {
+		_, column := tableColumn(head)
+		all = append(all, column)
+	}
+	return all
 }
 
 // Head is the first line of a table.

@@ -37,7 +37,7 @@ func (o *Options) layers(given map[string]bool) error {
 }
 
 // otherVariables are those that set no option: secrets, and what a server tells the runs that it starts.
-var otherVariables = []string{lastWordsVariable, "SEED_RUN_ID", "SEED_SCHEDULE", "SEED_STARTED_BY", "SEED_GITHUB_TOKEN", "SEED_TAG_KEY", "SEED_EMBED_KEY", "SEED_EMBED_MODEL",
+var otherVariables = []string{lastWordsVariable, "SEED_RUN_ID", "SEED_SCHEDULE", "SEED_STARTED_BY", "SEED_GITHUB_TOKEN", "SEED_EVENTS_TOKEN", "SEED_TAG_KEY", "SEED_EMBED_KEY", "SEED_EMBED_MODEL",
 	"SEED_EMBED_URL", "SEED_SERVER_TOKEN", "SEED_SERVER_READ_TOKEN", "SEED_WEBHOOK_URL", "SEED_ALERT_URL", "SEED_ALERT_SECRET", "SEED_SMTP_PASSWORD", "SEED_SEARCH_TOKEN", botauth.KeyVariable}
 
 // names are the names of all options.

@@ -83,6 +83,7 @@ func newFlags(o *Options) *option.Set {
 	s.Pause(&o.Watch, "watch", 0, "keep running and read new raw files as they come; the interval between two polls, e.g. 1m").Is(option.OneRun | option.Selects)
 	s.Yes(&o.Streaming, "streaming", false, "with --watch: one streaming pipeline (prism, Flink, Dataflow) instead of a batch run for each poll").Is(option.OneRun)
 	s.Text(&o.From, "from", "", "with --watch: take raw files and domains from this queue's messages, without listing the store: "+queue.Forms).NotEmpty("name a queue").Is(option.OneRun)
+	s.Text(&o.Events, "events", "", "send an event of each row that is stored or changed: "+queue.OutForms).NotEmpty("name a queue or an endpoint").Is(option.Outward)
 	s.Yes(&o.SharedFilesystem, "shared-filesystem", false, "all workers see the store's directory under the same path")
 	s.Text(&o.DB, "db", "", "database of docs, catalog and news: sqlite:///path or postgres://… (default: a SQLite file next to a directory store)").Is(option.Secret).In(option.Where)
 	o.Flags = s

@@ -32,7 +32,7 @@ var own = map[string]string{
 	"until": "runs no graph", "dry-run": "runs no graph", "explain": "runs no graph", "diff": "runs no graph", "history": "runs no graph", "purge-provider": "runs no graph",
 	"estimate": "runs no graph", "prices": "are for the launcher's report",
 	"enable-provider": "runs no graph", "purge-expired": "runs no graph",
-	"report": "is written by the launcher", "progress": "is shown by the launcher", "strict": "is about the exit code",
+	"report": "is written by the launcher", "progress": "is shown by the launcher", "strict": "is about the exit code", "events": "are sent by the launcher",
 	"watch": "is the launcher's loop, or the graph's own interval", "streaming": "chooses the graph", "from": "is the source of the unbounded graph", "shared-filesystem": "lets --store be a directory",
 	"web": "the simulated web lives in the launcher", "demo-edition": "of the simulated web", "demo-changes": "of the simulated web",
 	"url": "is one page, which the launcher makes a policy or a publisher of", "try": "runs no graph", "depth": "of --url", "tos-allowed": "of --url", "markdown": "is written by the launcher", "links": "of --markdown",

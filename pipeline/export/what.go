@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/rows"
@@ -31,18 +30,6 @@ type What struct{ rows.What }
 
 // NeedsDB reports whether the rows are in the database.
 func (w What) NeedsDB() bool { return w.Migrate != nil }
-
-// Open opens the database of the rows, and brings its tables up to date.
-func (w What) Open(ctx context.Context, dsn string) (*db.DB, error) {
-	d, err := db.Open(ctx, dsn)
-	if err != nil {
-		return nil, err
-	}
-	if err := w.Migrate(ctx, d); err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return d, nil
-}
 
 // Write writes the rows that keep keeps (nil: all) to a file, and returns how many there were. Names of a filter that the
 // source has nothing of are refused.

@@ -19,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/lineage"
+	"github.com/newsfork/seed-engine/io/queue"
 	"github.com/newsfork/seed-engine/io/scratch"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -78,6 +79,7 @@ type run struct {
 	told    ledger.Tally   // those that earlier batches' reports have
 	past    chan []ledger.Report
 	lineage *lineage.Sender
+	events  queue.Out // nil: nobody wants events
 
 	mu        sync.Mutex
 	current   string // the id of the run that is at work
@@ -116,7 +118,7 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 	}
 	r.undo = append(r.undo, endDemo)
 	r.undo = append(r.undo, r.sweep(ctx), r.readPast(ctx))
-	if err := r.openLineage(); err != nil {
+	if err := errors.Join(r.openLineage(), r.openEvents(ctx)); err != nil {
 		return r, err
 	}
 	if !beam.Initialized() {
@@ -256,10 +258,15 @@ func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report,
 		return nil, ledger.Tally{}, err
 	}
 	r.lineage.Send(r.event(run, nil))
+	endEvents, err := r.beginEvents(ctx, id)
+	if err != nil {
+		return nil, ledger.Tally{}, err
+	}
 	report, total, err := r.inLedger(ctx, run, build)
 	if report != nil {
 		r.lineage.Send(r.event(run, report))
 	}
+	endEvents(report)
 	r.logEnd(id, report, err)
 	// The log is for people who look later: without its last lines the run's result is the same.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), logWithin)

@@ -74,6 +74,7 @@ func Rows() []out.What {
 	products.Name, products.About, products.Since = "products", "The products of sites.", "when the product changed or was gone"
 	products.Table, products.Find, products.Changed = "SITE KEY=product_key STATE CHANGED=changed_at URL", &finds, changedProducts
 	products.Diff = diffRows
+	products.Event = &out.Event{Type: "product.changed", Subject: "url", ID: []string{"site", "product_key", "changed_at", "gone_at"}, Back: "last_seen"}
 	changes.Name, changes.About, changes.Since = "product-history", "Each change of a value of those products.", "when the value changed"
 	changes.Table = "SITE KEY=product_key AT=changed_at FIELD WAS… BECAME…"
 	images.Name, images.About = "product-images", "The images of those products, whose bytes --images keeps in the store."

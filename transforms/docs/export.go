@@ -65,6 +65,7 @@ func Rows(allowed func(ctx context.Context, src explore.Source, provider string)
 	pages, chunks, links := of, of, of
 	pages.Name, pages.About, pages.Since = "pages", "The pages of API documentation that the docs job found, and what became of each.", "when the page changed or was deleted"
 	pages.Table, pages.Find, pages.Changed = "PROVIDER STATUS REASON… TITLE… URL", &finds[0], changedPages
+	pages.Event = &rows.Event{Type: "page.changed", Subject: "url", ID: []string{"provider", "key", "changed_at", "gone_at"}}
 	pages.Failed = func(r explore.Record) bool {
 		return slices.Contains([]any{string(Failed), string(Blocked), string(TooLarge)}, r.Column("status").Value)
 	}

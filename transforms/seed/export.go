@@ -77,6 +77,7 @@ func Rows() []rows.What {
 	domains.Name, domains.About = "domains", "What is known about each domain in each partition, when it is done."
 	domains.Table, domains.Find = "DOMAIN=registrable_domain COUNTRY CATEGORY DATE COLLECTED=collected_at SITEMAP=sitemap_url", &find
 	domains.FailedIn, domains.Changed = "outcomes", changed
+	domains.Event = &rows.Event{Type: "domain.collected", Subject: "registrable_domain", ID: []string{"domain_id", "country", "category", "date", "collected_at"}}
 	feeds.Name, feeds.About = "feeds", "The sitemaps, RSS and Atom feeds of those domains."
 	feeds.Table = "DOMAIN=registrable_domain COUNTRY CATEGORY DATE SOURCE KIND URL"
 	feeds.Failed = func(r explore.Record) bool { return r.Column("error").Value != "" }

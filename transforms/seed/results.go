@@ -119,7 +119,7 @@ func partResults(ctx context.Context, s store.Store, f Filter, of func() ([]doma
 func packedFor(ctx context.Context, s store.Store, f Filter) (parts []domaintable.Part, rows int64, err error) {
 	all, err := domaintable.All(ctx, s)
 	for _, p := range all {
-		if slices.ContainsFunc(p.In, f.Wants) {
+		if slices.ContainsFunc(p.In, f.Wants) && !p.At.Before(f.Stored) {
 			parts, rows = append(parts, p), rows+p.Count
 		}
 	}
@@ -249,7 +249,7 @@ func objectResults(ctx context.Context, s store.Store, f Filter, in func(visited
 				return
 			}
 			p, folder, ok := hive.ParseMark(o.Key)
-			if !ok || !f.Wants(p) || !in(folderAs(p, folder)) {
+			if !ok || !f.Wants(p) || o.ModTime.Before(f.Stored) || !in(folderAs(p, folder)) {
 				continue
 			}
 			next = append(next, marked{p, strings.TrimSuffix(o.Key, hive.Success)})

@@ -17,6 +17,7 @@ import (
 type Service struct {
 	*Broker        // nil: NATS
 	Address string // for queue.Open
+	Out     string // for queue.OpenOut; empty: the same
 	Env     map[string]string
 	Put     func(body string)
 	Len     func() int
@@ -85,6 +86,16 @@ func Cloudflare(t testing.TB) Service {
 		case action == "ack":
 			b.change(texts(in["acks"], "lease_id"), -1)
 			return http.StatusOK, map[string]any{"success": true, "errors": []any{}, "result": map[string]any{"ackCount": 1, "retryCount": 0, "warnings": []any{}}}
+		case action == "batch":
+			all, _ := in["messages"].([]any)
+			for _, m := range all {
+				if m, _ := m.(map[string]any); m["content_type"] != "json" {
+					return fail(http.StatusBadRequest, "unknown content_type")
+				} else if body, err := json.Marshal(m["body"]); err == nil {
+					b.Put(string(body), nil)
+				}
+			}
+			return http.StatusOK, map[string]any{"success": true, "errors": []any{}, "result": map[string]any{}}
 		case action != "pull" || number(in["batch_size"]) < 1 || number(in["batch_size"]) > 100 || number(in["visibility_timeout_ms"]) > 43_200_000:
 			return fail(http.StatusBadRequest, "batch_size must be 1 to 100, and the time-out at most 12 hours")
 		}
@@ -132,6 +143,12 @@ func SQS(t testing.TB) Service {
 		case len(entries) < 1 || len(entries) > 10:
 			return fail(http.StatusBadRequest, "TooManyEntriesInBatchRequest", "1 to 10")
 		}
+		if action == "SendMessageBatch" {
+			for _, body := range texts(in["Entries"], "MessageBody") {
+				b.Put(body, nil)
+			}
+			return http.StatusOK, map[string]any{"Successful": []any{}}
+		}
 		ttl := time.Duration(-1)
 		if action == "ChangeMessageVisibilityBatch" {
 			first, _ := entries[0].(map[string]any)
@@ -152,6 +169,15 @@ func PubSub(t testing.TB) Service {
 	b, url := serve(t, func(b *Broker, r *http.Request, in map[string]any) (int, any) {
 		action, ok := strings.CutPrefix(r.URL.Path, root)
 		switch {
+		case r.URL.Path == "/v1/projects/p-1/topics/new-files:publish":
+			for _, data := range texts(in["messages"], "data") {
+				body, err := base64.StdEncoding.DecodeString(data)
+				if err != nil {
+					return http.StatusBadRequest, map[string]any{}
+				}
+				b.Put(string(body), nil)
+			}
+			return http.StatusOK, map[string]any{}
 		case !ok:
 			return http.StatusNotFound, map[string]any{"error": map[string]any{"code": 404, "status": "NOT_FOUND", "message": "Resource not found (resource=raw-files)."}}
 		case action == "acknowledge":
@@ -171,5 +197,7 @@ func PubSub(t testing.TB) Service {
 		}
 		return http.StatusOK, map[string]any{"receivedMessages": out}
 	})
-	return service(b, "pubsub://p-1/raw-files", map[string]string{"PUBSUB_EMULATOR_HOST": strings.TrimPrefix(url, "http://")})
+	made := service(b, "pubsub://p-1/raw-files", map[string]string{"PUBSUB_EMULATOR_HOST": strings.TrimPrefix(url, "http://")})
+	made.Out = "pubsub://p-1/new-files"
+	return made
 }

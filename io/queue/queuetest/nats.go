@@ -34,7 +34,7 @@ func NATS(t testing.TB, ttl time.Duration) *NATSServer {
 	s.check(err)
 	_, err = stream.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: "engine", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ttl, MaxAckPending: 5000})
 	s.check(err)
-	s.Service = Service{Address: s.server.ClientURL() + "/SEED/engine",
+	s.Service = Service{Address: s.server.ClientURL() + "/SEED/engine", Out: s.server.ClientURL() + "/SEED/seed.raw",
 		Put: func(body string) { // until the server that was killed is there again
 			for range 200 {
 				if _, err = s.js.Publish(ctx, "seed.raw", []byte(body)); err == nil {

@@ -83,6 +83,7 @@ func Rows(job string) []rows.What {
 			return rows.Change{Kind: rows.KindOf(!a.CollectedAt.Before(src.Since), false), Source: a.Publisher, Item: a.URL, What: a.Title}
 		})
 	}
+	articles.Event = &rows.Event{Type: "article.stored", Subject: "url", ID: []string{"publisher", "id", "changed_at"}}
 	versions.Name, versions.About, versions.Since = "article-versions", "The earlier versions of those articles, the last 20 of each.", "when the next version was found"
 	versions.Table = "PUBLISHER VERSION UNTIL=until_at TITLE… URL"
 	reserved.Name, reserved.Since, reserved.Table = "articles-reserved", "when the run decided", "PUBLISHER PURPOSE LINE RAW… URL"

@@ -20,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/kept"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/parse/policyfile"
 )
@@ -170,7 +171,8 @@ func TestRemovedProvider(t *testing.T) {
 // A request to remove everything of a provider is recorded after a question. A misspelt
 // one is refused.
 func TestRemovalPage(t *testing.T) {
-	w := newWorld(t, "done", pagesOf("gone"))
+	w := newWorld(t, "done")
+	require.NoError(t, w.store.Put(t.Context(), "handoff/docs/gone/1", strings.NewReader("x"), store.PutOptions{}))
 	assert.Contains(t, w.do("GET", "/removals?provider=stripe", "").body, `name="provider" value="stripe"`)
 	assert.Contains(t, plainText(w.do("GET", "/removals/ask?provider=stirpe", "").body), "similar ones are stripe, ")
 	for _, path := range []string{"/removals/ask?provider=A", "/removals/ask", "/removals?provider=%3C", "/removals/ask?provider=stripe&note=" + strings.Repeat("x", 501)} {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/pipeline/option"
 	"github.com/newsfork/seed-engine/server/known"
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
@@ -44,6 +45,7 @@ func testJobs() []option.Job {
 		}
 		return policy.Load(policies.Files, now)
 	})
+	all[i].Removal = &removal.What{Job: docsJob, Kind: "provider", Objects: removal.Under("handoff/docs/")}
 	all[slices.IndexFunc(all, func(j option.Job) bool { return j.Name == "catalog" })].Policies = shops
 	return all
 }

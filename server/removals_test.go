@@ -17,24 +17,11 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/option"
 )
 
-// pagesOf makes the docs job find pages of one provider.
-func pagesOf(provider string) func(*Settings) {
-	return func(set *Settings) {
-		set.Jobs = slices.Clone(set.Jobs)
-		i := slices.IndexFunc(set.Jobs, func(j option.Job) bool { return j.Name == docsJob })
-		set.Jobs[i].Finds = []explore.Kind{{Name: "pages", Search: func(_ context.Context, _ explore.Source, q explore.Query) (l explore.List, err error) {
-			if q["provider"] == provider {
-				l.Items = []explore.Item{{Title: "a page"}}
-			}
-			return l, nil
-		}}}
-	}
-}
-
 // A request to remove a provider is recorded, the pipeline program is started for it, and
 // an alert fires from a day before it must be done until there is a receipt.
 func TestRemovalRequests(t *testing.T) {
-	w := newWorld(t, "done", pagesOf("acme")) // it has no policy any more
+	w := newWorld(t, "done")
+	require.NoError(t, w.store.Put(t.Context(), "handoff/docs/acme/1", strings.NewReader("x"), store.PutOptions{})) // it has no policy any more
 	now := at(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), w)
 	tick := func(after time.Duration) string {
 		t.Helper()
@@ -51,7 +38,7 @@ func TestRemovalRequests(t *testing.T) {
 	}
 	misspelt := w.do("POST", "/api/v1/docs/removals", `{"provider":"stirpe"}`)
 	assert.Equal(t, http.StatusNotFound, misspelt.code)
-	assert.Contains(t, misspelt.body, "there is no provider stirpe, and nothing is stored of one; similar ones are stripe, ")
+	assert.Contains(t, misspelt.body, "provider: nothing is stored of stirpe; similar ones are stripe, ")
 	assert.Empty(t, w.asked())
 	a := w.do("POST", "/api/v1/docs/removals", `{"provider":"acme","from":"legal@acme.example","note":"ticket 7"}`)
 	require.Equal(t, http.StatusCreated, a.code, a.body)

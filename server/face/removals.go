@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -27,8 +26,6 @@ const (
 	// maxForm is the maximum size of a text of the form for removals, in characters.
 	maxForm = 500
 )
-
-var providerForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,127}$`)
 
 // removalsPage is the data of the page of requests to remove a source.
 type removalsPage struct {
@@ -73,11 +70,16 @@ func (f removalRows) rows() ([]action, []view) {
 
 func (f removalRows) page(c *call) (any, error) {
 	page := removalsPage{Kind: c.in.Get("kind"), Provider: c.in.Get("provider")}
-	if page.Provider != "" && cmp.Or(page.Kind, "provider") == "provider" && !providerForm.MatchString(page.Provider) {
-		return nil, errNotAProvider
-	}
 	for _, j := range f.Jobs {
-		if j.Removal != nil && j.Name != docsJob {
+		if j.Removal == nil {
+			continue
+		}
+		if page.Provider != "" && j.Removal.Kind == cmp.Or(page.Kind, "provider") {
+			if _, err := j.Removal.Named(page.Provider); err != nil {
+				return nil, known.Refuse("%s", err)
+			}
+		}
+		if j.Name != docsJob {
 			page.Kinds = append(page.Kinds, j.Removal.Kind)
 		}
 	}
@@ -116,8 +118,6 @@ func (f removalRows) ask(c *call) (any, error) {
 	return removal.Entry{Request: req}, err
 }
 
-var errNotAProvider = known.Refuse("provider: write the id of a provider")
-
 // source is the source that a request names by its kind, and its job. A source of which nothing is known is refused.
 func (f removalRows) source(c *call) (job, name string, err error) {
 	given := c.in.Get
@@ -134,46 +134,59 @@ func (f removalRows) source(c *call) (job, name string, err error) {
 			return c.in.Get("provider")
 		}
 	}
-	ctx, id := c.Context(), strings.TrimSpace(given("provider"))
+	var of known.Job
 	for _, j := range f.Jobs {
-		if j.Removal == nil || j.Name == docsJob || given(j.Removal.Kind) == "" {
+		if j.Removal == nil || given(j.Removal.Kind) == "" {
 			continue
 		}
-		if name != "" || id != "" {
+		if name != "" {
 			return "", "", known.Refuse("%s: write one name in a request", j.Removal.Kind)
 		}
-		if name, err = j.Removal.Named(strings.TrimSpace(given(j.Removal.Kind))); err != nil {
-			return "", "", known.Answer(http.StatusNotFound, err.Error())
-		}
-		job, err = j.Name, f.knowsSource(ctx, j, name)
+		of, name = j, strings.TrimSpace(given(j.Removal.Kind))
 	}
-	if name != "" || err != nil {
-		return job, name, err
+	if of.Removal == nil {
+		return "", "", known.Refuse("provider: write the id of a provider")
 	}
-	if !providerForm.MatchString(id) {
-		return "", "", errNotAProvider
+	if name, err = of.Removal.Named(name); err != nil {
+		return "", "", known.Refuse("%s", err)
 	}
-	return docsJob, id, f.knowsProvider(ctx, id)
+	return of.Name, name, f.knows(c.Context(), of, name)
 }
 
-// knowsSource refuses a source of which its job keeps nothing. Where the store or the database does not answer, the request
-// is taken: one too many removes nothing.
-func (f removalRows) knowsSource(ctx context.Context, j known.Job, name string) error {
+// knows refuses a source that nobody knows: it has no policy, people keep nothing of it, and its job neither. Where the store or
+// the database does not answer, the request is taken: one too many removes nothing.
+func (f removalRows) knows(ctx context.Context, j known.Job, name string) error {
+	var ids, stored []string
+	for _, p := range f.providers {
+		if p.Job != j.Name {
+			continue
+		}
+		now, err := p.all(ctx)
+		if err != nil {
+			return err
+		}
+		ids = slices.Collect(maps.Keys(now.removed))
+		for _, v := range now.views {
+			ids = append(ids, v.ID)
+		}
+	}
+	if slices.Contains(ids, name) {
+		return nil
+	}
 	within, cancel := context.WithTimeout(ctx, maxLook)
 	defer cancel()
-	var ids []string
 	var kept removal.Removed
 	src, err := f.explorer.source(within, j.Name)
 	if err == nil {
 		kept, err = j.Removal.Find(within, removal.Source{Name: name, Store: src.Store, DB: src.DB})
 	}
 	if err == nil && kept.Total() == 0 {
-		ids, err = j.Removal.Known(within, src.DB)
+		stored, err = j.Removal.Known(within, src.DB)
 	}
 	switch {
-	case errors.Is(err, explore.ErrNothingYet), err == nil && kept.Total() == 0 && !slices.Contains(ids, name):
+	case errors.Is(err, explore.ErrNothingYet), err == nil && kept.Total() == 0 && !slices.Contains(stored, name):
 		text := fmt.Sprintf("%s: nothing is stored of %s", j.Removal.Kind, name)
-		if len(ids) > 0 {
+		if ids = append(ids, stored...); len(ids) > 0 {
 			text += "; similar ones are " + strings.Join(similar.Names(name, ids, similarShown), ", ")
 		}
 		return known.Answer(http.StatusNotFound, text)
@@ -181,39 +194,4 @@ func (f removalRows) knowsSource(ctx context.Context, j known.Job, name string) 
 		f.Log.Warn("removal_not_checked", "provider", name, "error", ledger.Redact(err.Error()))
 	}
 	return nil
-}
-
-// knowsProvider refuses a provider that nobody knows: it has no policy, people keep nothing
-// of it, and no page of it is stored. Where the database does not answer, the request is
-// taken: one too many removes nothing.
-func (f removalRows) knowsProvider(ctx context.Context, id string) error {
-	i := slices.IndexFunc(f.providers, func(p *policyFiles) bool { return p.Job == docsJob })
-	if i < 0 {
-		return known.Answer(http.StatusNotFound, "there is no such provider")
-	}
-	providers, err := f.providers[i].all(ctx)
-	if err != nil {
-		return err
-	}
-	ids := slices.Collect(maps.Keys(providers.removed))
-	for _, v := range providers.views {
-		ids = append(ids, v.ID)
-	}
-	if slices.Contains(ids, id) {
-		return nil
-	}
-	i = slices.IndexFunc(f.explorer.kinds, func(k kind) bool { return k.Job.Name == docsJob && k.Name == "pages" })
-	if i < 0 {
-		return nil
-	}
-	left, err := f.search(ctx, f.explorer.kinds[i], explore.Query{"provider": id})
-	if err != nil {
-		f.Log.Warn("removal_not_checked", "provider", id, "error", ledger.Redact(err.Error()))
-		return nil
-	}
-	if len(left.Items) > 0 {
-		return nil
-	}
-	return known.Answer(http.StatusNotFound, fmt.Sprintf("provider: there is no provider %s, and nothing is stored of one; similar ones are %s",
-		id, strings.Join(similar.Names(id, ids, similarShown), ", ")))
 }

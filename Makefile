@@ -73,7 +73,6 @@ e2e: ## the slow real parts too: whole runs, kills, and the README's own command
 
 bench: ## benchmarks only
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
-	go test -tags=e2e,disable_grpc_modules -run '^$$' -bench . -timeout 30m ./pipeline/e2etest/flink
 
 TRAFILATURA = $(CURDIR)/dist/trafilatura/bin/python
 bench-extraction: ## how well articles are read: body, day, title and authors by source and type of page, the worst ten pages; and those of trafilatura, where pip finds it

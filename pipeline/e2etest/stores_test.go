@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -159,19 +158,13 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 	target, err := url.Parse(s3.Endpoint)
 	require.NoError(t, err)
 	const victim = "index-2.com"
-	for _, c := range []struct {
-		runner string
-		args   []string
-	}{{"direct", nil}, {"prism", nil}, {"direct", packed}} {
-		runner := c.runner
-		t.Run(strings.Join(append([]string{runner}, c.args...), " "), func(t *testing.T) {
+	for layout, args := range map[string][]string{"objects": nil, "table": packed} {
+		t.Run(layout, func(t *testing.T) {
 			t.Parallel() // each waits for a minute
 			f := &faultyProxy{refuse: "/" + victim + "/domain_metadata.json", proxy: signedProxy(target)}
 			front := newServer(t, f)
-			name := runner + strconv.Itoa(len(c.args))
-			behind := "s3://" + s3.Bucket + "/" + name + "?endpoint=" + s3.Endpoint + "&region=us-east-1"
-			before := "s3://" + s3.Bucket + "/" + name + "?endpoint=" + front + "&region=us-east-1"
-			args := append([]string{"--runner=" + runner}, c.args...)
+			behind := "s3://" + s3.Bucket + "/" + layout + "?endpoint=" + s3.Endpoint + "&region=us-east-1"
+			before := "s3://" + s3.Bucket + "/" + layout + "?endpoint=" + front + "&region=us-east-1"
 			rig.Put(t, behind, b.files)
 			f.on.Store(true)
 			f.faults.Store(0)
@@ -180,15 +173,15 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 			f.on.Store(false)
 			t.Logf("%d faults, exit code %d", f.faults.Load(), code)
 			assert.NotEqual(t, int64(0), f.faults.Load(), "no call failed, so the test proves nothing")
-			if want := map[bool]int{true: 1, false: 0}[c.args == nil]; code != want { // packed results have no object for the victim
+			if want := map[bool]int{true: 1, false: 0}[args == nil]; code != want { // packed results have no object for the victim
 				t.Errorf("exit code %d, want %d\n%s", code, want, rig.Tail(child.Output(t)))
 			}
-			if out := child.Output(t); c.args == nil && !strings.Contains(out, "the store did not take all results") {
+			if out := child.Output(t); args == nil && !strings.Contains(out, "the store did not take all results") {
 				t.Errorf("no line says that results are missing:\n%s", rig.Tail(out))
 			}
 			marked := marks(t, behind, false)
 			deadLettered := deadLetterKeys(t, behind, "store_failed")
-			if c.args == nil { // a segment that failed has one dead letter, until the lane's next one
+			if args == nil { // a segment that failed has one dead letter, until the lane's next one
 				for domain, asks := range b.domains {
 					for _, mark := range asks {
 						key := strings.TrimSuffix(mark, ".success")
@@ -209,7 +202,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 				}
 			}
 			run(t, w, before, args...)
-			if c.args != nil {
+			if args != nil {
 				rig.Materialize(t, behind)
 			}
 			rig.Same(t, rig.Objects(t, behind), want)

@@ -127,11 +127,11 @@ type onCluster struct {
 
 func (o onCluster) run(t *testing.T, dsn string, managers []*rig.Child) {
 	t.Run("four jobs", func(t *testing.T) { o.fourJobs(t, dsn, managers) })
-	t.Run("by server", func(t *testing.T) { o.byServer(t) })
 	t.Run("lost TaskManager", func(t *testing.T) { o.lostTaskManager(t, managers[0]) })
 	t.Run("lost launcher", func(t *testing.T) { o.lostLauncher(t) })
 	t.Run("restarted TaskManager under a stream", func(t *testing.T) { o.stream(t, managers[1]) })
 	if rig.Nightly {
+		t.Run("by server", func(t *testing.T) { o.byServer(t) })
 		t.Run("lost job server", func(t *testing.T) { o.lostJobServer(t) })
 	}
 }

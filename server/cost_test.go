@@ -37,7 +37,7 @@ func sampleCost() ledger.Cost {
 	}
 }
 
-// What a run cost is on its page and in the metrics, actual and estimated.
+// What a run cost is on its page, actual and estimated.
 func TestCost(t *testing.T) {
 	w := newWorld(t, "done")
 	const newest = "20260302-100000-000-aaaaaaaa"
@@ -58,20 +58,6 @@ func TestCost(t *testing.T) {
 	assert.Contains(t, page, `<tr><th scope="row">requests</th><td class="n">7</td></tr>`)
 	assert.NotContains(t, page, "stimate")
 	assert.NotContains(t, w.do("GET", "/runs/20260303-100000-000-aaaaaaaa", "").body, `id="cost-title"`)
-
-	text := w.do("GET", "/metrics", "").body
-	for _, want := range []string{
-		`seed_engine_run_cost_requests{figure="actual",job="seed"} 123456`, `seed_engine_run_cost_requests{figure="estimated",job="seed"} 100000`,
-		`seed_engine_run_cost_received_bytes{figure="actual",job="seed"} 3.145728e+06`, `seed_engine_run_cost_duration_seconds{figure="actual",job="seed"} 61`,
-		`seed_engine_run_cost_store_calls{class="reads",figure="actual",job="seed"} 11`, `seed_engine_run_cost_store_calls{class="lists",figure="actual",job="seed"} 12`,
-		`seed_engine_run_cost_store_calls{class="writes",figure="estimated",job="seed"} 15`, `seed_engine_run_cost_store_calls{class="deletes",figure="actual",job="seed"} 14`,
-		`seed_engine_run_cost_store_bytes{direction="written",figure="actual",job="seed"} 1500`, `seed_engine_run_cost_store_bytes{direction="read",figure="actual",job="seed"} 2500`,
-		`seed_engine_run_cost_price_dollars{figure="actual",job="seed",part="calls"} 0.0125`,
-		`seed_engine_run_cost_price_dollars{figure="actual",job="seed",part="storage_month"} 0.5`,
-		`seed_engine_run_cost_price_dollars{figure="actual",job="seed",part="egress"} 0.25`} {
-		assert.Contains(t, text, want+"\n")
-	}
-	assert.NotContains(t, text, `price_dollars{figure="estimated"`)
 }
 
 // The shipped Prometheus rules and the dashboard use only metrics that the server has, and docs/server.md names each.

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/server/runs"
 )
 
@@ -66,12 +65,6 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return descs[len(descs)-1]
 }
 
-// costDesc is a metric of what each job's newest ended run has cost. Its label figure is actual or estimated.
-func costDesc(name, help string, labels ...string) *prometheus.Desc {
-	return desc("seed_engine_run_cost_"+name, help+" each job's newest ended run, actual and estimated.",
-		append([]string{"job", "figure"}, labels...)...)
-}
-
 var (
 	runsDesc      = desc("seed_engine_runs", "Runs on the board (the newest 1,000 in the store), by job and state.", "job", "state")
 	itemsDesc     = desc("seed_engine_run_items", "Counts of each job's newest run, by the names of its report.", "job", "item")
@@ -84,14 +77,7 @@ var (
 	startDesc     = desc("seed_engine_run_start_timestamp_seconds", "When each job's newest run began.", "job")
 	successDesc   = desc("seed_engine_run_success_timestamp_seconds", "When the latest complete run of each job ended.", "job")
 	alertsDesc    = desc("seed_engine_alerts_firing", "Alerts that fire, by job and rule.", "job", "alert")
-	costRequests  = costDesc("requests", "Requests to sites in")
-	costReceived  = costDesc("received_bytes", "Bytes received from sites in")
-	costSeconds   = costDesc("duration_seconds", "Duration of")
-	costCalls     = costDesc("store_calls", "Calls to the store, by class, in", "class")
-	costBytes     = costDesc("store_bytes", "Bytes written to the store and read from it in", "direction")
-	costDollars   = costDesc("price_dollars", "Price of the store's calls, of a month's storage of what was written, "+
-		"and of what was read if it left the provider's network, in", "part")
-	leaderDesc = desc("seed_engine_server_leader", "1 when this server judges alerts and writes reports for all servers on the store.")
+	leaderDesc    = desc("seed_engine_server_leader", "1 when this server judges alerts and writes reports for all servers on the store.")
 )
 
 // Describe implements prometheus.Collector.
@@ -107,7 +93,7 @@ func (c *ledgerCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	states := map[[2]string]int{}
-	newest, done, priced := map[string]*runs.Entry{}, map[string]*runs.Entry{}, map[string]bool{}
+	newest, done := map[string]*runs.Entry{}, map[string]*runs.Entry{}
 	for _, e := range c.s.board.Runs() {
 		states[[2]string{e.Run.Job, e.State()}]++
 		if e.Broken {
@@ -118,10 +104,6 @@ func (c *ledgerCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		if e.State() == "done" && done[e.Run.Job] == nil {
 			done[e.Run.Job] = e
-		}
-		if e.Report.Cost != nil && !priced[e.Run.Job] {
-			priced[e.Run.Job] = true
-			collectCost(e.Run.Job, *e.Report.Cost, gauge)
 		}
 	}
 	for k, n := range states {
@@ -225,29 +207,4 @@ func (m *metrics) hasSchedule(name string) {
 // delivered counts a try to send a message.
 func (m *metrics) delivered(channel, outcome string) {
 	m.deliveries.WithLabelValues(channel, outcome).Inc()
-}
-
-// collectCost gives the metrics of one job's cost to gauge.
-func collectCost(job string, c ledger.Cost, gauge func(d *prometheus.Desc, v float64, labels ...string)) {
-	figures := map[string]*ledger.Figures{"actual": &c.Actual, "estimated": c.Estimated}
-	for figure, f := range figures {
-		if f == nil {
-			continue
-		}
-		gauge(costRequests, float64(f.Requests), job, figure)
-		gauge(costReceived, float64(f.Bytes), job, figure)
-		gauge(costSeconds, f.Duration, job, figure)
-		for class, n := range map[string]int64{"reads": f.Calls.Reads, "lists": f.Calls.Lists, "writes": f.Calls.Writes,
-			"deletes": f.Calls.Deletes} {
-			gauge(costCalls, float64(n), job, figure, class)
-		}
-		gauge(costBytes, float64(f.Written), job, figure, "written")
-		gauge(costBytes, float64(f.Read), job, figure, "read")
-		if f.Price == nil {
-			continue
-		}
-		gauge(costDollars, f.Price.Calls, job, figure, "calls")
-		gauge(costDollars, f.Price.Storage, job, figure, "storage_month")
-		gauge(costDollars, f.Price.Egress, job, figure, "egress")
-	}
 }

@@ -236,18 +236,43 @@ func (x *index) userAgent(value string, line int) {
 		x.blocks = append(x.blocks, block{})
 		x.closed = false
 	}
+	current := len(x.blocks) - 1
+	for _, token := range LineTokens(value) { // none: no crawler matches this group, but its rules belong to no other group
+		if blocks := x.byToken[token]; len(blocks) == 0 || blocks[len(blocks)-1].block != current {
+			x.byToken[token] = append(x.byToken[token], member{current, line})
+		}
+	}
+}
+
+// LineTokens returns the product tokens, or "*", of a user-agent line's value. RFC 9309 has one token on a line and gives a crawler no
+// rule for more. If commas divide nothing but tokens, such as "GPTBot, CCBot", the group is meant for each of them. Of any other
+// value the leading token counts, as in "Googlebot Images".
+func LineTokens(value string) (tokens []string) {
+	for name := range strings.SplitSeq(value, ",") {
+		name = strings.TrimSpace(name)
+		token := ProductToken(name)
+		if name == anyAgent {
+			token = anyAgent
+		}
+		if len(token) != len(name) {
+			return leading(value)
+		}
+		if token != "" {
+			tokens = append(tokens, token)
+		}
+	}
+	return tokens
+}
+
+func leading(value string) []string {
 	token := ProductToken(value)
 	if rest, ok := strings.CutPrefix(value, anyAgent); ok && ProductToken(rest) == "" {
 		token = anyAgent
 	}
 	if token == "" {
-		return // no crawler matches this group, but its rules belong to no other group
+		return nil
 	}
-	current := len(x.blocks) - 1
-	if blocks := x.byToken[token]; len(blocks) > 0 && blocks[len(blocks)-1].block == current {
-		return
-	}
-	x.byToken[token] = append(x.byToken[token], member{current, line})
+	return []string{token}
 }
 
 // last is the block that new records belong to, nil before any user-agent line.

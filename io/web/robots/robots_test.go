@@ -175,6 +175,13 @@ func TestGroup(t *testing.T) {
 	f("user-agent: *\ndisallow: /", "bot", "*", 1)
 	f("user-agent: *\ndisallow: /\n\nuser-agent: a\nuser-agent: BOT/2\ndisallow: /a\nuser-agent: bot\nallow: /", "Bot/1.0 (+x)", "bot", 5, 7)
 	f("user-agent: *\nallow: /", "", "*", 1)
+	// names between commas are a list; in a text they are not, and spaces divide none
+	f("user-agent: a, Bot,\ndisallow: /", "bot", "bot", 1)
+	f("user-agent: a,bot\nuser-agent: bot\ndisallow: /", "bot", "bot", 1)
+	f("user-agent: a, *\ndisallow: /", "bot", "*", 1)
+	f("user-agent: ,\ndisallow: /", "bot", "")
+	f("user-agent: a bot\ndisallow: /", "bot", "")
+	f("user-agent: A/5.0 (KHTML, bot) B\ndisallow: /", "bot", "")
 }
 
 func FuzzParse(f *testing.F) {

@@ -3,6 +3,7 @@ package rights
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 
 // maxTags bounds the search for elements of a page.
 const maxTags = 20_000
+
+// licenseType is the type of a script element that contains a licence of RSL 1.0.
+const licenseType = "application/rsl+xml"
 
 // Answer reads the status and headers of an answer with a body. What robots directives say
 // is about this document alone; the reservation of TDMRep is about the site too.
@@ -135,7 +139,7 @@ func (l *Ledger) HTML(page []byte) {
 		}
 		name, more := z.TagName()
 		part := !parts && strings.Contains(raw, "data-nosnippet")
-		if !part && string(name) != "meta" && string(name) != "link" {
+		if !part && !slices.Contains([]string{"meta", "link", "script"}, string(name)) {
 			continue
 		}
 		attr := dom.Attributes(z, more)
@@ -144,10 +148,10 @@ func (l *Ledger) HTML(page []byte) {
 			l.add(entry{Statement: Statement{Line: at, Raw: raw, Says: saysPart, Only: document}})
 		}
 		switch key := strings.ToLower(strings.TrimSpace(attr["name"])); {
-		case string(name) == "link":
-			if pagehead.HasWord(attr["rel"], "license") {
-				l.add(entry{Statement: Statement{Line: at, Raw: raw, Says: saysLicense, Only: document}})
-			}
+		// RSL 1.0 has these two. An a element with rel=license may be about a picture next to it: it is not read.
+		case string(name) == "link" && pagehead.HasWord(attr["rel"], "license"), string(name) == "script" && strings.EqualFold(attr["type"], licenseType):
+			l.add(entry{Statement: Statement{Line: at, Raw: raw, Says: saysLicense, Only: document}})
+		case string(name) != "meta":
 		case key == "robots", l.Agent != "" && key == robots.ProductToken(l.Agent):
 			l.directives(at, raw, attr["content"])
 		case key == "tdm-reservation", key == "tdm-policy":
@@ -159,7 +163,7 @@ func (l *Ledger) HTML(page []byte) {
 // last returns where the last element starts that HTML may read, or contains what it reads; -1 for none. Most pages have none
 // after their head, and the rest is not tokenized.
 func last(page []byte) int {
-	end := bytes.LastIndex(page, []byte("data-nosnippet"))
+	end := max(bytes.LastIndex(page, []byte("data-nosnippet")), bytes.LastIndex(page, []byte(licenseType)))
 	for i := len(page); ; {
 		i = bytes.LastIndexByte(page[:i], '<')
 		if i <= end {

@@ -264,7 +264,7 @@ func (l *Ledger) signals(text string, file *robots.File) {
 			if closed {
 				group, closed = nil, false
 			}
-			group = append(group, groupToken(r.Value))
+			group = append(group, groupTokens(r.Value)...)
 			continue
 		case "allow", "disallow", "crawl-delay":
 			closed = true
@@ -289,17 +289,12 @@ func (l *Ledger) signals(text string, file *robots.File) {
 	}
 }
 
-// groupToken returns the product token of a user-agent line as RFC 9309 knows it. A line without one names nobody: its value stands for it.
-func groupToken(value string) string {
-	rest, any := strings.CutPrefix(value, "*")
-	switch token := robots.ProductToken(value); {
-	case any && robots.ProductToken(rest) == "":
-		return "*"
-	case token == "":
-		return cmp.Or(strings.Join(strings.Fields(value), "_"), "nobody")
-	default:
-		return token
+// groupTokens returns the product tokens of a user-agent line. A line without one names nobody: its value stands for it.
+func groupTokens(value string) []string {
+	if tokens := robots.LineTokens(value); len(tokens) > 0 {
+		return tokens
 	}
+	return []string{cmp.Or(strings.Join(strings.Fields(value), "_"), "nobody")}
 }
 
 // equals is what stands between the name and the value of a signal.

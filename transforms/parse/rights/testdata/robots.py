@@ -54,13 +54,16 @@ def read(text, agent):
     scope = None
     for number, key, value in records(text):
         if key == "user-agent":
-            name = "*" if value.startswith("*") and not token(value[1:]) else token(value)
+            names = [n.strip(" \t").lower() for n in value.split(",")]
+            if not all(re.fullmatch(r"[a-z0-9_-]*|\*", n) for n in names):
+                names = ["*" if value.startswith("*") and not token(value[1:]) else token(value)]
+            names = [n for n in names if n]
             if not rules_open:
                 current, rules_open = [], True
             if not signals_open:
                 scope, signals_open = [], True
-            scope.append(name or "_".join(value.split()) or "nobody")
-            if name:
+            scope += names or ["_".join(value.split()) or "nobody"]
+            for name in names:
                 current.append(name)
                 groups.setdefault(name, [])
         elif key in ("allow", "disallow"):

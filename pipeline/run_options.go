@@ -30,7 +30,8 @@ type RunOptions struct {
 	Force                    bool
 	URL                      string // one page in place of all that is configured
 	Lanes, Concurrency       int
-	Limit                    int // items that a run begins; 0: no limit
+	Limit                    int    // items that a run begins; 0: no limit
+	Share                    string // of the domains, such as 1%; empty: all
 	Rate                     float64
 	HostDelay, MaxCrawlDelay time.Duration
 	Purpose                  string // see For
@@ -113,7 +114,11 @@ func (c *RunOptions) wants(p hive.Partition) bool {
 // filterHash identifies the part of the bucket that a run reads, so that only the
 // same command resumes a forced run that was killed.
 func (c *RunOptions) filterHash() string {
-	sum := sha256.Sum256([]byte(c.Country + "\x00" + c.Category + "\x00" + c.Date))
+	text := c.Country + "\x00" + c.Category + "\x00" + c.Date
+	if c.Share != "" {
+		text += "\x00" + c.Share
+	}
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 

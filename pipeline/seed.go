@@ -50,6 +50,7 @@ func seedStream(s beam.Scope, cfg seed.Config, from seed.Source, maxCall time.Du
 // seedOptions are the seed job's own options: those of the launcher, and those of the workers.
 type seedOptions struct {
 	Until, Hosts string
+	Gate         float64
 	seed.Config
 }
 
@@ -123,7 +124,7 @@ func (o *seedOptions) watch() *watch {
 }
 
 func (o *seedOptions) options(s *option.Set) {
-	s.Take(slices.Concat(requesting, partitioned, costed, []string{"concurrency", "rate", "host-delay", "max-crawl-delay", "raw-prefix", "results-prefix", "force", "watch", "streaming", "from"})...)
+	s.Take(slices.Concat(requesting, partitioned, costed, []string{"sample", "concurrency", "rate", "host-delay", "max-crawl-delay", "raw-prefix", "results-prefix", "force", "watch", "streaming", "from"})...)
 	s.Text(&o.Until, "until", "", "list or extract: print what would be done up to this stage, and change nothing").OneOf("list", "extract").
 		NotEmpty("use list or extract, or leave it out").Is(option.OneRun).Previews("--until=list or --until=extract").In(option.What)
 	s.Text(&o.Hosts, "hosts", "all", "all: where https://DOMAIN fails by DNS, connect, TLS or time-out, request the record's own host and www., then http://; strict: https://DOMAIN alone").OneOf("all", "strict")
@@ -140,6 +141,8 @@ func (o *seedOptions) options(s *option.Set) {
 		Above(0).Says("use more than 0, such as 30s")
 	s.Pause(&o.Collect.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off").
 		From(0).Says("use 0 (off) or more, such as 24h").Is(option.Extent)
+	s.Decimal(&o.Gate, "sample-gate", 0.2, "a run with a larger --sample, or without one, is refused if more than this share of the last smaller one's domains failed; 1: never").
+		Range(0, 1).Says("use a share from 0 to 1 (off)")
 	s.Decimal(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains (at least 20) without an HTTP answer from which on our own network counts as down; 0: never").
 		Range(0, 1).Says("use a share from 0 (off) to 1").Asked("Outage threshold", "share of failing domains that stops the run, such as 0.95; 0: never")
 }
@@ -152,6 +155,8 @@ func (o *seedOptions) check(c *RunOptions) error {
 		return usage.Errorf("--layout=%s does not go with --streaming, where windows of one lane overlap; use --watch without it", o.Layout)
 	case c.Watch > 0 && c.Limit > 0:
 		return usage.Errorf("--watch and --limit=%d: a watch reads all files as they come; leave one of them out", c.Limit)
+	case c.Watch > 0 && c.Share != "":
+		return usage.Errorf("--watch and --sample=%s: a watch reads all domains as they come; leave one of them out", c.Share)
 	case c.Watch > 0 && o.Until != "":
 		return usage.Errorf("--watch and --until=%s: a preview ends by itself; leave one of them out", o.Until)
 	}
@@ -161,6 +166,7 @@ func (o *seedOptions) check(c *RunOptions) error {
 func (o *seedOptions) config(c RunOptions) seed.Config {
 	cfg := o.Config
 	cfg.Lanes, cfg.Country, cfg.Category, cfg.Date = c.Lanes, c.Country, c.Category, c.Date
+	cfg.Sample = share(c.Share)
 	cfg.Lane = lane.Config{LogFormat: c.LogFormat, LogLevel: c.Level()}
 	cfg.Collect.StrictHosts = o.Hosts == "strict"
 	if c.Web == "demo" {
@@ -195,6 +201,9 @@ func (o *seedOptions) accept(ctx context.Context, s store.Store, c *RunOptions) 
 			return fmt.Errorf("listing the store: %w", err)
 		}
 		if r, ok := hive.ParseRaw(ob.Key); ok && c.wants(r.Partition) {
+			if err := o.passGate(ctx, s, c); err != nil {
+				return err
+			}
 			return o.raiseLanes(ctx, s, c)
 		}
 	}
@@ -328,7 +337,7 @@ func (o *seedOptions) preview(ctx context.Context, c RunOptions, s store.Store, 
 			}
 			continue
 		}
-		x, err := seed.ExtractFile(ctx, s, f.Key, log, func(m lane.URLRecord) error { hosts[m.Host] = true; return nil })
+		x, err := seed.ExtractFile(ctx, s, f.Key, log, cfg.Sampled(func(m lane.URLRecord) error { hosts[m.Host] = true; return nil }))
 		line := fmt.Sprintf("%s: %d records, %d bad, %d distinct domains", f.Key, x.Records, x.Bad, x.Domains)
 		if err != nil {
 			line = fmt.Sprintf("%s: broken: %s", f.Key, ledger.Redact(err.Error()))

@@ -27,14 +27,15 @@ func (o *seedOptions) commands() []Command {
 				c, err := seed.Compact(ctx, s, id)
 				return fmt.Sprintf("replaced %d parts by %d", c.Replaced, c.By), err
 			})},
-		{Under: "runs", Stored: true, Use: "rollback RUN",
-			Short: "take back what the newest run of the seed job changed in the table",
+		{Under: "runs", Stored: true, Use: "promote RUN",
+			Short: "put what a forced run of a sample has staged into the table",
 			Do: alone(&dry, func(ctx context.Context, s store.Store, _ string, w []string) (string, error) {
-				version, err := seed.Rollback(ctx, s, w[0])
-				if err != nil {
-					return "", err
-				}
-				return fmt.Sprintf("the table is as it was before run %s: version %d", w[0], version), nil
+				return seed.PromoteRun(ctx, s, w[0])
+			})},
+		{Under: "runs", Stored: true, Use: "rollback RUN",
+			Short: "drop what a run of the seed job has staged, or take back what the newest one changed in the table",
+			Do: alone(&dry, func(ctx context.Context, s store.Store, _ string, w []string) (string, error) {
+				return seed.Rollback(ctx, s, w[0])
 			})},
 		{Under: "rm", Stored: true, Use: "older-than AGE", Short: "remove the results of visits before that, such as 90d; raw files that are done stay so",
 			Options: func(s *option.Set) { s.Yes(&dry, "dry-run", false, "say what would be removed, and remove nothing") },

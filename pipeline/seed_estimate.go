@@ -41,10 +41,10 @@ func (o *seedOptions) work(ctx context.Context, c RunOptions, s store.Store) (w 
 			var names []string
 			err := store.Retry(within, func() error {
 				names = names[:0]
-				_, err := seed.ExtractFile(within, s, f.Key, log, func(r lane.URLRecord) error {
+				_, err := seed.ExtractFile(within, s, f.Key, log, cfg.Sampled(func(r lane.URLRecord) error {
 					names = append(names, r.Host)
 					return nil
-				})
+				}))
 				return err
 			})
 			mu.Lock()

@@ -421,7 +421,7 @@ func TestTrigger(t *testing.T) {
 func TestTriggerRefuses(t *testing.T) {
 	w := newWorld(t, "done")
 	for _, c := range []struct{ path, body, says string }{
-		{"/api/v1/seeds/orchestrate", `{"land":"sg"}`, `unknown field \"land\"; known fields: country, category, date, force`},
+		{"/api/v1/seeds/orchestrate", `{"land":"sg"}`, `unknown field \"land\"; known fields: country, category, date, sample, force`},
 		{"/api/v1/seeds/orchestrate", `{"country":"SG"}`, "country: a country is two lower-case letters, such as sg"},
 		{"/api/v1/seeds/orchestrate", `{"country":""}`, "country: a country is"},
 		{"/api/v1/seeds/orchestrate", `{"country":null}`, "country: a country is"},

@@ -164,6 +164,9 @@ func (r *Report) WriteTable(w io.Writer, named []string) error {
 	if n := r.Counts[LeftByLimit]; n > 0 {
 		t.print(fmt.Sprintf("  limited: --limit=%v left at least %s for the next run\n", r.Options["limit"], FormatCount(n)))
 	}
+	if sample, ok := r.Options["sample"]; ok {
+		t.print(fmt.Sprintf("  sample: %v of the domains\n", sample))
+	}
 
 	t.section("Counts")
 	for _, k := range named {

@@ -82,7 +82,7 @@ func (fn *completeFn) complete(ctx context.Context, f undecidedFile) map[string]
 	}
 	if !f.Whole || f.Finished != f.Summary.Domains {
 		level := slog.LevelWarn
-		if fn.Config.Lane.Limit > 0 { // as it was asked for
+		if fn.Config.Lane.Limit > 0 || fn.Config.Sample > 0 { // as it was asked for
 			level = slog.LevelInfo
 		}
 		fn.Worker.Log.Log(ctx, level, "file_left_open", "file_path", f.Key, "domains", f.Summary.Domains,

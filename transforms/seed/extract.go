@@ -80,10 +80,10 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	}
 	var x Extraction
 	err := store.Retry(ctx, func() (err error) {
-		x, err = ExtractFile(ctx, fn.Worker.Store, f.Key, fn.Worker.Log, func(m lane.URLRecord) error {
+		x, err = ExtractFile(ctx, fn.Worker.Store, f.Key, fn.Worker.Log, fn.Config.Sampled(func(m lane.URLRecord) error {
 			out.add(m)
 			return nil
-		})
+		}))
 		return err
 	})
 	counts := map[string]int64{"records": x.Records, "records_bad": x.Bad}

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/io/warc"
@@ -258,6 +259,79 @@ func TestVersions(t *testing.T) {
 	got, err = between(j.runID, "purge")
 	refused(err, "the file was removed. Name another version")
 	require.Empty(t, got)
+}
+
+// A forced run of a sample visits the same domains each time, and stages them until a person promotes or drops them.
+func TestSampleIsStaged(t *testing.T) {
+	j := packedJob(t)
+	j.run()
+	before := j.content()
+	sampled := func(forceID string, share float64) (names []string) {
+		t.Helper()
+		j.cfg.ForceID, j.cfg.Sample = forceID, share
+		j.web.ResetLog()
+		total := j.run()
+		require.NoError(t, ledger.Start(t.Context(), j.store, ledger.Run{RunID: j.runID, Job: seed.Job, ForceID: forceID}))
+		for _, r := range j.web.Requests() {
+			names = append(names, r.Host)
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
+		require.EqualValues(t, len(names), total.Counts["domains_collected"])
+		return names
+	}
+	small, large := sampled("f1", 0.3), sampled("f2", 0.6)
+	first := j.runID
+	require.Less(t, len(small), len(large))
+	require.Less(t, len(large), 5)
+	require.NotEmpty(t, small)
+	for _, name := range small {
+		require.Contains(t, large, name)
+	}
+	require.Equal(t, before, j.content())
+	require.True(t, j.exists(day+"raw_0001.json.success"))
+
+	did, err := seed.Rollback(t.Context(), j.store, first)
+	must(t, err)
+	require.Equal(t, "what run "+first+" has staged is dropped; the table is as it was", did)
+	_, err = seed.PromoteRun(t.Context(), j.store, first)
+	require.ErrorContains(t, err, "run "+first+" has staged nothing")
+	require.ErrorAs(t, err, new(*explore.RefusedError))
+
+	require.Equal(t, large, sampled("f3", 0.6))
+	require.Equal(t, before, j.content())
+	did, err = seed.PromoteRun(t.Context(), j.store, j.runID)
+	must(t, err)
+	after := j.content()
+	require.Len(t, after, len(before))
+	changed := 0
+	for key, text := range after {
+		if text != before[key] {
+			changed++
+			require.True(t, slices.ContainsFunc(large, func(name string) bool { return strings.HasSuffix(key, "/"+name) }), key)
+		}
+	}
+	require.Equal(t, fmt.Sprintf("%d rows of run %s are in the table, in place of %[1]d", changed, j.runID), did)
+	require.NotZero(t, changed)
+	_, err = seed.Rollback(t.Context(), j.store, j.runID)
+	must(t, err)
+	require.Equal(t, before, j.content())
+}
+
+// A sample that is not forced leaves its files open, in both layouts, and the next run does the rest.
+func TestSample(t *testing.T) {
+	for _, layout := range []seed.Layout{seed.Objects, seed.Table} {
+		j := packedJob(t)
+		j.cfg.Layout, j.cfg.Sample = layout, 0.6
+		some := j.run().Counts["domains_collected"]
+		require.Positive(t, some)
+		require.Less(t, some, int64(5))
+		require.False(t, j.exists(day+"raw_0001.json.success"))
+		require.Zero(t, j.run().Counts["domains_collected"])
+		j.cfg.Sample = 0
+		require.EqualValues(t, 5-some, j.run().Counts["domains_collected"])
+		require.True(t, j.exists(day+"raw_0001.json.success"))
+	}
 }
 
 // A segment that cannot be written leaves its domains open, with one dead letter.
@@ -739,7 +813,10 @@ func TestPromoteKilledAnywhere(t *testing.T) {
 	j.cfg.Date = "2026-01-29"
 	j.killedBeforeItsEnd("f1")
 	require.Equal(t, before, visits(), "what is staged is not in the table")
-	promote := func(s store.Store) error { return seed.Promote(t.Context(), s, "f1", "run") }
+	promote := func(s store.Store) error {
+		_, _, err := seed.Promote(t.Context(), s, "f1", "run")
+		return err
+	}
 	everywhere(t, j, promote, func(n int, ended bool) {
 		for i := range 2 {
 			now, again := visits(), 0

@@ -5,6 +5,8 @@ package seed
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"time"
 
@@ -31,6 +33,7 @@ type Config struct {
 
 	Country, Category, Date string   // filters, empty for all
 	Files                   []string // only these raw files, for a replay; empty for all
+	Sample                  float64  // only this share of the domains (0–1); 0 for all
 
 	// ForceID identifies a forced run and the killed tries that it resumes: only marks
 	// with this id count as done. Empty if the run is not forced.
@@ -43,6 +46,20 @@ type Config struct {
 	// OutageThreshold is the share of a window of visits (0–1) from which on
 	// failures below HTTP mean that our own network is down; 0 turns the guard off.
 	OutageThreshold float64
+}
+
+// Sampled returns a visit of the records whose domains are in the sample. A domain is in all samples from some share on.
+func (c Config) Sampled(visit func(lane.URLRecord) error) func(lane.URLRecord) error {
+	if c.Sample == 0 {
+		return visit
+	}
+	return func(r lane.URLRecord) error {
+		sum := sha256.Sum256([]byte(r.Host))
+		if float64(binary.BigEndian.Uint64(sum[:8])) >= c.Sample*(1<<64) {
+			return nil
+		}
+		return visit(r)
+	}
 }
 
 // doFn is the part that the job's DoFns share.

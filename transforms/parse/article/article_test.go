@@ -20,9 +20,6 @@ var seoul = time.FixedZone("KST", 9*3600)
 const prose = `<p>The first paragraph of the demo article is long enough to count as prose, and ends as sentences do.</p>
 <p>A second paragraph of the demo article follows it, which has as much to say as the first one had.</p>`
 
-const proseText = "The first paragraph of the demo article is long enough to count as prose, and ends as sentences do.\n" +
-	"A second paragraph of the demo article follows it, which has as much to say as the first one had."
-
 func read(t *testing.T, page string, r article.Rules) article.Article {
 	t.Helper()
 	a, err := article.Extract([]byte(page), "text/html; charset=utf-8", r)

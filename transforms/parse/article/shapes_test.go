@@ -24,8 +24,6 @@ func sentences(n int, format string) string {
 
 func paragraphs(n int) string { return sentences(n, "<p>%s</p>\n") }
 
-const menu = `<ul class="menu"><li><a href="/a">Politics</a></li><li><a href="/b">Sports</a></li></ul>`
-
 // filler is a number of paragraphs in shapes.yaml, and their form.
 var filler = regexp.MustCompile(`\[\[(\d+)(?: (.*?))?\]\]`)
 

@@ -270,7 +270,8 @@ func (n *newsOptions) instead() *Action {
 
 // config makes the workers' configuration from the options.
 func (n *newsOptions) config(c RunOptions, l lane.Config) news.Config {
-	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Images: c.Images, Reparse: n.Reparse, OnlyDue: n.Due, Purpose: c.For(), NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
+	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts,
+		Options: engine.Options{KeepHTML: n.KeepHTML, Images: c.Images, Reparse: n.Reparse, OnlyDue: n.Due, Purpose: c.For(), NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}}
 	l.Web = cfg.Web(l.Web)
 	cfg.Lane = l
 	return cfg

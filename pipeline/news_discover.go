@@ -71,7 +71,7 @@ func discoverNews(ctx context.Context, c RunOptions, settings, raw string) (file
 		return "", err
 	}
 	defer client.Close()
-	e := &engine.Engine{Config: n.loaded, UserAgent: cfg.UserAgent, Web: client, Log: slog.New(slog.DiscardHandler), NoDelay: c.Web == "demo",
+	e := &engine.Engine{Config: n.loaded, UserAgent: cfg.UserAgent, Web: client, Log: slog.New(slog.DiscardHandler), Options: engine.Options{NoDelay: c.Web == "demo"},
 		Polite: c.PoliteConfig(), Pacer: pacer}
 	return e.Discover(ctx, &url.URL{Scheme: base.Scheme, Host: base.Host})
 }

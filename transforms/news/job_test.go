@@ -51,7 +51,7 @@ func newWorld(t testing.TB, dsn, runner string) *world {
 	w.store, err = store.Open(t.Context(), dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, w.store.Close()) })
-	w.cfg = Config{Lanes: 2, Concurrency: 2, DB: dsn, Settings: provider.Defaults(), NoDelay: true, LeaseTTL: 5 * time.Second,
+	w.cfg = Config{Lanes: 2, Concurrency: 2, DB: dsn, Settings: provider.Defaults(), Options: engine.Options{NoDelay: true, LeaseTTL: 5 * time.Second},
 		Lane: lane.Config{Job: Job, Store: dir, Slots: 1, LogFormat: "json", LogLevel: 100, Grace: 2 * time.Second,
 			Web: web.Config{ConnectTo: w.web.Addr(), RootCAs: w.web.CAPEM()}}}
 	for _, name := range []string{"demo-economy.yaml", "demo-local.yaml"} {

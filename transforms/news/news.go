@@ -25,7 +25,6 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/mk"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
-	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
 // Job is the name of this job in the ledger, in dead letters and in leases.
@@ -56,14 +55,7 @@ type Config struct {
 	Concurrency int    // providers at the same time; 0: 1
 	Settings    provider.Config
 	Publishers  []string // YAML texts of the declarative publishers
-
-	KeepHTML bool
-	Images   bool
-	Reparse  bool
-	OnlyDue  bool           // see engine.Engine
-	Purpose  rights.Purpose // see engine.Engine
-	NoDelay  bool           // no pauses: for simulated sites only
-	LeaseTTL time.Duration
+	engine.Options
 }
 
 // Providers returns the publishers of a configuration, enabled or not.
@@ -213,8 +205,8 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
-		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Images: fn.Config.Images, Reparse: fn.Config.Reparse, OnlyDue: fn.Config.OnlyDue, Purpose: fn.Config.Purpose, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, Polite: fn.Config.Lane.Polite,
-		Worker: fn.Worker, Pacer: &fn.Worker.Pacer}
+		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, Polite: fn.Config.Lane.Polite,
+		Options: fn.Config.Options, Worker: fn.Worker, Pacer: &fn.Worker.Pacer}
 }
 
 // One fetches one article of a provider, and stores nothing of it.

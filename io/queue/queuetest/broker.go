@@ -13,7 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/queue"
 )
 
-// Broker is a queue in memory. It is a queue.Queue.
+// Broker is a queue.Queue in memory.
 type Broker struct {
 	TTL time.Duration // of a lease
 
@@ -95,7 +95,6 @@ func (b *Broker) change(tokens []string, ttl time.Duration) (over int) {
 	return over
 }
 
-// Receive implements queue.Queue.
 func (b *Broker) Receive(ctx context.Context, n int, wait time.Duration) ([]queue.Message, error) {
 	for until := time.Now().Add(wait); ; {
 		out := b.lease(n, b.TTL)
@@ -110,20 +109,15 @@ func (b *Broker) Receive(ctx context.Context, n int, wait time.Duration) ([]queu
 	}
 }
 
-// Extend implements queue.Queue.
 func (b *Broker) Extend(_ context.Context, tokens []string) error {
 	b.change(tokens, b.TTL)
 	return nil
 }
 
-// Ack implements queue.Queue.
 func (b *Broker) Ack(_ context.Context, tokens []string) error {
 	b.change(tokens, -1)
 	return nil
 }
 
-// Lease implements queue.Queue.
 func (b *Broker) Lease() time.Duration { return b.TTL }
-
-// Close implements queue.Queue.
-func (b *Broker) Close() error { return nil }
+func (b *Broker) Close() error         { return nil }

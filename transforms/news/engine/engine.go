@@ -45,6 +45,17 @@ const (
 	leaseTTL    = 30 * time.Second
 )
 
+// Options are what a run may do otherwise.
+type Options struct {
+	Purpose  rights.Purpose // what is reserved for it is not fetched, or not stored; "": everything is recorded only
+	KeepHTML bool           // keep each article's page in the store
+	Images   bool           // fetch the images that articles name
+	Reparse  bool           // read the stored pages again, and fetch nothing
+	NoDelay  bool           // no pauses: for simulated sites only
+	OnlyDue  bool           // publishers that are not due, by how often they publish, are not asked
+	LeaseTTL time.Duration
+}
+
 // Engine is what a run of the job has for all its providers.
 type Engine struct {
 	Job, RunID string
@@ -54,14 +65,8 @@ type Engine struct {
 	Store      store.Store
 	DB         *db.DB
 	Log        *slog.Logger
-	Purpose    rights.Purpose // what is reserved for it is not fetched, or not stored; "": everything is recorded only
-	KeepHTML   bool           // keep each article's page in the store
-	Images     bool           // fetch the images that articles name
-	Reparse    bool           // read the stored pages again, and fetch nothing
-	NoDelay    bool           // no pauses: for simulated sites only
-	OnlyDue    bool           // publishers that are not due, by how often they publish, are not asked
-	LeaseTTL   time.Duration
-	Timeout    time.Duration // of one try of a request; 0: 20 s
+	Options
+	Timeout time.Duration // of one try of a request; 0: 20 s
 	// Polite has the longest Crawl-delay or Retry-After that the engine waits; with a
 	// longer one the provider is abandoned for this run. The gap between two requests is
 	// Config's.

@@ -108,7 +108,7 @@ func (w *world) engine() *engine.Engine {
 	w.t.Cleanup(func() { assert.NoError(w.t, lane.Close(id)) })
 	worker.Pacer.Clock = w.clock()
 	return &engine.Engine{Job: "news", RunID: id, Config: w.cfg, UserAgent: "DemoBot", Web: worker.Web, Store: w.store, DB: w.db,
-		Log: slog.New(slog.DiscardHandler), LeaseTTL: 2 * time.Second, Worker: process{worker, w}, Pacer: &worker.Pacer,
+		Log: slog.New(slog.DiscardHandler), Options: engine.Options{LeaseTTL: 2 * time.Second}, Worker: process{worker, w}, Pacer: &worker.Pacer,
 		Count: func(t ledger.Tally) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -12,30 +12,19 @@ import (
 // Provider is 한국경제. Its zero value is ready.
 type Provider struct{}
 
-// ID implements provider.Provider.
-func (Provider) ID() string { return "hankyung" }
-
-// Press is the publisher's name for readers.
-func (Provider) Press() string { return press }
-
-// BaseURL implements provider.Provider.
+func (Provider) ID() string      { return "hankyung" }
+func (Provider) Press() string   { return press }
 func (Provider) BaseURL() string { return "https://www.hankyung.com" }
-
-// SitemapHints implements provider.Provider.
 func (Provider) SitemapHints() []string {
 	return []string{"https://www.hankyung.com/sitemap/latest-article.xml"}
 }
-
-// IsArticleURL implements provider.Provider.
 func (Provider) IsArticleURL(u *url.URL) bool { return isArticle(u) }
 
-// ParseArticle implements provider.Provider.
 func (Provider) ParseArticle(page []byte, contentType string, u *url.URL) (provider.Article, error) {
 	return provider.Read(page, contentType, rules, press, externalID(u))
 }
 
-// Policy implements provider.Provider. An article may move to another section, but
-// it keeps its number.
+// Policy: an article may move to another section, but it keeps its number.
 func (Provider) Policy() provider.Policy {
 	return provider.Policy{Unique: provider.ByExternalID, Keep: []string{}, Zone: provider.Seoul}
 }

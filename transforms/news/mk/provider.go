@@ -12,29 +12,18 @@ import (
 // Provider is 매일경제. Its zero value is ready.
 type Provider struct{}
 
-// ID implements provider.Provider.
-func (Provider) ID() string { return "mk" }
-
-// Press is the publisher's name for readers.
-func (Provider) Press() string { return press }
-
-// BaseURL implements provider.Provider.
+func (Provider) ID() string      { return "mk" }
+func (Provider) Press() string   { return press }
 func (Provider) BaseURL() string { return "https://www.mk.co.kr" }
-
-// SitemapHints implements provider.Provider.
 func (Provider) SitemapHints() []string {
 	return []string{"https://www.mk.co.kr/sitemap/latest-articles/"}
 }
-
-// IsArticleURL implements provider.Provider.
 func (Provider) IsArticleURL(u *url.URL) bool { return isArticle(u) }
 
-// ParseArticle implements provider.Provider.
 func (Provider) ParseArticle(page []byte, contentType string, u *url.URL) (provider.Article, error) {
 	return provider.Read(page, contentType, rules, press, externalID(u))
 }
 
-// Policy implements provider.Provider.
 func (Provider) Policy() provider.Policy {
 	return provider.Policy{Unique: provider.ByURL, Keep: []string{"no", "year"}, Zone: provider.Seoul}
 }

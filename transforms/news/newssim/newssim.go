@@ -1,10 +1,9 @@
-// Package newssim adds simulated news publishers to the simulated web,
-// for tests and for the news job's --web=demo. All of it is demo data: the
-// articles and the reporters do not exist. Two have the
-// addresses and the page layout of real publishers. No promise: see docs/library.md.
+// Package newssim adds simulated news publishers to the simulated web, for tests and for the news job's --web=demo. All of it is
+// invented. Two have the addresses and the page layout of real publishers. No promise: see docs/library.md.
 package newssim
 
 import (
+	_ "embed" // for stories.tsv
 	"fmt"
 	"net/http"
 	"slices"
@@ -119,44 +118,24 @@ func (s *Site) modified(n int) time.Time {
 }
 
 func (s *Site) title(n int) string {
-	t := fmt.Sprintf("데모 기사 %d: "+leads[s.story(n)%len(leads)].title, n)
+	t := fmt.Sprintf("데모 기사 %d: "+stories[s.story(n)%len(stories)][0], n)
 	if s.edits[n] > 0 {
 		t += fmt.Sprintf(" (수정 %d)", s.edits[n])
 	}
 	return t
 }
 
-// leads are what articles are about, details and notes what else they say. %[1]d is the
-// number of an article.
-var (
-	leads = []struct{ title, text string }{
-		{"한국은행, 기준금리 %[1]d차 동결", "한국은행 금융통화위원회가 데모 %[1]d차 회의에서 기준금리를 연 3.50%%로 동결했다고 %[2]s의 시범 자료가 전했다."},
-		{"항만 %[1]d곳 컨테이너 늘어", "전국 항만 %[1]d곳이 지난달 처리한 컨테이너가 한 해 전보다 늘어 수출이 살아나는 모습이라고 %[2]s의 시범 자료가 전했다."},
-		{"과일 농가에 폭염 경보 %[1]d번째", "올여름 %[1]d번째 폭염 경보가 내려진 남부 지방에서는 농민들이 과수원에 그늘막을 치느라 바쁘다고 %[2]s의 시범 자료가 전했다."},
-		{"지하철 %[1]d호선 연장 공사 끝나", "지하철 %[1]d호선을 늘리는 공사가 이달 말 끝나 내년 봄부터 새 역 네 곳에서 탈 수 있게 된다고 %[2]s의 시범 자료가 전했다."},
-		{"장비 업체 %[1]d곳 공동 연구소", "반도체 장비를 만드는 중소기업 %[1]d곳이 공동 연구소를 세우고 기술자를 함께 뽑기로 뜻을 모았다고 %[2]s의 시범 자료가 전했다."},
-		{"도서관 밤 열람실 이용 %[1]d배", "시립 도서관이 자정까지 문을 열자 퇴근길에 들르는 직장인이 %[1]d배로 많아졌다고 %[2]s의 시범 자료가 전했다."},
-		{"갯벌에 저어새 %[1]d마리", "서해안 갯벌에서 겨울을 난 저어새가 %[1]d마리로 집계되어 보호 구역을 넓히자는 목소리가 커졌다고 %[2]s의 시범 자료가 전했다."},
+// stories are what articles are about: on each line a title, a first sentence, a detail and a note. %[1]d is the number of an article.
+//
+//go:embed stories.tsv
+var text string
+
+var stories = func() (all [][]string) {
+	for line := range strings.Lines(text) {
+		all = append(all, strings.Split(strings.TrimSpace(line), "\t"))
 	}
-	details = []string{
-		"시장에서는 물가 상승률이 %d.%d%%까지 내려온 뒤에야 인하를 논의할 것으로 보고 있다는 설명이 이어졌다.",
-		"담당 공무원은 예산이 계획보다 %d.%d%% 적게 들었으며 남은 돈으로 낡은 보도를 고치겠다고 밝혔다.",
-		"주민 설문에서는 소음이 줄었다는 대답이 가장 많았고 만족도는 다섯 점 가운데 %d.%d점이었다.",
-		"조사단은 표본을 %d.%d배로 늘려 다시 살펴보고 첫눈이 오기 전에 마지막 보고서를 내놓을 생각이다.",
-		"업계는 환율이 %d.%d%%만 움직여도 이익이 사라진다며 장기 계약과 보험을 서두르고 있다.",
-		"학부모 단체는 통학 버스가 한 주에 %d.%d회꼴로 늦는다며 배차 간격을 공개하라고 요구했다.",
-		"전문가 모임은 해외 도시 열 곳의 사례를 견주어 %d.%d점을 매기고 제도를 손볼 때라고 조언했다.",
-	}
-	notes = []string{
-		"이 기사는 시험을 위한 가상의 자료이며 실제로 일어난 일을 다루지 않는다는 점을 밝혀 둔다.",
-		"여기 나오는 사람과 단체는 모두 지어낸 이름으로 프로그램을 돌려 보려고 적었다.",
-		"글에 담긴 숫자는 시연용으로 꾸민 값이라서 어떤 판단의 근거로도 삼을 수 없다.",
-		"등장하는 장소 또한 상상해 만든 곳이니 지도에서 찾더라도 아무것도 없을 것이다.",
-		"본문은 수집기가 제대로 읽는지 확인하는 용도로만 쓰이고 어디에도 발행되지 않았다.",
-		"독자의 이해를 돕자면 위 내용 전부는 허구이고 인용한 말 역시 아무도 하지 않았다.",
-		"자동화 검사에 넣으려고 준비한 예문이므로 사실과 닮았다면 그것은 우연일 뿐이다.",
-	}
-)
+	return all
+}()
 
 // hosts are the simulated hosts; each begins with another story.
 var hosts = []string{MK, Hankyung, Economy, Local}
@@ -164,7 +143,7 @@ var hosts = []string{MK, Hankyung, Economy, Local}
 // story returns the number of an article's story, below the number of pairs of a lead and a
 // detail. Article 5 of the first host, whose text the tests have, is number 0.
 func (s *Site) story(n int) int {
-	pairs := len(leads) * len(details)
+	pairs := len(stories) * len(stories)
 	return (slices.Index(hosts, s.host)*Articles + n + pairs - 5) % pairs
 }
 
@@ -172,11 +151,11 @@ func (s *Site) story(n int) int {
 // share more than one sentence, so none is a copy of another.
 func (s *Site) paragraphs(n int) []string {
 	story := s.story(n)
-	lead, detail := story%len(leads), story/len(leads)
+	lead, detail := story%len(stories), story/len(stories)
 	return []string{
-		fmt.Sprintf(leads[lead].text, n, s.host),
-		fmt.Sprintf(details[detail], 2+n%2, n%10),
-		notes[(lead+detail)%len(notes)],
+		fmt.Sprintf(stories[lead][1], n, s.host),
+		fmt.Sprintf(stories[detail][2], 2+n%2, n%10),
+		stories[(lead+detail)%len(stories)][3],
 	}
 }
 

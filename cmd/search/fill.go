@@ -21,10 +21,9 @@ type filled struct {
 	Lost                    int // objects that were no longer there
 }
 
-// fill reads what the docs job handed over and puts it into the search index: each chunk
-// with its words and, if there is an endpoint, with its vector. It asks for the vectors of
-// new and changed chunks alone. whole says of which providers the whole text may be kept.
-// A second call continues where a killed one stopped.
+// fill reads what the docs job handed over into the search index: each chunk with its words and, if there is an endpoint, with its vector;
+// it asks for the vectors of new and changed chunks alone. whole says of which providers the whole text may be kept. A second call
+// continues where a killed one stopped.
 func fill(ctx context.Context, s store.Store, x index.Index, c *embed.Client, whole map[string]bool, log *slog.Logger, now func() time.Time) (done filled, err error) {
 	l, err := x.Lease(ctx)
 	if err != nil {

@@ -40,8 +40,7 @@ const DefaultLeaseTTL = 15 * time.Second
 // and the client limits the requests of all.
 const maxSites = 8
 
-// Config is the configuration that the job's DoFns bring to the workers. It has no
-// password of the database: each worker has its own environment.
+// Config is the configuration that the job's DoFns bring to the workers, without secrets.
 type Config struct {
 	Lane  lane.Config
 	Lanes int

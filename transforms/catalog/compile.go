@@ -154,7 +154,7 @@ func (r *reader) compileAddresses() error {
 	return nil
 }
 
-// compileList checks how the list's pages are found, and compiles its selectors.
+// compileList checks how the list's pages are found.
 func (r *reader) compileList() error {
 	l := r.site.List
 	has := func(placeholder string) bool {
@@ -196,6 +196,10 @@ func (r *reader) compileList() error {
 	case l.ProductLink == nil && l.Format != formatSitemap && r.site.Detail.Format != formatNone:
 		return wrong("list", "list.product_link: name what finds the links to the products")
 	}
+	return r.compileSelects(l)
+}
+
+func (r *reader) compileSelects(l list) error {
 	for _, part := range []struct {
 		name string
 		of   *Select

@@ -36,8 +36,7 @@ func (j *job) visit(cfg Config, name string) (*visit, *lane.Worker) {
 
 // small lays out a list of a few pages in place of the fifty.
 func (j *job) small(pages, perPage int) {
-	j.matter = catalogsim.NewMatter(pages, perPage)
-	j.web.Handle(catalogsim.MatterHost, j.matter)
+	j.use(catalogsim.NewMatter(pages, perPage))
 }
 
 // asked are the paths that the site was asked for, in the order of their ends.
@@ -499,7 +498,13 @@ func TestCancelOnAHangingSite(t *testing.T) {
 			if delay > 0 {
 				want = 1
 			}
-			j.matter.Hang("*")
+			j.web.Handle(catalogsim.MatterHost, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(r.URL.Path, "/csa_product/") {
+					<-r.Context().Done()
+					return
+				}
+				j.matter.ServeHTTP(w, r)
+			}))
 			v, w := j.visit(j.config(), "matter")
 			ended := make(chan error)
 			go func() { ended <- v.run(t.Context()) }()
@@ -511,7 +516,7 @@ func TestCancelOnAHangingSite(t *testing.T) {
 			assert.Zero(t, w.Web.Stats().Failures["timeout"], "the run waited for requests that hung")
 			assert.Positive(t, j.left())
 
-			j.matter.Mend()
+			j.web.Handle(catalogsim.MatterHost, j.matter)
 			j.cfg.Lane.Polite.HostDelay = 0
 			total := j.run()
 			assert.Len(t, j.products("matter"), 120)

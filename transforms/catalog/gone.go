@@ -144,10 +144,8 @@ func (j *rows) thin(c comparison) bool {
 	return judge.Verdict().State == judging.Thin
 }
 
-// askMissing adds the pages of the products that the list does not name, and reports how many:
-// a list may change while its pages are read, and hide products for an hour. believed means
-// that it is complete, however many are missing. A list that lost most of them may have been
-// a wrong page for a moment: unless seeds is nil, it is read again instead.
+// askMissing adds the pages of the products that the list does not name, and reports how many: a list may change while it is read.
+// believed means that it is complete. A list that lost most of its products is read again instead, unless seeds is nil.
 func (j *rows) askMissing(ctx context.Context, r *reader, believed bool, seeds []entry) (n int, again bool, err error) {
 	err = j.db.Do(ctx, fmt.Sprintf("comparing the list of %s with what is stored", j.site), func(tx *sql.Tx) error {
 		n, again = 0, false
@@ -249,10 +247,9 @@ const (
 	unnamed = `((site, product_key) IN (SELECT site, product_key` + unlisted + `) OR EXISTS (SELECT 1` + task + ` AND t.asked = product_key))`
 )
 
-// conclusions returns the rules in their order. A product is gone when its page answers 410; in
-// the second crawl in which its page answers 404, shows another product or has no key; at once
-// when its page answers 404 and the list does not name it either; without a page of its own
-// in the second crawl that does not list it; and after unlistedTerm, whatever its page shows.
+// conclusions returns the rules in their order. A product is gone when its page answers 410; with 404 at once if the list does not name
+// it, else, as with another product or no key, in the second crawl; without a page of its own in the second crawl that does not list it;
+// and after unlistedTerm.
 func (j *rows) conclusions(whole, believed, rowsOnly bool) (all []conclusion) {
 	all = []conclusion{{stateGone, absent + `= -3)`}, {stateGone, absent + `= -2)` + ripe}}
 	if whole {
@@ -321,9 +318,8 @@ func (j *rows) markAbsent(ctx context.Context, e entry, outcome int) (known bool
 	return known, err
 }
 
-// displace records which products are no longer on their pages, which show others: like one
-// whose page answers 404 they are missing, unless this crawl finds them elsewhere, and gone
-// if the next crawl does not find them either.
+// displace records which products are no longer on their pages, which show others: they are missing, as with 404, unless this crawl finds
+// them elsewhere.
 func (j *rows) displace(ctx context.Context, tx *sql.Tx, shown []product) error {
 	if j.number == 1 { // no crawl was before
 		return nil

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,14 +35,77 @@ func TestMain(m *testing.M) { lanetest.Main(m) }
 // job is a bucket, a simulated web, a database and a configuration: what one
 // command of the catalog job meets.
 type job struct {
-	t               testing.TB
-	store           store.Store
-	web             *webtest.Web
-	matter, gadgets *catalogsim.Site
-	db              *db.DB
-	cfg             Config
-	runs            int
-	runner          string
+	t       testing.TB
+	store   store.Store
+	web     *webtest.Web
+	matter  *faultySite
+	gadgets *catalogsim.Site
+	db      *db.DB
+	cfg     Config
+	runs    int
+	runner  string
+}
+
+// faultySite is the simulated register of Matter. Its answers can be replaced.
+type faultySite struct {
+	*catalogsim.Site
+	mu     sync.Mutex
+	faults map[string]*setAnswer // by path, without or with its query
+}
+
+type setAnswer struct {
+	times, status    int // below 0: all times
+	retryAfter, body string
+}
+
+// use puts a register in the place of the one before.
+func (j *job) use(s *catalogsim.Site) {
+	j.matter = &faultySite{Site: s, faults: map[string]*setAnswer{}}
+	j.web.Handle(catalogsim.MatterHost, j.matter)
+}
+
+// Fail sets the status of the next answers for a path; times below 0 means all.
+func (r *faultySite) Fail(path string, times, status int, retryAfter string) {
+	r.set(path, setAnswer{times, status, retryAfter, ""})
+}
+
+func (r *faultySite) Robots(text string) {
+	r.set("/robots.txt", setAnswer{-1, http.StatusOK, "", text})
+}
+
+func (r *faultySite) set(path string, f setAnswer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faults[path] = &f
+}
+
+// Mend undoes Fail and Robots.
+func (r *faultySite) Mend() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.faults)
+}
+
+func (r *faultySite) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	var hit setAnswer
+	r.mu.Lock()
+	for _, at := range []string{q.URL.Path, q.URL.RequestURI()} {
+		if f := r.faults[at]; f != nil && f.times != 0 {
+			f.times--
+			hit = *f
+			break
+		}
+	}
+	r.mu.Unlock()
+	if hit.status == 0 {
+		r.Site.ServeHTTP(w, q)
+		return
+	}
+	if hit.retryAfter != "" {
+		w.Header().Set("Retry-After", hit.retryAfter)
+	}
+	w.WriteHeader(hit.status)
+	_, _ = io.WriteString(w, hit.body) // the client may have gone
 }
 
 // shipped are the sites that ship, and those of the demo.
@@ -70,7 +136,9 @@ func site(t testing.TB, name string) Site {
 func newJob(t testing.TB, dsn string, o webtest.Options, names ...string) *job {
 	t.Helper()
 	j := &job{t: t, web: webtest.New(o), runner: "direct"}
-	j.matter, j.gadgets = catalogsim.Install(j.web.Handle)
+	var matter *catalogsim.Site
+	matter, j.gadgets = catalogsim.Install(j.web.Handle)
+	j.use(matter)
 	require.NoError(t, j.web.Start())
 	t.Cleanup(func() { assert.NoError(t, j.web.Close()) })
 	dir := t.TempDir()

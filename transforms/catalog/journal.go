@@ -41,10 +41,8 @@ const (
 	stateBack      = "back" // it was gone
 )
 
-// begin begins a crawl with its first pages, or resumes an interrupted one: tasks that had
-// begun begin again. pending is how many products must still be fetched. A crawl whose list
-// was found by another file, of which file is the hash, is not resumed: its tasks are what
-// the other file found.
+// begin begins a crawl with its first pages, or resumes an interrupted one, unless another file found its list: file is the hash. pending
+// is how many products must still be fetched.
 func (j *rows) begin(ctx context.Context, seeds []entry, file string, now time.Time, restart bool) (resumed bool, pending int64, err error) {
 	err = j.db.Do(ctx, "beginning the crawl of "+j.site, func(tx *sql.Tx) error {
 		resumed, pending = false, 0
@@ -94,9 +92,8 @@ func (j *rows) add(ctx context.Context, pages []entry) error {
 	})
 }
 
-// leave ends a crawl of a site that is not open, and concludes nothing. What failed, what was not there, and the first
-// list page wait for the next run, which resumes the crawl. It reads the list from the first page if whole is true
-// or no product was listed.
+// leave ends a crawl of a site that is not open, and concludes nothing: the next run resumes it with what failed, what was not there, and
+// the first list page. It reads the whole list if whole is true or no product was listed.
 func (j *rows) leave(ctx context.Context, first string, whole bool, now time.Time) error {
 	return j.db.Do(ctx, "ending the crawl of "+j.site, func(tx *sql.Tx) error {
 		var listed int64
@@ -179,9 +176,8 @@ func (j *rows) end(ctx context.Context, e entry) error {
 	return j.db.Tx(ctx, func(tx *sql.Tx) error { return j.set(ctx, tx, []entry{e}, done) })
 }
 
-// endLists ends list pages and begins the tasks that follow from them: products at once,
-// and more list pages through feed. fresh are the products that are new to this crawl;
-// had is known of them; loops are the pages that lead only to what the crawl had before: it does not follow them.
+// endLists ends list pages and begins the tasks that follow from them. fresh are the products that are new to this crawl; had is known of
+// them; loops are the pages that lead only to what the crawl had before.
 func (j *rows) endLists(ctx context.Context, pages []listResult, skips func(detail string) bool) (fresh, had map[string]bool, loops []string, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		fresh, loops = map[string]bool{}, nil

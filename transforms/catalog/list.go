@@ -153,9 +153,8 @@ func (v *visit) passOver(page int, p *listPage) {
 	v.passed.Store(page, true)
 }
 
-// leavesOut reports whether the steps from page to page are larger than the pages: the first
-// one has at most three quarters of the products that list.page_size says, and more follow.
-// Many sites limit what a page may have; one or two may be missing for an advertisement.
+// leavesOut reports whether the steps from page to page are larger than the pages: the first has at most three quarters of list.page_size,
+// and more follow.
 func (v *visit) leavesOut(page int, p listPage) bool {
 	l, first := v.reader.site.List, v.reader.firstPage()
 	switch {
@@ -249,30 +248,7 @@ func (v *visit) seeds() []entry {
 // commitLists writes the tasks that follow from list pages to the journal, and keeps in
 // the results only the products that no earlier page had.
 func (v *visit) commitLists(ctx context.Context, results []result) error {
-	var pages []listResult
-	for i := range results {
-		r := &results[i]
-		if r.err != nil {
-			continue
-		}
-		chain := v.reader.next != nil || v.reader.cursor != nil
-		l := listResult{from: r.task.stored(), result: r, inOrder: chain || v.reader.site.List.UntilEmpty}
-		_, passed := v.passed.Load(l.from.Page)
-		l.numbered = v.reader.numbered && !v.reader.site.List.UntilEmpty && !passed
-		l.rowsOnly = v.reader.site.Detail.Format == formatNone
-		for _, t := range r.found {
-			l.found = append(l.found, t.stored())
-		}
-		l.stale = v.hadAll(l.found)
-		if l.inOrder {
-			if l.ends = l.stale && v.stale.Add(1) >= maxStale; !l.stale {
-				v.stale.Store(0)
-			}
-		} else if v.ended.page(l.from.Page, !l.stale) {
-			v.log.Info("listing_stopped", "page", l.from.Page, "reason", fmt.Sprintf("%d pages with products of earlier pages only", maxStale))
-		}
-		pages = append(pages, l)
-	}
+	pages := v.listResults(results)
 	if len(pages) == 0 {
 		return nil
 	}
@@ -317,6 +293,34 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 		}
 	}
 	return nil
+}
+
+// listResults are the pages that were read. A page with products of earlier pages only may end the list.
+func (v *visit) listResults(results []result) (pages []listResult) {
+	for i := range results {
+		r := &results[i]
+		if r.err != nil {
+			continue
+		}
+		chain := v.reader.next != nil || v.reader.cursor != nil
+		l := listResult{from: r.task.stored(), result: r, inOrder: chain || v.reader.site.List.UntilEmpty}
+		_, passed := v.passed.Load(l.from.Page)
+		l.numbered = v.reader.numbered && !v.reader.site.List.UntilEmpty && !passed
+		l.rowsOnly = v.reader.site.Detail.Format == formatNone
+		for _, t := range r.found {
+			l.found = append(l.found, t.stored())
+		}
+		l.stale = v.hadAll(l.found)
+		if l.inOrder {
+			if l.ends = l.stale && v.stale.Add(1) >= maxStale; !l.stale {
+				v.stale.Store(0)
+			}
+		} else if v.ended.page(l.from.Page, !l.stale) {
+			v.log.Info("listing_stopped", "page", l.from.Page, "reason", fmt.Sprintf("%d pages with products of earlier pages only", maxStale))
+		}
+		pages = append(pages, l)
+	}
+	return pages
 }
 
 // listResult has the tasks that follow from a list page.

@@ -19,9 +19,8 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// A saver puts up to maxSaveBatch products into one transaction, and waits up to
-// saveLinger for them: a transaction of one product costs several times as much for each
-// product. A killed run fetches again what was not saved.
+// A saver puts up to maxSaveBatch products into one transaction, and waits up to saveLinger for them. A killed run fetches again what was
+// not saved.
 const (
 	maxSaveBatch = 128
 	saveLinger   = 100 * time.Millisecond
@@ -33,9 +32,8 @@ func (v *visit) dbSaver() *stage {
 		work: func(context.Context, Task) ([]Task, error) { return nil, nil }}
 }
 
-// enough reports whether products must be saved now, so that a crawl whose pages are not
-// what the site's file says stops after few pages: no more are gathered than were saved
-// before, and no more than minBreak that lack a field.
+// enough reports whether products must be saved now, so that a crawl stops early if its pages are not what the file says: no more are
+// gathered than were saved before, and no more than minBreak that lack a field.
 func (v *visit) enough(results []result) bool {
 	if len(results) >= v.layout.savedPages() {
 		return true

@@ -55,12 +55,9 @@ type crawlingStats struct {
 	Counts map[string]int64
 }
 
-// Stats has the counters of a running crawl by their names in the report. At the end of a crawl
-// that was not stopped product_urls_found = detail_pages_fetched + removed pages + failed_product_detail_fetcher, and
-// detail_pages_fetched = products_saved + products_again + failed_product_detail_parser + failed_db_saver.
-// products_gone are the removed pages and the products that the list no longer names;
-// products_missing are removed pages, and products whose pages show others, for which the
-// next crawl looks once more.
+// Stats has the counters of a crawl by their names in the report. At the end of a whole one product_urls_found = detail_pages_fetched +
+// removed pages + failed_product_detail_fetcher, and detail_pages_fetched = products_saved + products_again + failed_product_detail_parser
+// + failed_db_saver.
 type Stats struct {
 	mu     sync.Mutex
 	counts map[string]int64

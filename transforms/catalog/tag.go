@@ -37,9 +37,8 @@ const (
 	maxTagFailures = 5  // in a row; then this run tags no more products of the site
 )
 
-// productTagger lets a model tag products: SaveProduct → SaveProduct. A product that cannot
-// be tagged is saved all the same, and tagged by the next crawl. There is no such stage
-// without an endpoint.
+// productTagger lets a model tag products: SaveProduct → SaveProduct. A product that cannot be tagged is saved all the same. Without an
+// endpoint there is no such stage.
 func (v *visit) productTagger() *stage {
 	if v.tagger == nil {
 		return nil

@@ -395,9 +395,7 @@ func (p *page) names() map[string]int {
 	return names
 }
 
-// alike reports whether two names of a class or an id may be meant to be the same: they
-// differ in case, signs or a class being an id, one begins with the other, or one
-// character differs.
+// alike reports whether two names of a class or an id may mean the same: by case, signs, a beginning, or one character.
 func alike(a, b string) bool {
 	plain := func(s string) string { return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s[1:])) }
 	x, y := plain(a), plain(b)

@@ -28,9 +28,8 @@ const listContext7 = "context7"
 // maxContext7 is the maximum size of an answer of Context7's.
 const maxContext7 = 1 << 20
 
-// askContext7 asks Context7 which providers' documentation it has, and records it. An answer
-// counts for four weeks. What goes wrong there is recorded too: every provider that it was not
-// found to have is crawled, and the next session asks again.
+// askContext7 asks Context7 which providers' documentation it has, and records the answers, which count for four weeks. A provider that it
+// was not found to have is crawled; after a failure the next session asks again.
 func (fn *listFn) askContext7(ctx context.Context, session string, off map[string]bool) error {
 	key := os.Getenv(context7Key)
 	if key == "" {

@@ -57,9 +57,8 @@ func newCrawl(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part) *c
 	return c
 }
 
-// run requests the provider's pages until none is left, a limit is reached, the run
-// is stopped, or the host asks for a long pause. It returns the new state of the
-// provider's part, and the reason.
+// run requests the provider's pages until none is left, a limit is reached, the run is stopped, or the host asks for a long pause. It
+// returns the new state, and the reason.
 func (c *crawl) run(ctx context.Context) (State, string, error) {
 	defer c.client.Close()
 	defer c.repo.api.Close()

@@ -61,8 +61,7 @@ const (
 	maxLinks = 2_000
 )
 
-// Config is the configuration that the job's DoFns bring to the workers. It has no
-// password of the database: each worker has its own environment.
+// Config is the configuration that the job's DoFns bring to the workers, without secrets.
 type Config struct {
 	Lane     lane.Config
 	Lanes    int    // at most MaxHosts
@@ -94,8 +93,7 @@ type Config struct {
 	NoDelay bool
 }
 
-// Web adapts the client's configuration for this job: its own User-Agent where there is
-// none, and few requests, because package polite makes its pauses.
+// Web adapts the client's configuration for this job: its own User-Agent, and few requests, because package polite makes its pauses.
 func Web(c web.Config) web.Config {
 	c.UserAgent = cmp.Or(c.UserAgent, UserAgent)
 	c.Concurrency = MaxHosts

@@ -240,9 +240,7 @@ func (e ending) count(s *stats, kind string) {
 	}
 }
 
-// end gives the page of a chain its final status and writes all of it in one
-// transaction. It removes an earlier dead letter of the page, unless there is a new
-// reason for one.
+// end gives the page of a chain its final status in one transaction, and removes its dead letter unless there is a new one.
 func (c *crawl) end(ctx context.Context, ch *chain, e ending) error {
 	if e.status == TooLarge {
 		c.log.Warn("page_too_large", "url", ch.at.String(), "limit", maxPage)

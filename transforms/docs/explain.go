@@ -35,9 +35,8 @@ type explanation struct {
 	Findings []finding
 }
 
-// Explain applies each rule to a URL, for every provider whose host it is on, or
-// returns one explanation without a provider if there is none. It fetches only
-// robots.txt, and only if the other rules accept the URL.
+// Explain applies each rule to a URL, for every provider whose host it is on; without one the explanation has no provider. It fetches
+// robots.txt alone, if the other rules accept the URL.
 func Explain(ctx context.Context, cfg Config, raw string) ([]explanation, error) {
 	d := doFn{Config: cfg}
 	if err := d.Setup(ctx); err != nil {

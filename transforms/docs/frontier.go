@@ -157,9 +157,8 @@ func (s *provider) next(ctx context.Context) (*page, error) {
 // page's text is removed.
 const forbiddenKept = 3
 
-// recheck queues one page of an earlier crawl to which no link led in this one, so
-// that a page is found to be gone even if all links to it are gone too. Pages that
-// the policy no longer allows are dropped without a request.
+// recheck queues one page of an earlier crawl to which no link led in this one: it may be gone. Pages that the policy no longer allows are
+// dropped.
 func (c *crawl) recheck(ctx context.Context) (*page, error) {
 	for {
 		p, err := scanPage(c.db.QueryRowContext(ctx, selectPage+`WHERE p.provider = $1 AND p.session <> $2 AND p.content_hash <> ''
@@ -205,9 +204,8 @@ func (c *crawl) requeue(ctx context.Context, key string) error {
 	})
 }
 
-// settleCopies ends the pages that were skipped for their originals, when no page is left to
-// ask for. What is stored of them is removed if the original has content. If it has none,
-// they are queued once more, because the text would be lost; again says so.
+// settleCopies ends the pages that were skipped for their originals, when no page is left to ask for. If the original has no content, they
+// are queued once more: again says so.
 func (c *crawl) settleCopies(ctx context.Context) (again bool, err error) {
 	copies, err := c.copies(ctx)
 	for _, p := range copies {

@@ -107,14 +107,12 @@ func (s *repository) load(ctx context.Context) error {
 	if !s.isOn(policy.GitHub) {
 		return nil
 	}
-	var session, state, reason, etag string
-	err := s.db.QueryRowContext(ctx, `SELECT session, state, reason, etag FROM docs_sources
-		WHERE provider = $1 AND source = $2 AND address = $3`, s.id, policy.GitHub, s.Address()).Scan(&session, &state, &reason, &etag)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("reading what is known of the repository of %s: %w", s.id, err)
+	had, err := s.noted(ctx, string(policy.GitHub), s.Address())
+	if err != nil {
+		return err
 	}
-	if session != s.part.session || state != "found" && state != "same" {
-		if err := s.list(ctx, etag, reason); err != nil {
+	if had.session != s.part.session || had.state != "found" && had.state != "same" {
+		if err := s.list(ctx, had.etag, had.reason); err != nil {
 			if !errors.Is(err, errRepository) {
 				return err
 			}

@@ -125,8 +125,8 @@ func (s *provider) wholePrefix() string {
 	return strings.TrimSuffix(handOffPrefix(s.id), "/") + wholePages
 }
 
-// keepsWhole reports whether whole pages may be kept. The policy says so, or the store, which is asked once: an earlier policy may have
-// allowed them. Most providers have none, and then no page has one to remove.
+// keepsWhole reports whether whole pages may be there. The policy says so, or the store, which is asked once: an earlier policy may have
+// allowed them.
 func (s *provider) keepsWhole(ctx context.Context) (bool, error) {
 	if s.policy.Terms == policy.Allowed {
 		return true, nil
@@ -163,9 +163,8 @@ func sweepHandOff(ctx context.Context, s store.Store, before time.Time) (removed
 // manifests is the prefix of the keys of the sessions' manifests.
 const manifests = "handoff/manifests/docs/"
 
-// manifest says that a session has ended, and lists what it handed over. It is written
-// after everything else of the session, so nothing is added to the list later. The
-// comments of the fields are a page in docs/reference.
+// manifest says that a session has ended, and lists what it handed over. It is written last. The comments of the fields are a page in
+// docs/reference.
 type manifest struct {
 	// Id of the session.
 	Session string `json:"session"`

@@ -91,11 +91,9 @@ func (s *provider) copies(ctx context.Context) (out []*page, err error) {
 	return out, nil
 }
 
-// copyOf reports whether a page may be skipped for the page that it names as its
-// original. It may not if the original redirected here, is known to have no content,
-// or differs by a query that the policy keeps. It may not either if the original is the
-// site's front page, which is named by mistake when all pages share one head. known says
-// that the original has content.
+// copyOf reports whether a page may be skipped for the page that it names as its original: not if that redirected here, has no content, or
+// differs by a query that the policy keeps, nor if it is the site's front page, which is named by mistake when all pages share one head.
+// known says that the original has content.
 func (s *provider) copyOf(ctx context.Context, ch *chain, of link) (copied, known bool, err error) {
 	on := func(p *page) bool { return p.key == of.key }
 	if slices.ContainsFunc(append(slices.Clone(ch.passed), ch.page, ch.now), on) || s.forbidden[of.key] {

@@ -109,10 +109,8 @@ var backoffs = map[int][]time.Duration{
 	504: {30 * time.Second, time.Minute},
 }
 
-// backoff returns how long to wait before the next try, after that many retries and a
-// last answer with this status (0: no HTTP answer); false: there is no further try.
-// after is the answer's Retry-After, below 0 for none. It replaces the wait of a 429,
-// and can only lengthen the others.
+// backoff returns the wait before the next try, after that many retries and an answer with this status (0: none); false: there is no
+// further try. after is the Retry-After, below 0 for none: it replaces the wait of a 429, and can only lengthen others.
 func backoff(status, retries int, after time.Duration) (wait time.Duration, again bool) {
 	if status == 501 || status > 504 {
 		status = 500 // all other 5xx have the same backoff
@@ -147,9 +145,8 @@ type memory struct {
 	cfg Config
 }
 
-// Requested counts one request against the budgets of the last hour and the last day,
-// over all workers and runs. Requests are counted by minute: a minute counts until all
-// of it is outside of the window.
+// Requested counts one request against the budgets of the last hour and day, over all workers and runs, by minute: a minute counts until
+// all of it is outside of the window.
 func (m memory) Requested(ctx context.Context, host string, now, next time.Time) (wait time.Duration, err error) {
 	minute := now.Unix() / 60
 	err = m.DB.Tx(ctx, func(tx *sql.Tx) error {

@@ -181,17 +181,15 @@ func within(offLimits func(*url.URL) string) func(*url.URL) error {
 	}
 }
 
-// failsPageOnly reports whether an error of a request for u fails only this page: u
-// is not on one of the provider's own origins (a redirect led there), so the other
-// pages can still be fetched. A pause applies to the whole site.
+// failsPageOnly reports whether an error of a request for u fails only this page, because u is not on one of the provider's own origins. A
+// pause applies to the whole site.
 func (s *provider) failsPageOnly(u *url.URL, err error) bool {
 	var abandoned *polite.AbandonedError
 	return !s.own[origin(u)] && errors.Is(err, errUnreachable) || !s.own[web.Site(u)] && errors.As(err, &abandoned)
 }
 
-// reachSeeds requests a seed whose host cannot be reached from the other name of its site: without www.,
-// or with it where a domain stands alone. Keys and scope take them for one host. The robots.txt of that
-// name is requested first, as anywhere. Errors come again when the seeds are requested.
+// reachSeeds requests a seed whose host cannot be reached from the other name of its site: without www., or with it where a domain stands
+// alone. That name's robots.txt is requested first. Errors come again when the seeds are requested.
 func (s *provider) reachSeeds(ctx context.Context) {
 	s.policy.SeedURLs = slices.Clone(s.policy.SeedURLs)
 	for i, raw := range s.policy.SeedURLs {
@@ -288,17 +286,13 @@ type offer struct {
 
 // offered fetches an address that is no page. why says why there is nothing, and is remembered.
 func (s *provider) offered(ctx context.Context, f offer) (_ *web.Response, why string, err error) {
-	var state, reason, etag, modified, readBy, session string
-	var checked int64
-	row := s.db.QueryRowContext(ctx, `SELECT state, reason, etag, last_modified, read_by, checked_at, session FROM docs_sources
-		WHERE provider = $1 AND source = $2 AND address = $3`, s.id, f.source, f.address)
-	switch err := row.Scan(&state, &reason, &etag, &modified, &readBy, &checked, &session); {
-	case errors.Is(err, sql.ErrNoRows):
+	had, err := s.noted(ctx, f.source, f.address)
+	switch {
 	case err != nil:
-		return nil, "", fmt.Errorf("looking for %s: %w", f.address, err)
-	case state == "missing" && readBy == s.readBy && s.clock.Now().Sub(db.Time(checked)) < missKept,
-		state == "failed" && session == s.part.session:
-		return nil, reason, nil
+		return nil, "", err
+	case had.state == "missing" && had.readBy == s.readBy && s.clock.Now().Sub(db.Time(had.checked)) < missKept,
+		had.state == "failed" && had.session == s.part.session:
+		return nil, had.reason, nil
 	}
 	u, err := url.Parse(f.address)
 	if err != nil {
@@ -315,9 +309,9 @@ func (s *provider) offered(ctx context.Context, f offer) (_ *web.Response, why s
 		return nil, why, nil
 	}
 	h := http.Header{"Accept-Language": {acceptLanguage}}
-	if f.conditional && state != "" && state != "missing" && state != "failed" && readBy == s.readBy {
-		setIf(h, "If-None-Match", etag)
-		setIf(h, "If-Modified-Since", modified)
+	if f.conditional && had.state != "" && had.state != "missing" && had.state != "failed" && had.readBy == s.readBy {
+		setIf(h, "If-None-Match", had.etag)
+		setIf(h, "If-Modified-Since", had.modified)
 	}
 	resp, alone, err := s.get(ctx, f.source, polite.Request{URL: f.address, Accept: f.accept, Header: h, Timeout: pageTimeout,
 		MaxBytes: f.most, MaxRedirects: maxRedirects, Once: true, Probe: true, Scope: within(offLimits)})
@@ -331,7 +325,7 @@ func (s *provider) offered(ctx context.Context, f offer) (_ *web.Response, why s
 	case alone != nil:
 		why = ledger.Redact(alone.Error())
 	case resp.Status == http.StatusNotModified && reserved == "":
-		return resp, "", s.note(ctx, f.source, f.address, "same", reason, resp.Header)
+		return resp, "", s.note(ctx, f.source, f.address, "same", had.reason, resp.Header)
 	case resp.Status == http.StatusTooManyRequests || resp.Status >= 500:
 		why, passing = fmt.Sprintf("status %d", resp.Status), true
 	case reserved != "": // it is asked for in the next session
@@ -344,7 +338,7 @@ func (s *provider) offered(ctx context.Context, f offer) (_ *web.Response, why s
 		why = f.lacks(resp)
 	}
 	switch {
-	case passing && (state == "" || state == "failed"): // it is asked for in the next session
+	case passing && (had.state == "" || had.state == "failed"): // it is asked for in the next session
 		return nil, why, s.note(ctx, f.source, f.address, "failed", why, nil)
 	case passing:
 		return nil, why, nil
@@ -358,6 +352,22 @@ func setIf(h http.Header, name, value string) {
 	if value != "" {
 		h.Set(name, value)
 	}
+}
+
+// noted is what was recorded of an address; without a record it is zero.
+type noted struct {
+	state, reason, etag, modified, readBy, session string
+	checked                                        int64
+}
+
+func (s *provider) noted(ctx context.Context, source, address string) (n noted, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT state, reason, etag, last_modified, read_by, checked_at, session FROM docs_sources
+		WHERE provider = $1 AND source = $2 AND address = $3`, s.id, source, address).
+		Scan(&n.state, &n.reason, &n.etag, &n.modified, &n.readBy, &n.checked, &n.session)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return n, fmt.Errorf("reading what is known of %s: %w", address, err)
+	}
+	return n, nil
 }
 
 // note records whether a site has an address. Without header the validators that

@@ -16,9 +16,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/rights"
 )
 
-// What is reserved for the run's purpose in robots.txt is not requested. Of a page that is reserved by its
-// response or its own elements nothing is handed on: no text, title, chunk or hand-off is stored, and what is
-// stored of it is removed as of a deleted page. Its row keeps the lines that say so.
+// What robots.txt reserves for the run's purpose is not requested. Of a page that its response or its own elements reserve nothing is
+// handed on, and what is stored of it is removed as of a deleted page. Its row keeps the lines that say so.
 
 // refusedBy is the end of a page that its robots.txt disallows or reserves.
 func (c *crawl) refusedBy(ch *chain, u *url.URL, r *polite.Rules, no error) ending {

@@ -166,9 +166,8 @@ type part struct {
 	fresh     bool // nothing has been done in it yet
 }
 
-// enter returns the provider's part of the session; it creates the part or continues
-// it. A part that is not finished in an earlier session (held, out of budget, or open when a run
-// with other policies ended the session) moves to this session with its frontier.
+// enter returns the provider's part of the session, new or continued. An unfinished part of an earlier session moves to this one with its
+// frontier.
 func enter(ctx context.Context, d *db.DB, session, provider, runID string, now time.Time) (p part, err error) {
 	err = d.Do(ctx, "opening the part of "+provider, func(tx *sql.Tx) error {
 		p = part{session: session}
@@ -236,9 +235,7 @@ func begin(ctx context.Context, tx *sql.Tx, session, provider, runID string, now
 	return err
 }
 
-// handOffAgain makes a part fetch all pages of the provider without conditions, also
-// those that it has fetched already. The text of pages is not stored, so this is the
-// only way to hand it over again.
+// handOffAgain makes a part fetch all pages of the provider without conditions: their text is not stored.
 func handOffAgain(ctx context.Context, d *db.DB, p *part, provider string) error {
 	now := *p
 	now.state, now.stats.Again = Open, true
@@ -286,10 +283,8 @@ const (
 	TooLarge    Status = "too_large"
 )
 
-// transitions has the states that may follow each state. The target of a redirect is
-// checked too, so it may be refused. The robots.txt of an origin that is not the
-// provider's own may be unreachable, which fails only the page. What was read may be a
-// notice in place of the page.
+// transitions has the states that may follow each state. A redirect's target may be refused, or its origin's robots.txt be unreachable,
+// which fails only the page. What was read may be a notice.
 var transitions = map[Status][]Status{
 	"":          {Queued},
 	Queued:      {RobotsCheck},

@@ -126,9 +126,8 @@ func (c *crawl) hold(ch *chain, e ending) {
 	c.held = append(c.held, func(ctx context.Context) error { return c.end(ctx, ch, e) })
 }
 
-// conclude judges the site at the end of the part, and applies what was held if it is open. If
-// refusals came last, it requests a seed once more. A part that a later run continues is not
-// judged: ended is why. The error is nil if the site is not open.
+// conclude judges the site at the end of the part, and applies what was held if it is open. If refusals came last, it requests a seed once
+// more. A part that a later run continues is not judged: ended is why.
 func (c *crawl) conclude(ctx context.Context, ended error) (v site.Verdict, err error) {
 	whole := ended == nil || errors.Is(ended, errMaxPages) || errors.Is(ended, errLimit)
 	if c.judge == nil || !whole && (!ends(ended) || errors.Is(ended, errUnreachable)) {
@@ -178,9 +177,8 @@ func (c *crawl) askSeed(ctx context.Context, seed string) error {
 	return nil
 }
 
-// A site that is closed for a while, or refuses crawlers, may answer each request with one
-// notice and status 200. One page does not show that: its text may be new. But pages that
-// had texts of their own do not get one short text in the same session.
+// A site that is closed for a while, or refuses crawlers, may answer each request with one notice and status 200. Pages that had texts of
+// their own do not get one short text in the same session.
 
 const (
 	// maxNotice is the most letters of a notice.

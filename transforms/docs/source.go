@@ -246,10 +246,9 @@ const (
 	aLogin       = "a login form"
 )
 
-// elsewhere returns why a page itself says that its content should not be indexed, ""
-// if it should be: it says noindex, it redirects, it was not found, or it is a copy of a page that the
-// crawl may visit. onward are the pages that are requested instead. kept says that
-// the page's stored content stays until it is known whether its original has any.
+// elsewhere returns why a page itself says that its content should not be indexed, "" if it should be: noindex, a redirect, not found, a
+// copy. onward are the pages that are requested instead. kept says that the stored content stays until it is known whether the original
+// has any.
 func (s *provider) elsewhere(ctx context.Context, ch *chain, pg content.Page, head pagehead.Head, page []byte) (onward []link, why string,
 	kept bool, err error) {
 	if to, no := s.link(ch.at, head.Refresh, false); head.Refresh != "" && to.key != ch.now.key {

@@ -309,9 +309,8 @@ const ProvidersNotDone = "providers_not_done"
 
 var errNobody = errors.New("none of the providers could be reached")
 
-// keepsOpen reports whether the session must be continued for this provider. A provider
-// that is held, unreachable, or left by the run's limit is crawled again in the
-// next session, together with all others.
+// keepsOpen reports whether the session must be continued for this provider. One that is held, unreachable, or left by the limit is
+// crawled again in the next session.
 func (v outcome) keepsOpen() bool {
 	return State(v.State) == Open || State(v.State) == OutOfBudget && v.Reason != reasonLimit
 }
@@ -395,9 +394,7 @@ func (fn *reportFn) count(outcomes map[string]outcome) ledger.Tally {
 	return tally
 }
 
-// staysOpen says whether the session has a provider that a later run has to crawl:
-// one of this run that is not done, one that this run did not come to, or one of an
-// earlier run of the session.
+// staysOpen says whether the session has a provider that a later run has to crawl, of this run or an earlier one.
 func (fn *reportFn) staysOpen(ctx context.Context, outcomes map[string]outcome, parts []providerHandOff) (bool, error) {
 	off, err := removal.Purged(ctx, fn.db)
 	if err != nil {

@@ -35,9 +35,8 @@ type pageText struct {
 	Whole                bool
 }
 
-// texts returns a provider's pages that have content, sorted by key. The database keeps
-// only a preview of each chunk, so the whole text is the page that was kept, or what the hand-off
-// still has, without links. Unless whole is true, a text is an excerpt; unless links is true, it has no links.
+// texts returns a provider's pages that have content, sorted by key. The whole text is the page that was kept, or what the hand-off still
+// has, without links. Unless whole is true, a text is an excerpt; unless links is true, it has no links.
 func texts(ctx context.Context, d *db.DB, s store.Store, provider string, whole, links bool) iter.Seq2[pageText, error] {
 	return func(yield func(pageText, error) bool) {
 		pages, err := storedPages(ctx, d, provider)
@@ -187,10 +186,8 @@ func Ending(ctx context.Context, d *db.DB, provider string) (kept int64, why str
 	return kept, status + inBrackets(reason), nil
 }
 
-// WriteFolder writes the stored pages of providers into a directory as Markdown, one file
-// a page, and says on out how many of each provider. Files of other pages stay. Of a
-// provider for which whole is false, each file has the first 200 characters and a link to
-// the original. links keeps the links of whole pages. It returns the number of pages.
+// WriteFolder writes the stored pages of providers into a directory as Markdown, one file a page, and says on out how many. Files of other
+// pages stay. Of a provider for which whole is false, each file has the first 200 characters and a link. It returns the number of pages.
 func WriteFolder(ctx context.Context, d *db.DB, s store.Store, dir string, ids []string, whole func(id string) bool, links bool, out io.Writer) (all int, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -331,9 +328,7 @@ type PageChange struct {
 // ErrNoSession means that there is no session with that name, or none at all.
 var ErrNoSession = errors.New("there is no such session")
 
-// Changes lists the changes that a session found, by provider and page; "" means the
-// latest session. The text of pages is not stored, so a section is named by its
-// headings.
+// Changes lists the changes that a session found, by provider and page; "" means the latest session. A section is named by its headings.
 func Changes(ctx context.Context, d *db.DB, session string) (name string, out []PageChange, err error) {
 	err = d.QueryRowContext(ctx, `SELECT id FROM docs_sessions WHERE id = $1 OR $1 = ''
 		ORDER BY started_at DESC, id DESC LIMIT 1`, session).Scan(&name)

@@ -103,10 +103,8 @@ func decodeBatch(in []byte) (Batch, error) {
 	return b, nil
 }
 
-// encodeRecords writes the records field by field, since what is alike compresses well:
-// the labels that there are, then of each record its label, then its distance in the
-// file from the one before, then the length of its host; then the hosts, and last what the
-// records say.
+// encodeRecords writes the records field by field, since what is alike compresses well: labels, the label of each, its distance in the
+// file from the one before, the lengths of hosts, hosts, and sources.
 func encodeRecords(records []URLRecord) (out []byte) {
 	var labels []string
 	number := map[string]uint64{}

@@ -54,9 +54,8 @@ type begun struct {
 	free    []int64 // slots with spaces
 }
 
-// Unit returns a context for the work on a unit, which has the input of its dead letters. end is called when
-// the unit is done. The error is a *diedError. A unit at which one process died is read while nothing else is:
-// it may have been another one of those that the process read at that time.
+// Unit returns a context for the work on a unit, which has the input of its dead letters, until end is called. The error is a *diedError.
+// A unit at which one process died is read while nothing else is.
 func (w *Worker) Unit(ctx context.Context, in ledger.Input) (within context.Context, end func(), err error) {
 	unit := ledger.Unit(w.cfg.Job, in)
 	w.begun.mu.Lock()

@@ -10,12 +10,11 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// Bundle is the lanes that one process works at for one bundle of Beam's. The last hosts
-// of a lane may be slow; a lane of an overlapping bundle begins while they are still
-// visited, so that they do not idle the worker.
+// Bundle is the lanes of one process for one bundle of Beam's. A lane of an overlapping bundle begins while the last, slow hosts of the
+// one before are visited.
 //
-// Its functions are called only from the goroutine of Beam's calls. Results of visits are
-// merged there too, because Beam's emit functions and counters are not safe elsewhere.
+// Its functions are called, and results are merged, only in the goroutine of Beam's calls: emit functions and counters are not safe
+// elsewhere.
 type Bundle struct {
 	w          *Worker
 	overlap    bool
@@ -32,9 +31,8 @@ const (
 	// maxOpenLanes is how many lanes of a bundle may be open: each has its host table in
 	// memory, and writes its progress.
 	maxOpenLanes = 32
-	// maxUnattended is how long a runner may leave an overlapping bundle with open lanes
-	// alone. Beam does not tell a DoFn that its bundle was given up, and the lanes' leases
-	// would be renewed for ever.
+	// maxUnattended is how long a runner may leave an overlapping bundle with open lanes alone: Beam does not tell a DoFn that its bundle
+	// was given up.
 	maxUnattended = 5 * time.Minute
 )
 
@@ -53,12 +51,9 @@ func (w *Worker) RunLane(ctx context.Context, n, of, hosts int, emit func(ledger
 	return b.Finish()
 }
 
-// InTurn calls runLane, which reads what a lane has to visit and then calls RunLane, when
-// no other bundle of this process does that. Prism has eight bundles of a stage at work
-// at a time: eight lanes at once would be no faster than one after another, as all
-// lanes of the process share its limits, and each would have its host table in memory.
-// The visits that a lane has left when its turn ends are still made. Where lanes are in
-// several processes the runner decides how many are at work.
+// InTurn calls runLane, which reads what a lane has to visit and then calls RunLane, when no other bundle of this process does that. Prism
+// has eight bundles at work at a time: they would be no faster, and each would have its host table in memory. Where lanes are in several
+// processes the runner decides.
 func (b *Bundle) InTurn(ctx context.Context, runLane func() error) error {
 	if !b.alone() {
 		return runLane()
@@ -101,12 +96,9 @@ func (b *Bundle) began(visits int) {
 	b.w.visits.Add(int64(visits))
 }
 
-// RunLane does the work of lane n of of lanes, which has that many hosts: it acquires
-// the lane's lease, adjusts the process's share of the limits, writes the progress,
-// and emits the lane's tally. With the context that work gets, nothing is sent or
-// written without the lease. work is not called if the run was stopped while RunLane
-// waited for the lease. After an error all lanes of the bundle are closed, and the
-// runner must do the whole bundle again.
+// RunLane does the work of lane n of of lanes, which has that many hosts, under the lane's lease: it shares the limits, writes the
+// progress, and emits the tally. work is not called if the run was stopped meanwhile. After an error all lanes of the bundle are closed,
+// and the runner must do the whole bundle again.
 func (b *Bundle) RunLane(ctx context.Context, n, of, hosts int, emit func(ledger.Tally), work func(context.Context, *Lane) error) error {
 	if err := b.attend(); err != nil {
 		return err

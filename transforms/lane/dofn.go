@@ -2,9 +2,7 @@ package lane
 
 import "context"
 
-// DoFn is embedded by every DoFn of a job. It has the process's worker of the run,
-// from Setup to Teardown. A job's DoFns share one struct that embeds this one, has
-// the job's configuration, and calls Open in its Setup.
+// DoFn is embedded by every DoFn of a job. It has the process's worker of the run, from Setup, which calls Open, to Teardown.
 type DoFn struct {
 	Worker *Worker `json:"-"` // each process has its own
 }
@@ -22,10 +20,8 @@ func (d *DoFn) Open(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// Teardown closes the worker after the last DoFn that uses it. In the launcher's
-// process the worker stays open, because the launcher reads from it how the run
-// ended, and then calls Close. Beam's direct runner calls Teardown; the Go harness
-// of version 2.77 does not, so there the worker ends with its process.
+// Teardown closes the worker after the last DoFn that uses it. In the launcher's process it stays open until Close. Beam's Go harness 2.77
+// does not call Teardown: there the worker ends with its process.
 func (d *DoFn) Teardown() error {
 	w := d.Worker
 	if w == nil { // Setup failed

@@ -16,21 +16,16 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("a bug: panic in a visit: %v", e.Value) }
 
-// Drain calls visit for each item, at most n at the same time, and merge for each
-// result. It calls merge in the caller's own goroutine while other visits still run:
-// only there may Beam's emit functions and counters be called. When the worker is
-// stopped, no further item is begun, and items that were not begun are not merged.
-// Each item counts as a host in the lane's progress.
+// Drain calls visit for each item, at most n at the same time, and merge for each result, in the caller's own goroutine: only there may
+// Beam's functions be called. After a stop no further item begins. Each item counts as a host in the lane's progress.
 func Drain[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R)) {
 	begin(ctx, l, n, func() int { return n }, items, visit, failed, merge)
 	l.bundle.merge(func() bool { return l.visits == 0 })
 	l.sample()
 }
 
-// Begin is Drain for a lane that may overlap the next one of its bundle: it returns when
-// the last item has begun, and the bundle calls end when all results are merged. n is
-// the maximum of the whole job, of which this process takes its part. Begin must be the
-// last call of the lane's work.
+// Begin is Drain for a lane that may overlap the next one: it returns when the last item has begun, and end is called when all results are
+// merged. n is the maximum of the whole job. Begin must be the last call of the lane's work.
 func Begin[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R), end func()) {
 	l.atEnd = end
 	begin(ctx, l, n, func() int { return l.bundle.visitsAtOnce(n) }, items, visit, failed, merge)

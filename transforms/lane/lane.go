@@ -9,9 +9,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// Lane is a lane at work, in one ProcessElement call. The counts of its visits are
-// in the live figures at once, and in the run's total at the end. While it works, one
-// goroutine writes its progress to the ledger.
+// Lane is a lane at work, in one ProcessElement call. Its counts are in the live figures at once, and in the run's total at the end.
 type Lane struct {
 	// Sample, when set, returns what the visits have counted by themselves so far.
 	// Drain adds its growth to the lane's counts.
@@ -19,9 +17,7 @@ type Lane struct {
 	// Tick, when set, is called several times a second while visits run, in the goroutine
 	// that merges their results.
 	Tick func()
-	// Again says that this run has worked at the lane before: its worker was lost or
-	// its bundle failed, or in a stream more work came. So what this process learnt of
-	// the lane's hosts from the store before may be out of date.
+	// Again says that this run has worked at the lane before. What this process learnt of its hosts from the store may be stale.
 	Again bool
 
 	w       *Worker

@@ -13,8 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
-// DefaultLeaseTTL is how long a lane's lease lasts after its worker was killed,
-// unless the run sets another time.
+// DefaultLeaseTTL is how long a lane's lease lasts after its worker was killed, by default.
 const DefaultLeaseTTL = 30 * time.Second
 
 // lanesPoll is the time between two checks of WaitForLanes.
@@ -25,8 +24,7 @@ var runLeases = struct {
 	of map[string]*lease.Lease
 }{of: map[string]*lease.Lease{}}
 
-// Under registers the run's lease, which this process has, so that the run's worker
-// in this process sends and writes nothing without it. Close removes it.
+// Under registers the run's lease of this process, without which its worker sends and writes nothing. Close removes it.
 func Under(runID string, l *lease.Lease) {
 	runLeases.Lock()
 	defer runLeases.Unlock()
@@ -69,15 +67,10 @@ func (w *Worker) leaseTTL() time.Duration {
 	return w.cfg.LeaseTTL
 }
 
-// acquireLane acquires the lease of lane n of of lanes. It waits while a worker of an
-// earlier run, or of an earlier try of this run, still has it, because the workers of
-// a killed launcher continue. With the context that it returns, nothing is sent or
-// written without the lease, and the context ends when the lease is lost. within is nil
-// if the run was stopped meanwhile. again reports whether the run has worked at the lane
-// before, here or in another process. epoch is the lease's.
-//
-// If all lanes are in the launcher's process, the run's own lease is enough, and
-// acquireLane acquires none.
+// acquireLane acquires the lease of lane n of of lanes, and waits while a worker of an earlier run, or try, has it: workers of a killed
+// launcher continue. With the context that it returns nothing is sent or written without the lease. within is nil if the run was stopped
+// meanwhile. again reports whether the run has worked at the lane before. If all lanes are in the launcher's process, the run's own lease
+// is enough.
 func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Context, release func(), again bool, epoch int64, err error) {
 	if !w.cfg.Leases {
 		_, again = w.worked.LoadOrStore(n, nil)
@@ -96,10 +89,8 @@ func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Con
 	return within, release, l.Previous().RunID == w.cfg.RunID, l.Epoch(), nil
 }
 
-// Lease acquires one of the leases in names, in a database, and renews it, as acquireLane
-// does. It waits for a holder; with giveUp it waits only for a holder that shows no sign
-// of life, and returns a *lease.InUseError for any other. within is nil if the run was
-// stopped meanwhile. A lease that is lost because the database lacks something stops the run.
+// Lease acquires one of the leases in names, in a database, and renews it, as acquireLane does. With giveUp it waits only for a holder
+// that shows no sign of life, and returns a *lease.InUseError for any other. within is nil if the run was stopped meanwhile.
 func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, names ...string) (within context.Context, release func(), err error) {
 	within, release, _, err = w.acquire(ctx, p, ttl, giveUp, func(why error) {
 		if _, lack := fault.Of(fault.Database, why); lack != nil {
@@ -137,11 +128,8 @@ func (w *Worker) acquire(ctx context.Context, p lease.Place, ttl time.Duration, 
 	}, l, nil
 }
 
-// WaitForLanes waits until no worker of an earlier run of the job has the lease of a
-// lane. If that run had another number of lanes, its leases have other names, so the
-// leases of the new lanes would not protect the hosts. The launcher, which has the
-// job's own lease, calls it before it submits a job whose workers are elsewhere.
-// waits is called once, with a holder, if WaitForLanes has to wait.
+// WaitForLanes waits until no worker of an earlier run of the job has the lease of a lane: with another number of lanes its leases have
+// other names. The launcher calls it under the job's own lease before it submits. waits is called once, with a holder.
 func WaitForLanes(ctx context.Context, s store.Store, job string, waits func(lease.Holder)) error {
 	for announced := false; ; {
 		holder, found, err := lease.ActiveHolder(ctx, s, ledger.LanesOf(job))

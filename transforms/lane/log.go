@@ -31,9 +31,7 @@ func Logger(format string, level slog.Level) *slog.Logger {
 
 var toRunner atomic.Bool
 
-// LogToRunner makes all loggers write to the runner, through Beam's logging service,
-// instead of standard error. It is for worker processes: some runners do not read
-// their standard error.
+// LogToRunner makes all loggers of a worker process write to the runner, some of which do not read standard error.
 func LogToRunner() { toRunner.Store(true) }
 
 // runnerLog expects one event in each call of Write, as slog's handlers do. What the
@@ -65,9 +63,8 @@ func handlerOptions(level slog.Level) *slog.HandlerOptions {
 // maxLibraryLine is the maximum length of a library's line: net/http quotes what strangers sent.
 const maxLibraryLine = 1 << 10
 
-// TakeLibraryLines turns the lines that libraries write with package log into events,
-// so that each line of a JSON log is JSON. The client and server of net/http have no
-// other way to report a connection that they abandon.
+// TakeLibraryLines turns the lines that libraries write with package log into events: net/http has no other way to report a connection
+// that it abandons.
 func TakeLibraryLines(l *slog.Logger) {
 	log.SetFlags(0)
 	log.SetPrefix("")

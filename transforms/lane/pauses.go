@@ -20,10 +20,8 @@ import (
 // Crawl-delay of one second is what is left of it when it was read.
 const minKeptPause = 700 * time.Millisecond
 
-// Pauses is a polite.Memory in the store, for a job that visits so many hosts that
-// none may cost a store call. Only pauses that a host asked for are written, while
-// they last; they are read once, by LoadPauses. What an earlier process owed all
-// other hosts is one gap, which is kept from the start of this one.
+// Pauses is a polite.Memory in the store, for a job with so many hosts that none may cost a store call. Only pauses that a host asked for
+// are written, and read once by LoadPauses. Every other host gets one gap from the start of the process.
 type Pauses struct {
 	polite.None
 	w *Worker

@@ -107,9 +107,8 @@ func kept(runID string) *keptLog {
 	return keptLogs.byRun[runID]
 }
 
-// KeepLog writes the log of a run to the store until end is called, which writes the last lines. process is "" for the
-// launcher. A process keeps the log of a run only once: the end of a second call does
-// nothing.
+// KeepLog writes the log of a run, and its warnings once more, to the store until end is called. process is "" for the launcher. If the
+// process keeps that log already, end does nothing.
 func KeepLog(ctx context.Context, s store.Store, runID, process string) (end func(context.Context) error, err error) {
 	l, err := ledger.NewLog(s, runID, process)
 	if err != nil {

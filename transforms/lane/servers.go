@@ -24,9 +24,8 @@ const (
 	serverYield = 2 * time.Second
 )
 
-// servers are the servers that this process alone may send requests to, in a run that has
-// other processes. Each has a lease in the store while it is asked. Hosts are given to
-// lanes by their server where that is known, so mostly no other process waits for it.
+// servers are the servers that this process alone may ask, in a run that has other processes. Each has a lease in the store while it is
+// asked.
 type servers struct {
 	mu   sync.Mutex
 	held map[string]*heldServer

@@ -11,8 +11,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// heartbeat is how often a worker process says how many lanes it has at work, and
-// reads what the others say. One that has not managed to for two heartbeats uses the
+// heartbeat is how often a process says how many lanes it has at work, and reads what the others say. After two missed ones it uses the
 // floor; after three the others share its part.
 const heartbeat = 10 * time.Second
 
@@ -22,15 +21,11 @@ type limits struct {
 	rate     float64
 }
 
-// share returns a process's part of a job's limits. lanes has the lanes at work of
-// all processes that are known, this one's under its name. Of its own lanes only used
-// count for it; with 0 it gets the floor: one request in flight, and the rate of one of
-// at least slots lanes.
+// share returns a process's part of a job's limits. lanes has the lanes at work of all known processes, of which this one uses used; with
+// 0 it gets the floor: one request in flight, and the rate of one of at least slots lanes.
 //
-// Each process gets one request in flight. The others go by the highest averages (the
-// method of D'Hondt), because with it more lanes elsewhere never mean more for this
-// process, and fewer never less: so while some processes know of a change and some do
-// not, their parts are not more than the whole.
+// Each process gets one request in flight. The others go by the highest averages (D'Hondt): more lanes elsewhere never mean more for this
+// process, so while some processes do not know of a change, their parts are not more than the whole.
 func share(whole limits, slots int, process string, used int, lanes map[string]int) limits {
 	all := 0
 	for _, n := range lanes {
@@ -65,14 +60,10 @@ func share(whole limits, slots int, process string, used int, lanes map[string]i
 	return limits{1 + seats[process], whole.rate * float64(used) / float64(all)}
 }
 
-// shares is what a worker process has told the others of its run, and what it knows
-// of them.
+// shares is what a process has told the others of its run, and what it knows of them.
 //
-// The process uses more lanes than before only when all others have seen them, and
-// says that it has fewer only when it uses no more. So each process counts at least
-// the lanes that the others use, and all parts together are not more than the whole.
-// Only a process that has just come uses the floor besides, until the others' next
-// heartbeat.
+// It uses more lanes than before only when all others have seen them, and says that it has fewer only when it uses no more. So all parts
+// together are not more than the whole, but for the floor of a process that has just come.
 type shares struct {
 	every   time.Duration // a heartbeat
 	process string
@@ -89,9 +80,7 @@ type shares struct {
 	now    limits
 }
 
-// shareLimits keeps the process's part of the job's limits up to date until the worker
-// ends. It is for a run that has other processes, in which this one is called process:
-// without it the process has all.
+// shareLimits keeps the process's part of the job's limits up to date until the worker ends, in a run that has other processes.
 func (w *Worker) shareLimits(process string, every time.Duration) {
 	s := &w.shares
 	s.process, s.every, s.begun = process, every, make(chan struct{}, 1)
@@ -206,9 +195,8 @@ func (s *shares) learn(n int, all []ledger.Alive) error {
 	return nil
 }
 
-// seenBy reports whether the others have read what this process told at toldAt. Each
-// one reads after it has written, so those that wrote later have. Some stores give
-// times by the second.
+// seenBy reports whether the others have read what this process told at toldAt: each reads after it has written. Some stores give times by
+// the second.
 func (s *shares) seenBy(others []ledger.Alive) bool {
 	return !slices.ContainsFunc(others, func(a ledger.Alive) bool { return a.At.Sub(s.toldAt) < s.every/10 })
 }
@@ -222,10 +210,8 @@ func (w *Worker) shareUnknown() {
 	w.limit()
 }
 
-// visitsAtOnce is how many visits each lane at work here may have, if the whole job may
-// have n: as large a part as this process has of the requests in flight. More would not
-// be faster, and after a pause or a kill they are the visits that still end, or are
-// made again.
+// visitsAtOnce is how many visits each lane at work here may have, of n in the whole job: as large a part as this process has of the
+// requests in flight. More would not be faster, and would be made again after a kill.
 func (w *Worker) visitsAtOnce(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,8 +222,7 @@ func (w *Worker) visitsAtOnce(n int) int {
 	return max(1, min(n, int(math.Ceil(float64(n)*part/float64(max(w.active, 1))))))
 }
 
-// Part is this process's part of the lanes at work everywhere: about the part of all
-// lanes that it works at. While others are not known it is that of one slot.
+// Part is this process's part of the lanes at work everywhere; while others are not known, that of one slot.
 func (w *Worker) Part() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

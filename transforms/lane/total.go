@@ -20,8 +20,7 @@ func init() {
 
 func decodeTally(b []byte) (t ledger.Tally, err error) { return t, t.UnmarshalBinary(b) }
 
-// Total sums the tallies of the stages and writes the sum to the ledger, where the
-// launcher and `runs show` read it.
+// Total sums the tallies of all stages and writes the sum to the ledger.
 //
 // In: the tallies of all stages.
 func Total(s beam.Scope, cfg Config, tallies ...beam.PCollection) {
@@ -43,9 +42,8 @@ type totalFn struct {
 // Setup implements Beam's.
 func (fn *totalFn) Setup(ctx context.Context) error { return fn.Open(ctx, fn.Config) }
 
-// ProcessElement writes the total. All tallies have the same key, because runners
-// process the elements of one key one after another, and the sum of each window of
-// an unbounded run is added to the total before it.
+// ProcessElement writes the total. All tallies have one key, so the sum of each window of an unbounded run is added to the total before
+// it.
 func (fn *totalFn) ProcessElement(ctx context.Context, _ int, next func(*ledger.Tally) bool) error {
 	sum := fn.Worker.take()
 	for {
@@ -67,9 +65,7 @@ func (fn *totalFn) ProcessElement(ctx context.Context, _ int, next func(*ledger.
 	return ledger.WriteTotal(ctx, fn.Worker.Store, fn.Config.RunID, sum)
 }
 
-// count adds to Beam's counters under the report's own names, for the runner's
-// console. Only a ProcessElement goroutine may call it: Beam's counters are not safe
-// in other goroutines.
+// count adds to Beam's counters, for the runner's console. Only a ProcessElement goroutine may call it.
 func count(ctx context.Context, space string, counts ledger.Counts) {
 	for name, n := range counts {
 		beam.NewCounter(space, name).Inc(ctx, n)

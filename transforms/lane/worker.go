@@ -1,6 +1,5 @@
-// Package lane has what the pipelines of all jobs share: URL records in batches,
-// hosts hashed to lanes, and in each lane a bounded pool of visits. See
-// docs/architecture.md.
+// Package lane has what the pipelines of all jobs share: URL records in batches, hosts hashed to lanes, and in each lane a bounded pool of
+// visits. See docs/architecture.md.
 package lane
 
 import (
@@ -24,8 +23,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
-// Config is what a worker must know about a run. It is sent to workers in DoFn
-// fields, so it has no secrets: credentials come from each worker's own environment.
+// Config is what a worker must know about a run. It is sent to workers in DoFn fields, so it has no secrets.
 type Config struct {
 	Job, RunID string
 	Build      string      // of the launcher; see Build
@@ -43,8 +41,7 @@ type Config struct {
 	Running    bool          // the graph is unbounded, so its total is written in parts
 }
 
-// Worker is what the lanes of one run share in one process: clients, limits, and the
-// control of the run (pause, resume, cancel).
+// Worker is what the lanes of one run share in one process: clients, limits, and the control of the run.
 type Worker struct {
 	Store  store.Store
 	Web    *web.Client
@@ -140,17 +137,10 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	w.Store = store.Guarded(store.Counted(s, w.calls), w.allowed)
 	client.Allow, client.Lowered, w.Pacer.Closed = w.allowed, w.lowered, w.outsideHours
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if cfg.Leases {
-		if err = w.Obey(ctx); err != nil { // this process may have been started for a run that has ended
-			err = fmt.Errorf("reading the run's control object: %w", err)
-		} else {
-			err = w.keepOwnLog(ctx) // the launcher keeps only the log of its own process
-		}
-		if err != nil {
-			w.cancel()
-			client.Close()
-			return nil, errors.Join(err, s.Close())
-		}
+	if err := w.join(ctx); err != nil {
+		w.cancel()
+		client.Close()
+		return nil, errors.Join(err, s.Close())
 	}
 	w.Log = RunLogger(cfg)
 	client.Shortages = fault.Watch{Waits: w.waitsFor, Short: func(lack *fault.Shortage) { w.Stop(lack) }}
@@ -172,6 +162,17 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	return w, nil
 }
 
+// join reads the control object of a run that another process launched, since the run may have ended, and keeps this process's log.
+func (w *Worker) join(ctx context.Context) error {
+	if !w.cfg.Leases {
+		return nil
+	}
+	if err := w.Obey(ctx); err != nil {
+		return fmt.Errorf("reading the run's control object: %w", err)
+	}
+	return w.keepOwnLog(ctx)
+}
+
 // Find returns the worker of a run if this process has one.
 func Find(runID string) (*Worker, bool) {
 	workers.Lock()
@@ -180,8 +181,7 @@ func Find(runID string) (*Worker, bool) {
 	return w, ok
 }
 
-// Close closes the process's worker of a run. The launcher calls it when the pipeline
-// has ended.
+// Close closes the process's worker of a run. The launcher calls it at the end.
 func Close(runID string) error {
 	workers.Lock()
 	w, ok := workers.open[runID]
@@ -216,8 +216,8 @@ func Shared[T any](w *Worker) *T {
 	return v.(*T)
 }
 
-// DB returns the process's database of the run. The first call opens it and brings it
-// up to date with migrate. dsn has no password: see db.OfWorker. Close closes it.
+// DB returns the process's database of the run. The first call opens and migrates it; Close closes it. dsn has no password: see
+// db.OfWorker.
 func (w *Worker) DB(ctx context.Context, dsn string, migrate func(context.Context, *db.DB) error) (*db.DB, error) {
 	w.sql.Lock()
 	defer w.sql.Unlock()
@@ -236,8 +236,7 @@ func (w *Worker) DB(ctx context.Context, dsn string, migrate func(context.Contex
 	return d, nil
 }
 
-// watch polls the control object, so that a run obeys `runs cancel` and `runs pause`
-// wherever its workers are.
+// watch polls the control object, so that a run obeys wherever its workers are.
 func (w *Worker) watch() {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
@@ -253,8 +252,7 @@ func (w *Worker) watch() {
 	}
 }
 
-// Obey reads the control object now, without waiting for the next poll, and does
-// what it says.
+// Obey reads the control object now, and does what it says.
 func (w *Worker) Obey(ctx context.Context) error {
 	c, err := ledger.ReadControl(ctx, w.Store, w.cfg.RunID)
 	if err != nil {
@@ -267,10 +265,8 @@ func (w *Worker) Obey(ctx context.Context) error {
 	return nil
 }
 
-// Stop lets nothing new begin. Visits in flight may end within the grace time, and
-// are then cut off. After a lost lease they are cut off at once, because another
-// process may do the same work; in a shortage too, because they can learn nothing. With a cause the run fails: the launcher learns it
-// from Cause in its own process, and otherwise from a count in the run's total.
+// Stop lets nothing new begin. Visits in flight may end within the grace time; after a lost lease or in a shortage they are cut off at
+// once. With a cause the run fails: the launcher learns it from Cause, or from a count in the total.
 func (w *Worker) Stop(cause error) {
 	w.stopOnce.Do(func() {
 		if cause != nil {
@@ -354,8 +350,7 @@ func (w *Worker) Context(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { unhook(); cancel() }
 }
 
-// lanes changes the number of lanes at work in this process. Where the run has other
-// processes, shareLimits tells them.
+// lanes changes the number of lanes at work in this process, which shareLimits tells others.
 func (w *Worker) lanes(by int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -382,8 +377,7 @@ func (w *Worker) count(t ledger.Tally) {
 	w.outside.Add(t)
 }
 
-// Waits shows a long wait of a visit in the progress of the lanes until over is
-// called. what says who waits, for what, and until when.
+// Waits shows a long wait of a visit until over is called. what says who waits, for what, and until when.
 func (w *Worker) Waits(what string) (over func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -450,8 +444,7 @@ func (w *Worker) Plan() (sum Plan) {
 	return sum
 }
 
-// take returns the requests and store calls since the last Take. Each stage of the
-// process takes a part, and together the parts are exact.
+// take returns the requests and store calls since the last take. Each stage takes a part, and together the parts are exact.
 func (w *Worker) take() ledger.Tally {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -5,6 +5,7 @@ package catalog
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -153,10 +154,21 @@ func TestKilledAndResumed(t *testing.T) {
 	}
 }
 
+// fails gives what is below a path another answer.
+func (p *place) fails(below string, answer http.HandlerFunc) {
+	p.web.Handle(catalogsim.MatterHost, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, below) {
+			answer(w, r)
+			return
+		}
+		p.site.ServeHTTP(w, r)
+	}))
+}
+
 // Ctrl-C ends a run that has fifty requests in flight, none of which is ever answered.
 func TestInterruptOnAHangingSite(t *testing.T) {
 	p := newPlace(t, "", 0, 10, 12)
-	p.site.Hang("*")
+	p.fails("/csa_product/", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	c := p.start("--detail-fetchers=50")
 	require.Eventually(t, func() bool { return p.web.MaxInFlight() >= 50 }, time.Minute, 2*time.Millisecond)
 	begin := time.Now()
@@ -169,7 +181,7 @@ func TestInterruptOnAHangingSite(t *testing.T) {
 			t.Errorf("%s was asked for %v after Ctrl-C", r.Path, r.Start.Sub(begin))
 		}
 	}
-	p.site.Mend()
+	p.web.Handle(catalogsim.MatterHost, p.site)
 	p.counts()
 	assert.EqualValues(t, 120, p.query(`SELECT count(*) FROM catalog_products`))
 }
@@ -202,7 +214,7 @@ func TestPauseResumeCancel(t *testing.T) {
 
 func TestDeadLettersReplay(t *testing.T) {
 	p := newPlace(t, "", 0, 2, 5)
-	p.site.Fail(p.site.DetailPath(3), -1, 500, "")
+	p.fails(p.site.DetailPath(3), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	counts := p.counts("--contact=https://example.org/bot")
 	for _, r := range p.web.Requests() {
 		assert.True(t, strings.HasSuffix(r.UserAgent, " (+https://example.org/bot)"), r.UserAgent)
@@ -210,7 +222,7 @@ func TestDeadLettersReplay(t *testing.T) {
 	assert.Equal(t, []int64{9, 1}, []int64{counts["products_saved"], counts["failed_tasks"]})
 	list := p.tool("dead-letters", "list", "--job=catalog")
 	assert.Contains(t, list, "http_500")
-	p.site.Mend()
+	p.web.Handle(catalogsim.MatterHost, p.site)
 	out := p.tool("dead-letters", "replay", "--job=catalog", "--db="+p.dsn)
 	assert.Contains(t, out, "opened the inputs of 1 dead letters")
 	p.counts()

@@ -71,12 +71,9 @@ func first(text string, n int) string {
 	return text
 }
 
-// Split cuts a page's Markdown by its headings. page is the page's key, which is
-// only used for the ids. anchors are the fragments of the headings, in order; ""
-// for a heading without one. Together the chunks have all words of the text, in
-// order. Code is cut between lines, and each piece has its own fence. A table is
-// cut between rows, and each piece has the head. A line is cut only when it alone
-// is over the limit, at the end of a sentence or a word if possible.
+// Split cuts a page's Markdown by its headings. page is the page's key, for the ids; anchors are the fragments of the headings, "" for
+// none. Together the chunks have all words, in order. Code is cut between lines with a fence each, a table between rows with its head, and
+// a line only when it alone is over the limit.
 func Split(page, markdown string, anchors []string, l Limits) []Chunk {
 	return split(page, scan(markdown, anchors), l)
 }
@@ -160,9 +157,7 @@ type lead struct {
 	heading, introduced bool // what it contains
 }
 
-// sections makes drafts of the blocks: a new one at each heading and at the
-// limit. A heading stays with what is below it, and an introduction with what
-// it introduces.
+// sections makes drafts of the blocks: a new one at each heading and at the limit. Headings and introductions stay with what follows.
 func (s *splitter) sections(blocks []block) {
 	for i := range blocks {
 		blocks[i].tokens = count(blocks[i].text, s.limits.Max)
@@ -373,9 +368,8 @@ func (b block) frame() (head string, lines []string, foot string, whole bool) {
 	return "", lines, "", b.fence != ""
 }
 
-// pieces returns the lead and a block's text, cut into pieces within the limit. The
-// first piece begins with the lead. If no part of the block fits in there, the lead
-// is a piece of its own.
+// pieces returns the lead and a block's text, cut within the limit. If nothing of the block fits behind the lead, that is a piece of its
+// own.
 func (s *splitter) pieces(b block, lead draft) []string {
 	before, limit := "", s.limits.Max
 	first := limit // of the first piece

@@ -29,10 +29,8 @@ type section struct {
 	hashes []string
 }
 
-// Diff lists the sections in which after differs from before: the added, changed
-// and moved ones in the order of after, then the removed ones in that of before.
-// Sections are identified by their headings, those with equal headings by their
-// number.
+// Diff lists the sections in which after differs from before: added, changed and moved ones in the order of after, then removed ones. A
+// section is identified by its headings, and its number among equal ones.
 func Diff(before, after []Block) []Change {
 	old, oldOrder := group(before)
 	current, order := group(after)

@@ -8,9 +8,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/simhash"
 )
 
-// Quality sums figures over the pages of a provider. They show whether its
-// selectors and paths are right. The zero value is ready to use. It is not safe
-// for concurrent use.
+// Quality sums figures over the pages of a provider, which show whether its selectors and paths are right.
 type Quality struct {
 	Pages, Chunks, Tokens int
 	Empty                 int // chunks with headings only

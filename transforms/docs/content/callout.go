@@ -170,9 +170,8 @@ func (w *writer) drop(n *html.Node) {
 // unraised are superscripts with the same meaning as ordinary text.
 var unraised = dom.Set(`st nd rd th er re ère ème tm sm`)
 
-// superOrSubscript writes a superscript or subscript so that 10⁶ does not become
-// 106: it writes mark and then the text, in parentheses unless it is one word. A
-// reference to a footnote is written as its sign in brackets.
+// superOrSubscript writes mark and the text, in parentheses unless it is one word: 10⁶ is not 106. A reference to a footnote is its sign
+// in brackets.
 func (w *writer) superOrSubscript(n *html.Node, mark byte) {
 	text := line(n)
 	switch {

@@ -135,9 +135,8 @@ func Read(form Form, body []byte, contentType string, o Options) (Page, error) {
 	return Page{}, fmt.Errorf("a document of form %q is not collected", form)
 }
 
-// Language returns a language tag in BCP 47's form, such as en or pt-BR. It takes what
-// pages and servers write: en_us, or a list, of which the first counts. It is "" for
-// anything else.
+// Language returns a language tag in BCP 47's form, such as en or pt-BR, of what pages and servers write: en_us, or a list, of which the
+// first counts; "" for anything else.
 func Language(tag string) string {
 	tag, _, _ = strings.Cut(tag, ",")
 	tag = strings.TrimSpace(tag)
@@ -164,11 +163,8 @@ const (
 	Excluded Form = ""
 )
 
-// Kind decides how a body is read, by the Content-Type header, or by the bytes when
-// the header is wrong or missing. It also returns the media type, for the log. An
-// image or archive sent as text/html is excluded, and a PDF is one whatever the header
-// says. HTML sent as plain text, as an octet stream or without a header is read as HTML. JSON is collected if it
-// describes an API at its top level, and so is YAML of a text or YAML type.
+// Kind decides how a body is read, by the Content-Type header, or by the bytes when the header is wrong or missing, and returns the media
+// type for the log. JSON, or YAML of a text or YAML type, is collected if it describes an API at its top level.
 func Kind(header string, body []byte) (form Form, media string) {
 	media, _, err := mime.ParseMediaType(header)
 	if err != nil {

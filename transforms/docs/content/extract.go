@@ -18,9 +18,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
-// Extract reads an HTML page. contentType is the Content-Type header, for its
-// charset. Broken HTML is read as browsers read it. The errors are ErrTooDeep, a
-// malformed selector, and a body whose encoding cannot be decoded.
+// Extract reads an HTML page. contentType is the Content-Type header, for its charset. The errors are ErrTooDeep, a malformed selector,
+// and a body whose encoding cannot be decoded.
 func Extract(body []byte, contentType string, o Options) (Page, error) {
 	content, remove, err := o.selectors()
 	if err != nil {
@@ -107,9 +106,8 @@ func withNotes(roots []*html.Node) []*html.Node {
 	return roots
 }
 
-// render writes the roots as a page's Markdown. bounded means that they are the
-// content and not the whole body, loose that they were found by a class or id.
-// Content without an h1 begins with the page's h1.
+// render writes the roots as a page's Markdown. bounded: they are not the whole body; loose: a class or id found them. Content without an
+// h1 begins with the page's.
 func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 	p.Markdown, p.Anchors = s.write(roots, bounded, loose, nil)
 	if s.options.Links && s.base != nil && p.Markdown != "" {

@@ -15,10 +15,9 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/dom"
 )
 
-// conceal takes the text out of a page that the page hides from people, by attributes, by
-// inline styles and by its style elements, so that nobody can speak to a language model past
-// them. The links stay: a menu that is shown on demand leads to pages. What a person can open
-// stays too: tab panels, details, what a control or another rule shows.
+// conceal takes the text out of a page that the page hides from people, by attributes, inline styles or style elements, so that nobody can
+// speak to a language model past them. Links stay, and so does what a person can open: tab panels, details, what a control or another rule
+// shows.
 func conceal(root *html.Node) {
 	c := concealer{root: root}
 	for n := range root.Descendants() {
@@ -137,9 +136,8 @@ func empty(n *html.Node) {
 	}
 }
 
-// shown reports whether people see an element all the same: it is the panel of a tab, a control
-// of the page opens it, scripts show it because it has all of the page, it has a formula that
-// is drawn in another way, or it is for screen readers (see unseen).
+// shown reports whether people see an element all the same: the panel of a tab, what a control opens or scripts show, a formula that is
+// drawn in another way, or what is for screen readers (see unseen).
 func (c *concealer) shown(n *html.Node) bool {
 	return isPanel(n) || dom.Any(n, isTab) || dom.HasClass(n, unseen) || c.opened(n) || dom.Holds(n, atom.Math) || c.whole(n)
 }

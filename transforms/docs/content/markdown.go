@@ -128,9 +128,8 @@ func (w *markdown) begin(next rune) {
 // strikethrough is the mark that does not begin as the others do.
 const strikethrough = "~~"
 
-// splits reports whether marks can stand between a character and a letter on their other side,
-// with the character inside (CommonMark 6.2, flanking). Behind a letter and in front of
-// punctuation a mark does not open, behind punctuation and in front of a letter it does not close.
+// splits reports whether marks can stand between a character and a letter on their other side, with the character inside (CommonMark 6.2,
+// flanking).
 func splits(c rune) bool {
 	return c == utf8.RuneError || unicode.IsSpace(c) || unicode.IsPunct(c) || unicode.IsSymbol(c)
 }

@@ -13,11 +13,9 @@ import (
 // masked replaces an e-mail address.
 const masked = "[email]"
 
-// MaskEmails replaces the e-mail addresses in text by "[email]": personal data is
-// not stored. It also finds addresses whose at sign is escaped as in URLs and HTML,
-// and addresses with Markdown's marks in them: john**@example.com**. An address ends
-// in an existing top-level domain. What stays is the address of a repository
-// (git@host:, git@host/) and that of a server with a password (scheme://user:password@host).
+// MaskEmails replaces the e-mail addresses in text by "[email]", also if the at sign is escaped or Markdown's marks are in the address. An
+// address ends in an existing top-level domain. The address of a repository (git@host:, git@host/) or of a server with a password
+// (scheme://user:password@host) stays.
 func MaskEmails(text string) string {
 	var b strings.Builder
 	done := 0

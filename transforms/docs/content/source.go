@@ -8,9 +8,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 )
 
-// plainMarkdown makes Markdown that people wrote like what this package writes: links are
-// their text and images their alternative text, without comments and the definitions of
-// links, and all headings at the margin begin with #. Code is not touched.
+// plainMarkdown makes Markdown that people wrote like what this package writes: links and images are text, without comments and
+// definitions, and all headings at the margin begin with #.
 func plainMarkdown(markdown string) string { return withLinks(markdown, nil) }
 
 // WithoutLinks is Markdown as Page.Linked has it, with the text of its links alone.
@@ -80,9 +79,8 @@ func label(text string) string { return strings.ToLower(strings.Join(strings.Fie
 // maxTarget is the most bytes of a link's target with its title.
 const maxTarget = 4 << 10
 
-// unlink replaces the links in a text of Markdown, without fenced code, by their text and the
-// images by their alternative text, as in pages, and removes comments. defined has the labels
-// of links. Inline code stays.
+// unlink replaces links in Markdown, without fenced code, by their text and images by their alternative text, and removes comments.
+// defined has the labels of links. Inline code stays.
 func unlink(s string, defined map[string]string) string { return relink(s, defined, nil) }
 
 // relink is unlink, but links stay, with targets that are absolute, unless base is nil.

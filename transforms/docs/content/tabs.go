@@ -41,10 +41,9 @@ func opensNext(label *html.Node) bool {
 	return p != nil && p.DataAtom == atom.Input && dom.Attr(p, "type") == "radio" && next != nil && (next.DataAtom == atom.Div || next.DataAtom == atom.Section)
 }
 
-// tabs finds the panels of a list of tabs, so that each begins with the label of its tab:
-// what a panel says is often true of what its tab names alone. The panels are those that
-// follow the list, up to the next one, or the blocks of the element after it. Where the page has one panel of several, it is that
-// of the selected tab, unless all tabs show parts of it. It reports whether n is such a list, with as many panels as tabs.
+// tabs finds the panels of a list of tabs, so that each begins with the label of its tab. The panels follow the list, up to the next one,
+// or are the blocks of the element after it. A single panel is that of the selected tab, unless all tabs show parts of it. It reports
+// whether n is such a list, with as many panels as tabs.
 func (w *writer) tabs(n *html.Node) bool {
 	if !listsTabs(n) {
 		return false

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"text/template"
 	"time"
 )
 
@@ -139,9 +140,8 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Sites are the fifteen by host.
 type Sites map[string]*Site
 
-// Install adds the fifteen sites; handle is webtest.Web's Handle. Edition 1
-// is the first week. In edition 2, a week later, each site has one page more,
-// which its chapter links to, one changed in its last section, and one gone.
+// Install adds the fifteen sites; handle is webtest.Web's Handle. In edition 2, a week later, each site has one page more, one changed in
+// its last section, and one gone.
 func Install(handle func(host string, h http.Handler), edition int) Sites {
 	sites := Sites{}
 	for _, p := range providers {
@@ -155,49 +155,26 @@ func Install(handle func(host string, h http.Handler), edition int) Sites {
 	return sites
 }
 
+// ID is the fragment of the section.
+func (s section) ID() string { return strings.ReplaceAll(strings.ToLower(s.Heading), " ", "-") }
+
+// parts are the main content of a page, and its table of contents.
+var parts = template.Must(template.New("").Funcs(template.FuncMap{"last": func(link string) string {
+	link = strings.TrimRight(link, "/")
+	return link[strings.LastIndexByte(link, '/')+1:]
+}}).Parse(read("pages/main.tmpl")))
+
 // render writes a page as the site's generator does.
 func (s *Site) render(path string, p Page) string {
-	var main, toc strings.Builder
-	fmt.Fprintf(&main, "<h1>%s</h1>\n", html.EscapeString(p.Title))
-	for _, sec := range p.Sections {
-		id := strings.ReplaceAll(strings.ToLower(sec.Heading), " ", "-")
-		fmt.Fprintf(&toc, "<li><a href=\"#%s\">%s</a></li>", html.EscapeString(id), html.EscapeString(sec.Heading))
-		fmt.Fprintf(&main, "<h2 id=\"%s\">%s</h2>\n", html.EscapeString(id), html.EscapeString(sec.Heading))
-		if sec.Text != "" {
-			fmt.Fprintf(&main, "<p>%s</p>\n", html.EscapeString(sec.Text))
+	part := func(name string) string {
+		var b strings.Builder
+		if err := parts.ExecuteTemplate(&b, name, p); err != nil {
+			return err.Error() // the template and its data are ours
 		}
-		if sec.Code != "" {
-			fmt.Fprintf(&main, "<pre><code class=\"language-%s\">%s</code></pre>\n", sec.Lang, html.EscapeString(sec.Code))
-		}
-		for i, row := range sec.Table {
-			cell := "td"
-			switch i {
-			case 0:
-				main.WriteString("<table><thead>")
-				cell = "th"
-			case 1:
-				main.WriteString("</thead><tbody>")
-			}
-			main.WriteString("<tr>")
-			for _, v := range row {
-				fmt.Fprintf(&main, "<%s>%s</%[1]s>", cell, html.EscapeString(v))
-			}
-			main.WriteString("</tr>")
-			if i == len(sec.Table)-1 {
-				main.WriteString("</tbody></table>\n")
-			}
-		}
-	}
-	if len(p.Links) > 0 {
-		main.WriteString("<ul>")
-		for _, l := range p.Links {
-			text := strings.Trim(l[strings.LastIndexByte(strings.TrimRight(l, "/"), '/')+1:], "/")
-			fmt.Fprintf(&main, "<li><a href=\"%s\">%s</a></li>", html.EscapeString(l), html.EscapeString(text))
-		}
-		main.WriteString("</ul>\n")
+		return b.String()
 	}
 	page := s.page
-	for place, text := range map[string]string{"TITLE": html.EscapeString(p.Title), "SEED": s.Seed, "MAIN": main.String(), "TOC": toc.String(), "PATH": html.EscapeString(path)} {
+	for place, text := range map[string]string{"TITLE": html.EscapeString(p.Title), "SEED": s.Seed, "MAIN": part("main"), "TOC": part("toc"), "PATH": html.EscapeString(path)} {
 		page = strings.ReplaceAll(page, "{{"+place+"}}", text)
 	}
 	return page

@@ -12,7 +12,7 @@ func TestRecords(t *testing.T) {
 	for _, r := range []struct{ page, name, dir, of string }{
 		{"../domain-metadata.md", "fields", "../../transforms/seed/metadata", "Domain"},
 		{"hand-off.md", "lines", "../../transforms/docs", "handOffLine"},
-		{"hand-off.md", "manifest", "../../transforms/docs", "Manifest"},
+		{"hand-off.md", "manifest", "../../transforms/docs", "manifest"},
 		{"dead-letters.md", "record", "../../io/ledger", "DeadLetter"},
 	} {
 		w := table{page: r.page, name: r.name}

@@ -47,12 +47,6 @@ var ErrRefused = errors.New("the queue refuses this program")
 // Forms are the forms of a queue's address.
 const Forms = "cloudflare://ACCOUNT-ID/QUEUE-ID, sqs://sqs.REGION.amazonaws.com/ACCOUNT/NAME, pubsub://PROJECT/SUBSCRIPTION or nats://HOST:4222/STREAM/CONSUMER"
 
-// Check reports what is wrong with an address, without a connection.
-func Check(address string) error {
-	_, err := parse(address, Forms)
-	return err
-}
-
 // parse returns an address whose host and parts of the path are there: two, for NATS and SQS three.
 func parse(address, forms string) (*url.URL, error) {
 	u, err := url.Parse(address)

@@ -12,7 +12,6 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/queue"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -40,8 +39,6 @@ func (o *Options) checkWatch() error {
 		return nil
 	case o.From != "" && o.Runner == "direct":
 		return usage.Errorf("--from: Beam's direct runner has no unbounded graphs; use --runner=prism, flink or dataflow")
-	case o.From != "" && queue.Check(o.From) != nil:
-		return usage.Errorf("--from: %w", queue.Check(o.From))
 	case o.Watch < 100*time.Millisecond:
 		return usage.Errorf("--watch=%s: use 100ms or more, such as 1m", o.Watch)
 	case o.Target().Watch == nil:

@@ -40,7 +40,7 @@ func TestAudit(t *testing.T) {
 	put(domain+"a.sg/domain_metadata.json", "{}")
 	put(domain+"a.sg/domain_metadata.json.success", "")
 	put(domain+"open.sg/robots.txt", "")
-	domains, err := domaintable.Open(t.Context(), s, "")
+	domains, err := domaintable.Open(t.Context(), s, "", nil)
 	require.NoError(t, err)
 	log, _, err := domains.Begin(t.Context(), "r1")
 	require.NoError(t, err)

@@ -66,7 +66,7 @@ func TestMemoryOfAnExport(t *testing.T) {
 	seed.CompareAtOnce(t, 6*inSegment)
 	s, err := store.Open(t.Context(), t.TempDir())
 	must(t, err)
-	domains, err := domaintable.Open(t.Context(), s, "")
+	domains, err := domaintable.Open(t.Context(), s, "", nil)
 	must(t, err)
 	log, _, err := domains.Begin(t.Context(), "test")
 	must(t, err)

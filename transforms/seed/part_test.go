@@ -517,7 +517,7 @@ func TestCompact(t *testing.T) {
 func TestCompactTrimsTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
-		table, err := domaintable.Open(t.Context(), s, "")
+		table, err := domaintable.Open(t.Context(), s, "", nil)
 		must(t, err)
 		begin := func() {
 			_, _, err := table.Begin(t.Context(), "writer")

@@ -61,7 +61,7 @@ func Promote(ctx context.Context, s store.Store, forceID, runID string) (rows, r
 	if err != nil {
 		return 0, 0, err
 	}
-	main, err := domaintable.Open(ctx, s, "")
+	main, err := domaintable.Open(ctx, s, "", nil)
 	if err != nil {
 		return 0, 0, err
 	}

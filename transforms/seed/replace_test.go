@@ -44,7 +44,7 @@ func TestTwoLanesReplaceRowsOfOnePart(t *testing.T) {
 		return []domaintable.Part{p}
 	}
 	begin := func(s store.Store, name string) *domaintable.Writer {
-		all, err := domaintable.Open(t.Context(), s, "")
+		all, err := domaintable.Open(t.Context(), s, "", nil)
 		require.NoError(t, err)
 		w, _, err := all.Begin(t.Context(), name)
 		require.NoError(t, err)

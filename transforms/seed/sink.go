@@ -35,11 +35,13 @@ type tables struct {
 	all map[string]*domaintable.Table // by the id of the forced run, "" for the table
 }
 
-func (t *tables) open(ctx context.Context, s store.Store, forceID string) (*domaintable.Table, error) {
+func (t *tables) open(ctx context.Context, w *lane.Worker, forceID string) (*domaintable.Table, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all[forceID] == nil {
-		one, err := domaintable.Open(ctx, s, forceID)
+		one, err := domaintable.Open(ctx, w.Store, forceID, func(err error) {
+			w.Log.Warn("checkpoint_failed", "key", domaintable.Root, "error", ledger.Redact(err.Error()))
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -55,14 +57,14 @@ func (t *tables) open(ctx context.Context, s store.Store, forceID string) (*doma
 // done in this run.
 func (s *sink) begin(ctx context.Context, name string) (there, done []domaintable.Part, err error) {
 	all, id := lane.Shared[tables](s.w), s.cfg.ForceID
-	t, err := all.open(ctx, s.w.Store, id)
+	t, err := all.open(ctx, s.w, id)
 	if err != nil {
 		return nil, nil, err
 	}
 	if s.log, done, err = t.Begin(ctx, name); err != nil || id == "" {
 		return done, done, err
 	}
-	main, err := all.open(ctx, s.w.Store, "")
+	main, err := all.open(ctx, s.w, "")
 	if err != nil {
 		return nil, nil, err
 	}

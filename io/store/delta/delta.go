@@ -60,6 +60,9 @@ type Snapshot struct {
 
 // Table is a table of one process. Writers of a process share one, or their commits cannot share entries.
 type Table struct {
+	// Warn, if set, gets the error of a checkpoint that could not be written. Nothing is lost: readers read more entries until the next one.
+	Warn func(error)
+
 	log
 	current atomic.Pointer[state]
 	turn    chan struct{} // held by the one call that reads or writes the log
@@ -396,7 +399,9 @@ func (t *Table) try(ctx context.Context, batch []*member) error {
 		return err
 	}
 	if next.version > 0 && next.version%interval == 0 {
-		_ = t.checkpoint(ctx, next) // readers read more entries without it, and the next one comes
+		if err := t.checkpoint(ctx, next); err != nil && t.Warn != nil {
+			t.Warn(fmt.Errorf("writing the checkpoint of version %d: %w", next.version, err))
+		}
 	}
 	return nil
 }

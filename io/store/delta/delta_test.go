@@ -246,6 +246,30 @@ func TestSchema(t *testing.T) {
 	require.Panics(t, func() { SchemaOf[struct{ L uint32 }]() })
 }
 
+// full takes no checkpoint.
+type full struct{ *storetest.Memory }
+
+func (s full) Put(ctx context.Context, key string, body io.Reader, o store.PutOptions) error {
+	if strings.HasSuffix(key, ".checkpoint.parquet") {
+		return errors.New("the disk is full")
+	}
+	return s.Memory.Put(ctx, key, body, o)
+}
+
+// A checkpoint that cannot be written stops no commit, and is no secret.
+func TestCheckpointFails(t *testing.T) {
+	table := opened(t, full{storetest.NewMemory()})
+	var warned []string
+	table.Warn = func(err error) { warned = append(warned, err.Error()) }
+	w := begun(t, table, "w")
+	for i := 2; i <= 101; i++ {
+		require.EqualValues(t, i, commit(t, w, adds(fmt.Sprint("f", i))))
+	}
+	require.Len(t, warned, 1)
+	require.Contains(t, warned[0], "writing the checkpoint of version 100: ")
+	require.Contains(t, warned[0], "the disk is full")
+}
+
 // A table is the same from a checkpoint, without it, and for one who followed.
 func TestCheckpoint(t *testing.T) {
 	s := storetest.NewMemory()

@@ -105,9 +105,13 @@ func root(forceID string) string {
 	return staged + forceID + "/"
 }
 
-// Open opens the table, and creates it if there is none: what the forced run of an id stages, if there is one.
-func Open(ctx context.Context, s store.Store, forceID string) (*Table, error) {
+// Open opens the table, and creates it if there is none: what the forced run of an id stages, if there is one. warn, if set, gets what
+// failed and stops no commit.
+func Open(ctx context.Context, s store.Store, forceID string, warn func(error)) (*Table, error) {
 	log, err := delta.Open(ctx, s, root(forceID), delta.SchemaOf[table.Row]())
+	if err == nil {
+		log.Warn = warn
+	}
 	return &Table{root(forceID), log}, err
 }
 

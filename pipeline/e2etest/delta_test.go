@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/store/delta"
+	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
@@ -39,6 +41,31 @@ assert polars.scan_delta(root, storage_options=options).sort("id").collect().to_
 print(json.dumps(out, default=lambda t: t.isoformat()))
 `
 
+// readSeed compares what others find in the table of the seed job with an export of it, and prints how many rows there are.
+const readSeed = `
+import json, sys
+import deltalake, duckdb, polars, pyarrow.parquet
+root, options, exported = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
+def rows(found, more):
+    for r in found:
+        if isinstance(r["document"], bytes):
+            r["document"] = r["document"].decode()
+        for name in more:
+            r.pop(name)
+    return sorted(found, key=lambda r: (r["registrable_domain"], r["country"], r["category"], r["date"]))
+want = rows(pyarrow.parquet.read_table(exported).to_pylist(), [])
+t = deltalake.DeltaTable(root, storage_options=options)
+found = {"deltalake": t.to_pyarrow_table().to_pylist(), "Polars": polars.scan_delta(root, storage_options=options).collect().to_dicts()}
+if not options:
+    found["DuckDB"] = duckdb.sql("select * from read_parquet(%r)" % t.file_uris()).fetch_arrow_table().to_pylist()
+for name, got in found.items():
+    got = rows(got, ["warc", "evidence"])
+    assert len(got) == len(want), (name, len(got), len(want))
+    for g, w in zip(got, want):
+        assert g == w, (name, [(k, g.get(k), w.get(k)) for k in g.keys() | w.keys() if g.get(k) != w.get(k)])
+print(len(want))
+`
+
 type deltaRow struct {
 	ID    int64       `parquet:"id" json:"id"`
 	Name  string      `parquet:"name,dict" json:"name"`
@@ -56,7 +83,8 @@ type deltaPart struct {
 	Count *int64 `parquet:"count,optional" json:"count"`
 }
 
-// Programs of others read a Delta table in a directory and in S3: before a checkpoint, after it, after removals, as of versions.
+// Programs of others read a Delta table in a directory and in S3: before a checkpoint, after it, after removals, as of versions; and of
+// the seed job's own table the rows of its export.
 func TestOthersReadDeltaTables(t *testing.T) {
 	t.Parallel()
 	bin, err := rig.FromPyPI(t.TempDir(), "deltalake==1.6.6", "polars==2.1.0", "duckdb==1.4.2", "pyarrow==22.0.0")
@@ -65,17 +93,29 @@ func TestOthersReadDeltaTables(t *testing.T) {
 	}
 	s3 := buckettest.StartVersity(t)
 	options := map[string]string{"AWS_ENDPOINT_URL": s3.Endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": s3.AccessKey, "AWS_SECRET_ACCESS_KEY": s3.SecretKey}
-	dir := t.TempDir()
+	python := filepath.Join(bin, "python")
+	dir := rig.Directory(t, generate(60, steadyKinds).files)
+	run(t, rig.StartWeb(t, webtest.Options{Seed: 5}), dir, packed...)
+	exported := filepath.Join(t.TempDir(), "domains.parquet")
+	said, err := exec.Command(rig.Program, "export", "domains", exported, "--store="+dir).CombinedOutput()
+	require.NoError(t, err, "%s", said)
 	for _, c := range []struct {
 		store, root string
 		options     map[string]string
 	}{
-		{dir, filepath.Join(dir, "tables/t"), map[string]string{}},
 		{"s3://" + s3.Bucket + "?endpoint=" + s3.Endpoint + "&region=us-east-1", "s3://" + s3.Bucket + "/tables/t", options},
+		{dir, filepath.Join(dir, "tables/t"), map[string]string{}},
 	} {
-		byVersion, rows := deltaTable(t, rig.Open(t, c.store))
+		s := rig.Open(t, c.store)
+		if c.store != dir { // which comes last: it has the other table then
+			copyObjects(t, s, rig.Open(t, dir))
+		}
+		found, err := exec.Command(python, "-c", readSeed, strings.TrimSuffix(c.root, "t")+"domains", asJSON(t, c.options), exported).CombinedOutput()
+		require.NoError(t, err, "%s", found)
+		require.Contains(t, string(said), "wrote "+strings.TrimSpace(string(found))+" rows of domains")
+		byVersion, rows := deltaTable(t, s)
 		versions := []int64{2, 3, 99, 100, 101, 120}
-		out, err := exec.Command(filepath.Join(bin, "python"), "-c", readTable, c.root, asJSON(t, c.options), asJSON(t, versions)).CombinedOutput()
+		out, err := exec.Command(python, "-c", readTable, c.root, asJSON(t, c.options), asJSON(t, versions)).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		var got struct {
 			ByDeltalake, ByPolars, ByDuckDB map[int64][]int64

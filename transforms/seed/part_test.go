@@ -316,6 +316,16 @@ func TestSampleIsStaged(t *testing.T) {
 	_, err = seed.Rollback(t.Context(), j.store, j.runID)
 	must(t, err)
 	require.Equal(t, before, j.content())
+
+	sampled("f4", 0.6)
+	old := j.runID
+	j.cfg.ForceID, j.cfg.Sample = "f5", 0
+	j.run()
+	newest := j.content()
+	_, err = seed.PromoteRun(t.Context(), j.store, old)
+	require.ErrorContains(t, err, "`runs rollback` of the run that staged it drops it")
+	require.ErrorAs(t, err, new(*explore.RefusedError))
+	require.Equal(t, newest, j.content())
 }
 
 // A sample that is not forced leaves its files open, in both layouts, and the next run does the rest.

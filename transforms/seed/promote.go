@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
@@ -86,11 +87,40 @@ func Promote(ctx context.Context, s store.Store, forceID, runID string) (rows, r
 	if err != nil {
 		return 0, 0, err
 	}
+	if err := noneNewer(ctx, s, there, staged, gone); err != nil {
+		return 0, 0, err
+	}
 	re, err := replace(ctx, s, log, c, gone)
 	if err != nil {
 		return 0, 0, err
 	}
 	return rows, re.rows, domaintable.Forget(ctx, s, forceID)
+}
+
+// noneNewer refuses to replace rows of visits that were later than all that is staged.
+func noneNewer(ctx context.Context, s store.Store, there, staged []domaintable.Part, gone Wanted) error {
+	var last time.Time
+	for _, p := range staged {
+		if p.Newest.After(last) {
+			last = p.Newest
+		}
+	}
+	for _, p := range there {
+		if len(gone) == 0 || !p.Newest.After(last) {
+			continue
+		}
+		rows, err := p.ReadRows(ctx, s)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if r.CollectedAt.After(last) && gone.has(r.Partition(), r.RegistrableDomain) {
+				return explore.Refuse("what is staged was visited up to %s, and the table has %s of %s: `runs rollback` of the run that staged it drops it",
+					last.Format(time.RFC3339), r.RegistrableDomain, r.CollectedAt.UTC().Format(time.RFC3339))
+			}
+		}
+	}
+	return nil
 }
 
 // PromoteRun makes the rows that a run has staged those of the table, as Promote does, and returns what it did. The error is an

@@ -67,6 +67,15 @@ func start(t *testing.T, dir, args string, change ...func(*exec.Cmd)) answer {
 	return answer{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
+// says fails the test unless the program ended with that code and wrote each of those texts.
+func (a answer) says(t *testing.T, code int, want ...string) {
+	t.Helper()
+	assert.Equal(t, code, a.code, "%s%s", a.stdout, a.stderr)
+	for _, w := range want {
+		assert.Contains(t, a.stdout+a.stderr, w)
+	}
+}
+
 // here runs the program in this process.
 func here(t *testing.T, args string) answer {
 	t.Helper()
@@ -96,9 +105,7 @@ func report(t *testing.T, b []byte) ledger.Report {
 	var r ledger.Report
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		t.Fatalf("%v in:\n%s", err, b)
-	}
+	require.NoError(t, d.Decode(&r), "%s", b)
 	require.False(t, d.More(), "there is more than the report:\n%s", b)
 	return r
 }
@@ -111,14 +118,10 @@ func TestRunsSayWhy(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	for id, why := range map[string]error{"r1": errors.New("the pipeline stopped: the runner said token=REDACTED no, and that it will not"), "r2": launch.ErrInterrupted} {
 		require.NoError(t, ledger.Start(t.Context(), s, ledger.Run{RunID: id, Job: "seed", Runner: "direct", StartedAt: time.Now()}))
-		if _, err := ledger.Finish(t.Context(), s, id, ledger.Failed, why, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-		for _, line := range []string{"runs list", "runs show " + id} {
-			if a := here(t, line+" --store="+dir); a.code != exitOK || !strings.Contains(a.stdout, why.Error()[:50]) {
-				t.Errorf("%s: exit %d, %s, want %q", line, a.code, a.stdout, why)
-			}
-		}
+		_, err := ledger.Finish(t.Context(), s, id, ledger.Failed, why, time.Now())
+		require.NoError(t, err)
+		here(t, "runs list --store="+dir).says(t, exitOK, why.Error()[:50])
+		here(t, "runs show "+id+" --store="+dir).says(t, exitOK, why.Error()[:50])
 	}
 }
 
@@ -136,17 +139,9 @@ func TestDeadLettersOfACrawl(t *testing.T) {
 	}
 	require.NoError(t, ledger.Put(t.Context(), s, ledger.DeadLetter{Job: "news", RunID: "r", Stage: "Fetch", Kind: "http_500", Input: ledger.Input{URL: "https://daily.example/a/1", Source: "daily"}, Error: "e"}))
 	require.NoError(t, s.Close())
-	list := here(t, "dead-letters --job=catalog --store=b")
-	for _, want := range []string{"https://shop.example/p/7  e", "othershop"} {
-		if list.code != exitOK || !strings.Contains(list.stdout, want) {
-			t.Errorf("exit %d, without %q:\n%s%s", list.code, want, list.stdout, list.stderr)
-		}
-	}
+	here(t, "dead-letters --job=catalog --store=b").says(t, exitOK, "https://shop.example/p/7  e", "othershop")
 	for _, job := range []string{"catalog", "news"} {
-		a := here(t, "dead-letters replay --job="+job+" --store=b")
-		if a.code != exitUsage || !strings.Contains(a.stderr, "--db") {
-			t.Errorf("replay of %s without the run's database: exit %d\n%s%s", job, a.code, a.stdout, a.stderr)
-		}
+		here(t, "dead-letters replay --job="+job+" --store=b").says(t, exitUsage, "--db")
 	}
 	_, err = os.Stat("b.db")
 	assert.Error(t, err, "it made a database")
@@ -155,9 +150,7 @@ func TestDeadLettersOfACrawl(t *testing.T) {
 func TestExitTellsJoinedErrorsApart(t *testing.T) {
 	var b bytes.Buffer
 	exit("pipeline", errors.Join(errors.Join(errors.New("a:\n b"), nil), fmt.Errorf("c: %w", errors.New("d"))), &b)
-	if want := "pipeline: a: b; c: d\n"; b.String() != want {
-		t.Errorf("%q, want %q", b.String(), want)
-	}
+	assert.Equal(t, "pipeline: a: b; c: d\n", b.String())
 }
 
 func TestHelpAndVersion(t *testing.T) {
@@ -180,7 +173,7 @@ func TestHelpAndVersion(t *testing.T) {
 		n := strings.Count(here(t, args).stdout, "\n")
 		assert.True(t, n <= 25, "%q: %d lines", args, n)
 	}
-	f("help seed", append(seed, "--help-all shows all 4"), []string{"-delete-verified", "-dry-run", "-robots-cache", "-parallel-fetch"})
+	f("help seed", append(seed, "--help-all shows all 5"), []string{"-delete-verified", "-dry-run", "-robots-cache", "-parallel-fetch"})
 	f("help seed --help-all", append(seed, "-robots-cache", "-server-delay"), []string{"-delete-verified", "-parallel-fetch"})
 	f("seed --help-all", []string{"-robots-cache"}, nil)
 	f("plan seed --help", []string{"pipeline plan seed [flags]", "-until"}, nil)
@@ -202,100 +195,75 @@ func TestOneRun(t *testing.T) {
 	dir := smallBucket(t, true)
 	const run = "--store=b --web=demo --host-delay=1ms "
 	a := start(t, dir, run+"--report=- --runner=prism")
-	if a.code != exitOK { // bad records are a dead letter, which does not fail a run
-		t.Fatalf("exit %d: %s", a.code, a.stderr)
-	}
+	require.Equal(t, exitOK, a.code, a.stderr) // bad records are a dead letter, which does not fail a run
 	for d := json.NewDecoder(strings.NewReader(a.stderr)); d.More(); {
 		var line struct{ Event string }
 		err := d.Decode(&line)
 		require.True(t, err == nil && line.Event != "", "the log is not one of JSON events (%v):\n%s", err, a.stderr)
 	}
 	r := report(t, []byte(a.stdout))
-	if r.State != ledger.Done || r.Counts["domains_collected"] != 3 || r.Counts["records"] != 4 || r.Counts["records_bad"] != 1 || r.Counts["dead_letters"] != 1 {
-		t.Errorf("state %s, counts %v", r.State, r.Counts)
-	}
+	assert.Equal(t, ledger.Done, r.State)
+	assert.Subset(t, r.Counts, map[string]int64{"domains_collected": 3, "records": 4, "records_bad": 1, "dead_letters": 1})
 	_, ok := r.Options["store"]
 	assert.True(t, !ok && r.Options["web"] == "demo", "the report's options: %v", r.Options)
 
 	// the same under --strict, with --force because all is done
 	a = start(t, dir, run+"--report=r.json --strict --force --runner=direct")
-	if a.code != exitStrict || !strings.Contains(a.stderr, "see `errors`") || !strings.Contains(a.stderr, `"event":"run_reported"`) || !strings.Contains(a.stdout, "domains_collected") {
-		t.Errorf("--strict: exit %d, stdout %q, stderr %q", a.code, a.stdout, a.stderr)
-	}
+	a.says(t, exitStrict, "see `errors`", `"event":"run_reported"`)
+	assert.Contains(t, a.stdout, "domains_collected")
 	b, err := os.ReadFile(filepath.Join(dir, "r.json"))
 	require.NoError(t, err)
 	forced := report(t, b)
-	if forced.State != ledger.Done || forced.Counts["domains_collected"] != 3 || forced.Runner != "direct" {
-		t.Errorf("--report=r.json: %+v", forced)
-	}
+	assert.True(t, forced.State == ledger.Done && forced.Counts["domains_collected"] == 3 && forced.Runner == "direct", "--report=r.json: %+v", forced)
 
 	list := start(t, dir, "runs --store=b")
 	lines := strings.Split(strings.TrimSpace(list.stdout), "\n")
-	if list.code != exitOK || len(lines) != 3 || !strings.HasPrefix(lines[1], forced.RunID) || !strings.HasPrefix(lines[2], r.RunID) {
-		t.Errorf("runs: exit %d, not newest first:\n%s%s", list.code, list.stdout, list.stderr)
-	}
+	list.says(t, exitOK)
+	require.Len(t, lines, 3)
+	assert.True(t, strings.HasPrefix(lines[1], forced.RunID) && strings.HasPrefix(lines[2], r.RunID), "not newest first: %s", list.stdout)
 	show := start(t, dir, "runs show "+r.RunID, func(c *exec.Cmd) { c.Env = append(c.Env, "SEED_STORE=b") })
-	if got := report(t, []byte(show.stdout)); show.code != exitOK || got.RunID != r.RunID || got.State != ledger.Done {
-		t.Errorf("runs show: exit %d: %+v %s", show.code, got, show.stderr)
-	}
-	if want := `"event": "domain_extraction_failed"`; !strings.Contains(show.stdout, `"worker": "launcher"`) || !strings.Contains(show.stdout, want) {
-		t.Errorf("runs show has no warnings of workers, want %s:\n%s", want, show.stdout)
-	}
+	show.says(t, exitOK, `"worker": "launcher"`, `"event": "domain_extraction_failed"`)
+	got := report(t, []byte(show.stdout))
+	assert.True(t, got.RunID == r.RunID && got.State == ledger.Done, "runs show: %+v", got)
 	kept := start(t, dir, "runs log --store=b "+r.RunID)
-	if kept.code != exitOK || !strings.Contains(kept.stdout, `"event":"run_ended"`) || !strings.Contains(kept.stdout, `"event":"domain_extraction_failed"`) {
-		t.Errorf("runs log: exit %d:\n%s%s", kept.code, kept.stdout, kept.stderr)
-	}
+	kept.says(t, exitOK, `"event":"run_ended"`, `"event":"domain_extraction_failed"`)
 	for l := range strings.Lines(kept.stdout) {
-		if !strings.Contains(l, `"run_id":"`+r.RunID+`","job":"seed"`) || strings.Count(l, `"run_id"`) != 1 {
-			t.Errorf("a line of the run's log: %s", l)
-		}
+		assert.Contains(t, l, `"run_id":"`+r.RunID+`","job":"seed"`)
+		assert.Equal(t, 1, strings.Count(l, `"run_id"`), l)
 	}
-	over := start(t, dir, "runs cancel "+r.RunID+" --store=b")
-	if over.code != exitUsage || !strings.Contains(over.stderr, "is over (done)") {
-		t.Errorf("runs cancel of an ended run: exit %d: %s", over.code, over.stderr)
-	}
+	start(t, dir, "runs cancel "+r.RunID+" --store=b").says(t, exitUsage, "is over (done)")
 
 	bucket, err := store.Open(t.Context(), filepath.Join(dir, "b"))
 	require.NoError(t, err)
 	require.NoError(t, errors.Join(ledger.Start(t.Context(), bucket, ledger.Run{RunID: "cancelled", Job: "seed"}),
 		ledger.WriteControl(t.Context(), bucket, "cancelled", ledger.Control{Action: ledger.ActionCancel}), bucket.Close()))
-	for verb, code := range map[string]int{"pause": exitUsage, "resume": exitUsage, "cancel": exitOK} {
-		if a := start(t, dir, "runs "+verb+" cancelled --store=b"); a.code != code || code == exitUsage && !strings.Contains(a.stderr, "run cancelled: it was cancelled, which cannot be undone") {
-			t.Errorf("runs %s after a cancel: exit %d, want %d: %s", verb, a.code, code, a.stderr)
-		}
+	for _, verb := range []string{"pause", "resume"} {
+		start(t, dir, "runs "+verb+" cancelled --store=b").says(t, exitUsage, "run cancelled: it was cancelled, which cannot be undone")
 	}
+	start(t, dir, "runs cancel cancelled --store=b").says(t, exitOK)
 
 	letters := start(t, dir, "dead-letters --store=b")
 	lines = strings.Split(strings.TrimSpace(letters.stdout), "\n")
-	if letters.code != exitOK || len(lines) != 2 || !strings.Contains(lines[1], "bad_records") {
-		t.Fatalf("dead-letters: exit %d:\n%s%s", letters.code, letters.stdout, letters.stderr)
-	}
+	letters.says(t, exitOK)
+	require.Len(t, lines, 2)
+	assert.Contains(t, lines[1], "bad_records")
 	id := strings.Fields(lines[1])[0]
 	one := start(t, dir, "dead-letters show --store=b "+id)
 	var d ledger.DeadLetter
-	if err := json.Unmarshal([]byte(one.stdout), &d); err != nil || d.Attempts != 2 || d.RunID != forced.RunID || d.Input.Key+d.Input.File == "" {
-		t.Errorf("dead-letters show: %v, %+v", err, d)
-	}
+	require.NoError(t, json.Unmarshal([]byte(one.stdout), &d))
+	assert.True(t, d.Attempts == 2 && d.RunID == forced.RunID && d.Input.Key+d.Input.File != "", "dead-letters show: %+v", d)
 	// A person replays the dead letter, and the next run reads its input again.
 	mark := filepath.Join(dir, "b", d.Input.File+".success")
-	_, err = os.Stat(mark)
-	require.NoError(t, err, "the raw file is not done")
+	require.FileExists(t, mark, "the raw file is not done")
 	for _, missing := range []string{"dead-letters replay --store=b 000000000000 " + id, "dead-letters replay --store=b --run=none " + id} {
-		if a := start(t, dir, missing); a.code != exitUsage {
-			t.Errorf("%s: exit %d", missing, a.code)
-		}
-		if _, err := os.Stat(mark); err != nil {
-			t.Errorf("%s was refused, and touched the store: %v", missing, err)
-		}
+		start(t, dir, missing).says(t, exitUsage)
+		assert.FileExists(t, mark, "it was refused, and touched the store")
 	}
-	replayed := start(t, dir, "dead-letters replay --store=b "+id)
-	if _, err := os.Stat(mark); replayed.code != exitOK || !os.IsNotExist(err) || !strings.Contains(replayed.stdout, "1 dead letter") {
-		t.Errorf("replay: exit %d: %s%s %v", replayed.code, replayed.stdout, replayed.stderr, err)
-	}
+	start(t, dir, "dead-letters replay --store=b "+id).says(t, exitOK, "1 dead letter")
+	assert.NoFileExists(t, mark)
 	again := report(t, []byte(start(t, dir, run+"--report=-").stdout))
-	if again.Counts["files_read"] != 1 || again.Counts["records_bad"] != 1 || again.Counts["domains_already_done"] != 3 || again.HTTP.Requests != 0 {
-		t.Errorf("the run after the replay: %v, %d requests", again.Counts, again.HTTP.Requests)
-	}
+	assert.Subset(t, again.Counts, map[string]int64{"files_read": 1, "records_bad": 1, "domains_already_done": 3})
+	assert.Zero(t, again.HTTP.Requests)
 }
 
 // TestPreviews: a preview creates no file, not even the copy of the sample.
@@ -333,9 +301,8 @@ func TestFailingStore(t *testing.T) {
 		defer s.Close()
 		for _, args := range []string{"", "runs "} {
 			a := here(t, args+"--store=s3://bucket?endpoint="+s.URL)
-			if a.code != want || strings.Count(a.stderr, "\n") != 1 || !strings.Contains(a.stderr, "s3://bucket") || a.stdout != "" {
-				t.Errorf("%sstatus %d: exit %d, want %d: %s%s", args, status, a.code, want, a.stdout, a.stderr)
-			}
+			a.says(t, want, "s3://bucket")
+			assert.True(t, strings.Count(a.stderr, "\n") == 1 && a.stdout == "", "%sstatus %d: %s%s", args, status, a.stdout, a.stderr)
 			assert.NotContains(t, a.stderr, "EXAMPLE")
 		}
 	}
@@ -350,17 +317,14 @@ func TestFailingStore(t *testing.T) {
 func TestUnreadableStore(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "b/datasets/x"), "")
-	if err := os.Chmod(filepath.Join(dir, "b"), 0o300); err != nil { // may be entered, not read
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(filepath.Join(dir, "b"), 0o300)) // may be entered, not read
 	require.NoError(t, os.Chmod(filepath.Join(dir, "b/datasets"), 0))
 	t.Cleanup(func() { // else it cannot be removed
 		_ = os.Chmod(filepath.Join(dir, "b"), 0o700)
 		_ = os.Chmod(filepath.Join(dir, "b/datasets"), 0o700)
 	})
 	if os.Geteuid() != 0 {
-		a := start(t, dir, "--store=b")
-		unreadable(t, a)
+		unreadable(t, start(t, dir, "--store=b"))
 		return
 	}
 	// Root may read everything, so a copy of the binary runs as the user nobody.
@@ -381,9 +345,8 @@ func TestUnreadableStore(t *testing.T) {
 
 func unreadable(t *testing.T, a answer) {
 	t.Helper()
-	if a.code != exitUsage || strings.Count(a.stderr, "\n") != 1 || !strings.Contains(a.stderr, "permission denied") || !strings.Contains(a.stderr, "give this user the right") {
-		t.Errorf("exit %d: %s", a.code, a.stderr)
-	}
+	a.says(t, exitUsage, "permission denied", "give this user the right")
+	assert.Equal(t, 1, strings.Count(a.stderr, "\n"), a.stderr)
 }
 
 // TestBrokenLetter: a dead letter that cannot be read does not hide the others.
@@ -397,9 +360,8 @@ func TestBrokenLetter(t *testing.T) {
 	require.NoError(t, s.Put(ctx, "dead-letters/seed/000.json", strings.NewReader("{"), store.PutOptions{}))
 	require.NoError(t, ledger.Put(ctx, s, ledger.DeadLetter{Job: "seed", RunID: "r", Kind: "bad_file", Input: ledger.Input{File: "datasets/x"}, Error: "broken"}))
 	a := here(t, "dead-letters --store=mem://letters")
-	if a.code != exitFailed || !strings.Contains(a.stdout, "bad_file") || !strings.Contains(a.stderr, "000.json") {
-		t.Errorf("exit %d:\n%s%s", a.code, a.stdout, a.stderr)
-	}
+	a.says(t, exitFailed, "000.json")
+	assert.Contains(t, a.stdout, "bad_file")
 }
 
 func TestSecretsInErrors(t *testing.T) {
@@ -418,8 +380,7 @@ func TestSecretsInErrors(t *testing.T) {
 func TestExitSaysOneLine(t *testing.T) {
 	var stderr bytes.Buffer
 	assert.Equal(t, exitFailed, exit("pipeline", errors.New("[3:1] unknown field\n   1 | store: x\n>  3 | stor: y\n"), &stderr))
-	got, want := stderr.String(), "pipeline: [3:1] unknown field 1 | store: x > 3 | stor: y\n"
-	assert.Equal(t, want, got, "says %q, want %q", got, want)
+	assert.Equal(t, "pipeline: [3:1] unknown field 1 | store: x > 3 | stor: y\n", stderr.String())
 }
 
 // TestTerminal: text of strangers in the store never reaches the terminal
@@ -434,14 +395,10 @@ func TestTerminal(t *testing.T) {
 	require.NoError(t, errors.Join(ledger.Put(t.Context(), b, letter), ledger.Start(t.Context(), b, run)))
 	for _, line := range []string{"runs list", "runs show r1", "dead-letters list", "dead-letters show " + letter.ID(), "runs show " + "\x1b[2J"} {
 		a := here(t, line+" --store="+dir)
-		for _, r := range a.stdout + a.stderr {
-			if r != '\n' && r != '\t' && !unicode.IsGraphic(r) {
-				t.Errorf("%s writes %q:\n%q", line, r, a.stdout+a.stderr)
-				break
-			}
-		}
-		if strings.HasSuffix(line, "list") && strings.Count(a.stdout, "\n") != 2 {
-			t.Errorf("%s: what a stranger wrote makes a line of its own:\n%s", line, a.stdout)
+		escapes := strings.ContainsFunc(a.stdout+a.stderr, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsGraphic(r) })
+		assert.False(t, escapes, "%s writes %q", line, a.stdout+a.stderr)
+		if strings.HasSuffix(line, "list") {
+			assert.Equal(t, 2, strings.Count(a.stdout, "\n"), "%s: what a stranger wrote makes a line of its own:\n%s", line, a.stdout)
 		}
 	}
 }
@@ -453,9 +410,8 @@ func TestExitOfStrict(t *testing.T) {
 		"pipeline: the run is complete, but it left dead letters: see `errors`\n":                                                           launch.ErrStrict,
 	} {
 		var stderr strings.Builder
-		if code := exit("pipeline", err, &stderr); code != exitStrict || stderr.String() != says {
-			t.Errorf("exit code %d, %q; want %d, %q", code, stderr.String(), exitStrict, says)
-		}
+		assert.Equal(t, exitStrict, exit("pipeline", err, &stderr))
+		assert.Equal(t, says, stderr.String())
 	}
 }
 
@@ -466,22 +422,16 @@ func TestPurgeCommand(t *testing.T) {
 	for id, age := range map[string]time.Duration{"old": 91 * 24 * time.Hour, "new": time.Hour} {
 		at := time.Now().Add(-age)
 		require.NoError(t, ledger.Start(t.Context(), s, ledger.Run{RunID: id, Job: "seed", StartedAt: at}))
-		if _, err := ledger.Finish(t.Context(), s, id, ledger.Done, nil, at); err != nil {
-			t.Fatal(err)
-		}
+		_, err := ledger.Finish(t.Context(), s, id, ledger.Done, nil, at)
+		require.NoError(t, err)
 	}
 	for _, bad := range []string{"", " --older-than=ninety", " --older-than=-1h", " --older-than=0d", " --older-than=90d new", " --older-than=90d --job=sow"} {
-		a := here(t, "runs purge --store="+dir+bad)
-		assert.Equal(t, exitUsage, a.code, "runs purge%s: exit %d: %s%s", bad, a.code, a.stdout, a.stderr)
+		here(t, "runs purge --store="+dir+bad).says(t, exitUsage)
 	}
-	a := here(t, "runs list --older-than=1h --store="+dir)
-	assert.Equal(t, exitUsage, a.code, "runs list --older-than: exit %d", a.code)
-	for _, c := range [][2]string{{" --job=docs", "removed 0 runs and 0 dead letters"}, {"", "removed 1 runs and 0 dead letters"}} {
-		if a := here(t, "runs purge --older-than=90d --store="+dir+c[0]); a.code != exitOK || !strings.Contains(a.stdout, c[1]) {
-			t.Errorf("runs purge%s: exit %d: %s%s, want %q", c[0], a.code, a.stdout, a.stderr, c[1])
-		}
-	}
-	if a := here(t, "runs list --store="+dir); strings.Contains(a.stdout, "old") || !strings.Contains(a.stdout, "new") {
-		t.Errorf("what is left:\n%s", a.stdout)
-	}
+	here(t, "runs list --older-than=1h --store="+dir).says(t, exitUsage)
+	here(t, "runs purge --older-than=90d --job=docs --store="+dir).says(t, exitOK, "removed 0 runs and 0 dead letters")
+	here(t, "runs purge --older-than=90d --store="+dir).says(t, exitOK, "removed 1 runs and 0 dead letters")
+	a := here(t, "runs list --store="+dir)
+	a.says(t, exitOK, "new")
+	assert.NotContains(t, a.stdout, "old")
 }

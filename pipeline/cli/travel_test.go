@@ -30,7 +30,7 @@ func workerConfig(o Options) any { return o.Target().Config(o.RunOptions, o.Lane
 var own = map[string]string{
 	"job": "chooses the graph", "runner": "is where the graph goes", "env": "is filled into --store and --db", "config": "is read into the others",
 	"until": "runs no graph", "dry-run": "runs no graph", "explain": "runs no graph", "diff": "runs no graph", "history": "runs no graph", "purge-provider": "runs no graph",
-	"estimate": "runs no graph", "prices": "are for the launcher's report",
+	"estimate": "runs no graph", "sample-gate": "refuses a run before its graph", "prices": "are for the launcher's report",
 	"enable-provider": "runs no graph", "purge-expired": "runs no graph",
 	"report": "is written by the launcher", "progress": "is shown by the launcher", "strict": "is about the exit code", "events": "are sent by the launcher",
 	"watch": "is the launcher's loop, or the graph's own interval", "streaming": "chooses the graph", "from": "is the source of the unbounded graph", "shared-filesystem": "lets --store be a directory",
@@ -62,7 +62,7 @@ func TestOptionsTravel(t *testing.T) {
 		"store": "gs://other", "raw-prefix": "raw/", "results-prefix": "out/", "db": "postgres://me@other/seed", "country": "sg", "category": "news", "date": "2026-01-28", "lanes": "2", "concurrency": "3",
 		"rate": "2", "host-delay": "7s", "max-crawl-delay": "9s", "adaptive-delay": "9", "server-delay": "9s", "cdn-rate": "9", "turns": "/on/each/machine", "politeness": filepath.Join(dir, "hosts.yaml"), "connect-to": "127.0.0.1:1", "allow-private": "true", "log-format": "text", "log-level": "error",
 		"hosts": "strict", "follow-index": "true", "max-child-sitemaps": "7", "feeds": "true", "homepage": "true", "parallel-fetch": "true", "robots-cache": "24h", "layout": "table", "segment-age": "9s",
-		"outage-threshold": "0.5", "lease-ttl": "9s", "delete-verified": "true", "force": "true",
+		"sample": "7%", "outage-threshold": "0.5", "lease-ttl": "9s", "delete-verified": "true", "force": "true",
 		"alerts": "success_rate=0.85", "policies": copyOne("policies", policies.Files, first(policies.Files.ReadDir("."))), "fallback": "true", "allow-unsandboxed-browser": "true", "limit": "9", "handoff-retention": "9h", "handoff-again": "true",
 		"sites": filepath.Join(copyOne("sites", sites.Files, "demo/"+first(sites.Files.ReadDir("demo"))), "demo"), "bot": "{name: Acme/1.0, sign: always, page: https://other.example/bot}", "contact": "me@other.example", "list-fetchers": "9", "list-parsers": "9",
 		"detail-fetchers": "9", "detail-parsers": "9", "savers": "9", "stop-after-known": "9", "details": "new", "tag-url": "http://localhost:1/v1", "tag-model": "m", "images": "true",

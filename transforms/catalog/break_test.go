@@ -251,12 +251,12 @@ func TestSaverDoesNotGatherDoubtfulPages(t *testing.T) {
 		}
 		return results
 	}
-	assert.True(t, v.enough(batch(1, 0)), "the first product")
+	assert.True(t, v.layout.enough(batch(1, 0)), "the first product")
 	require.NoError(t, v.layout.keys(20, 0))
-	assert.False(t, v.enough(batch(19, 0)))
-	assert.True(t, v.enough(batch(20, 0)))
-	assert.False(t, v.enough(batch(5, minBreak-1)))
-	assert.True(t, v.enough(batch(5, minBreak)))
+	assert.False(t, v.layout.enough(batch(19, 0)))
+	assert.True(t, v.layout.enough(batch(20, 0)))
+	assert.False(t, v.layout.enough(batch(5, minBreak-1)))
+	assert.True(t, v.layout.enough(batch(5, minBreak)))
 }
 
 // Of two pages with one key the first that arrives is saved, and the second has a dead

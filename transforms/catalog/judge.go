@@ -142,16 +142,16 @@ func (v *visit) conclude(ctx context.Context, complete bool) error {
 }
 
 // stated remembers how many products a list page says that there are.
-func (v *visit) stated(p listPage) {
+func (l *listing) stated(p listPage) {
 	if p.total == 0 {
 		return
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.totals[0] == 0 || p.total < v.totals[0] {
-		v.totals[0] = p.total
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.totals[0] == 0 || p.total < l.totals[0] {
+		l.totals[0] = p.total
 	}
-	v.totals[1] = max(v.totals[1], p.total)
+	l.totals[1] = max(l.totals[1], p.total)
 }
 
 // checkTotal compares what the list states with the products that it names. The number may change while the list is read.
@@ -171,13 +171,13 @@ const (
 )
 
 // skips returns how to judge by a stored product's fields, as JSON, that its page is not fetched; nil: all are fetched.
-func (v *visit) skips() func(detail string) bool {
+func (r *reader) skips(details string) func(detail string) bool {
 	switch {
-	case v.reader.site.Detail.Format == formatNone:
-	case v.cfg.Details == DetailsNew:
+	case r.site.Detail.Format == formatNone:
+	case details == DetailsNew:
 		return func(string) bool { return true }
-	case v.cfg.Details == DetailsIncomplete:
-		return v.reader.complete
+	case details == DetailsIncomplete:
+		return r.complete
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 // listPageFetcher fetches list pages: fetchListPage → ParseListPageHtml.
 func (v *visit) listPageFetcher() *stage {
-	return &stage{name: "ListPageFetcher", fails: "failed_list_page_fetcher", input: KindFetchListPage, size: v.cfg.ListFetchers, commit: v.commitSkipped,
+	return &stage{name: "ListPageFetcher", fails: "failed_list_page_fetcher", input: KindFetchListPage, size: v.cfg.ListFetchers, commit: v.journal.commitSkipped,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(fetchListPage)
 			if v.known.past(t.Page) || v.ended.past(t.Page) {
@@ -50,10 +50,10 @@ func (v *visit) fetchList(ctx context.Context, e entry) (fetched, error) {
 
 // commitSkipped ends the list pages that are not read: the list has ended before them, or they
 // do not exist.
-func (v *visit) commitSkipped(ctx context.Context, results []result) error {
+func (j *rows) commitSkipped(ctx context.Context, results []result) error {
 	for _, r := range results {
 		if r.err == nil && len(r.found) == 0 {
-			return v.journal.end(ctx, r.task.stored())
+			return j.end(ctx, r.task.stored())
 		}
 	}
 	return nil
@@ -141,16 +141,16 @@ func (v *visit) parseList(ctx context.Context, t ParseListPageHtml) (listPage, e
 
 // passOver records a page whose products the site's file leaves out, which is not the end of
 // the list, unless an earlier page had the same ones.
-func (v *visit) passOver(page int, p *listPage) {
+func (l *listing) passOver(page int, p *listPage) {
 	if p.left == "" {
 		return
 	}
 	sum := sha256.Sum256([]byte(p.left))
-	if of, had := v.passed.LoadOrStore(sum, page); had && of != page {
+	if of, had := l.passed.LoadOrStore(sum, page); had && of != page {
 		p.left = ""
 		return
 	}
-	v.passed.Store(page, true)
+	l.passed.Store(page, true)
 }
 
 // leavesOut reports whether the steps from page to page are larger than the pages: the first has at most three quarters of list.page_size,
@@ -257,7 +257,7 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			return err
 		}
 	}
-	fresh, known, loops, err := v.journal.endLists(ctx, pages, v.skips())
+	fresh, known, loops, err := v.journal.endLists(ctx, pages, v.reader.skips(v.cfg.Details))
 	if err != nil {
 		return err
 	}
@@ -342,29 +342,29 @@ type listResult struct {
 const maxStale = 3
 
 // hadAll reports whether there are products, and earlier list pages had all of them. It remembers them.
-func (v *visit) hadAll(found []entry) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (l *listing) hadAll(found []entry) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	products, had := 0, 0
 	for _, e := range found {
 		if e.Kind != KindFetchProductDetailPage {
 			continue
 		}
-		sum := maphash.String(v.seed, e.URL)
+		sum := maphash.String(l.seed, e.URL)
 		products++
-		if v.listed[sum] {
+		if l.listed[sum] {
 			had++
 		}
-		v.listed[sum] = true
+		l.listed[sum] = true
 	}
 	return products > 0 && products == had
 }
 
 // raiseLast sets the number of the last page if it is higher, and returns the number after the old one.
-func (v *visit) raiseLast(n int) (first int) {
+func (l *listing) raiseLast(n int) (first int) {
 	for {
-		old := v.lastPage.Load()
-		if n <= int(old) || v.lastPage.CompareAndSwap(old, int64(n)) {
+		old := l.lastPage.Load()
+		if n <= int(old) || l.lastPage.CompareAndSwap(old, int64(n)) {
 			return int(old) + 1
 		}
 	}

@@ -146,13 +146,6 @@ func shelf(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-const htmlFields = `
-key: sku
-fields:
-  sku: {selector: .sku}
-  price: {selector: .price, type: number}
-`
-
 const jsonRowFields = `
 detail: {format: none}
 key: sku

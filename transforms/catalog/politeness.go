@@ -34,9 +34,9 @@ var errUnreachable = errors.New("its robots.txt cannot be reached, so nothing ma
 
 // robotsOf returns the origin whose robots.txt applies: that of the list's host to the
 // site with and without www, and of each other host, which may have images, its own.
-func (v *visit) robotsOf(u *url.URL) *url.URL {
-	if sameHost(u, v.reader.base) {
-		return v.reader.base
+func (r *reader) robotsOf(u *url.URL) *url.URL {
+	if sameHost(u, r.base) {
+		return r.base
 	}
 	return u
 }
@@ -52,7 +52,7 @@ func (v *visit) newClient() *polite.Client {
 		PauseOn:       images.MayPass,
 		Retry:         v.retryImage,
 		Robots: polite.Robots{Agent: cfg.UserAgent, Accept: "text/plain, */*", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects,
-			For: v.robotsOf, Retry: v.retryRobots, OnFailure: withoutRobots},
+			For: v.reader.robotsOf, Retry: v.retryRobots, OnFailure: withoutRobots},
 	}}
 }
 

@@ -28,14 +28,14 @@ const (
 
 // dbSaver writes products to the database: SaveProduct → nothing.
 func (v *visit) dbSaver() *stage {
-	return &stage{name: "DbSaver", fails: "failed_db_saver", input: KindSaveProduct, size: v.cfg.Savers, batch: maxSaveBatch, linger: saveLinger, enough: v.enough, commit: v.commitProducts,
+	return &stage{name: "DbSaver", fails: "failed_db_saver", input: KindSaveProduct, size: v.cfg.Savers, batch: maxSaveBatch, linger: saveLinger, enough: v.layout.enough, commit: v.commitProducts,
 		work: func(context.Context, Task) ([]Task, error) { return nil, nil }}
 }
 
 // enough reports whether products must be saved now, so that a crawl stops early if its pages are not what the file says: no more are
 // gathered than were saved before, and no more than minBreak that lack a field.
-func (v *visit) enough(results []result) bool {
-	if len(results) >= v.layout.savedPages() {
+func (l *layout) enough(results []result) bool {
+	if len(results) >= l.savedPages() {
 		return true
 	}
 	lack := 0
@@ -93,7 +93,7 @@ func (v *visit) commitProducts(ctx context.Context, results []result) error {
 func (v *visit) save(ctx context.Context, products []product, failed func(product, error)) (outcome, error) {
 	var seen map[string]aspect
 	done, err := v.journal.save(ctx, products, v.clock(), v.cfg.Lane.RunID, func(products []product, before map[string]storedProduct) (err error) {
-		seen, err = v.layout.judge(v.observations(products, before))
+		seen, err = v.layout.judge(v.reader.observations(products, before))
 		return err
 	})
 	if err != nil {
@@ -107,12 +107,12 @@ func (v *visit) save(ctx context.Context, products []product, failed func(produc
 }
 
 // observations returns which of the site's fields the pages have.
-func (v *visit) observations(products []product, before map[string]storedProduct) (all []observation) {
+func (r *reader) observations(products []product, before map[string]storedProduct) (all []observation) {
 	for _, p := range products {
 		if p.from.Asked != "" {
 			continue // it may be a page that says that the product is sold no more
 		}
-		for _, f := range v.reader.fields {
+		for _, f := range r.fields {
 			s := observation{aspect: f.name, has: true, expected: f.required, url: p.url}
 			for _, l := range p.lacks {
 				if l.field == f.name && l.unseen {

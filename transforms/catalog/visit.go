@@ -44,18 +44,16 @@ type visit struct {
 
 	tagging
 	rendering
-	known    streak
-	ended    streak // the list's pages, by whether they have products that no earlier page has
-	lastPage atomic.Int64
-	passed   sync.Map     // see passOver: pages by what they have, and numbers of pages
-	stale    atomic.Int64 // list pages in a row without a product that is new to the crawl
-	unread   atomic.Int64 // pages of listed products that could not be read and are of no stored one
-	partial  atomic.Bool  // the crawl does not see all products; see rows.markPartial
-	short    atomic.Bool  // the first list page has far fewer products than list.page_size
-	layout   *layout
-	limited  atomic.Bool        // the list has more pages than are read
-	totals   [2]int             // the smallest and the largest number of products that the list states, under mu; 0: none
-	count    func(ledger.Tally) // adds to the lane's counts
+	listing
+	known   streak
+	ended   streak       // the list's pages, by whether they have products that no earlier page has
+	stale   atomic.Int64 // list pages in a row without a product that is new to the crawl
+	unread  atomic.Int64 // pages of listed products that could not be read and are of no stored one
+	partial atomic.Bool  // the crawl does not see all products; see rows.markPartial
+	short   atomic.Bool  // the first list page has far fewer products than list.page_size
+	layout  *layout
+	limited atomic.Bool        // the list has more pages than are read
+	count   func(ledger.Tally) // adds to the lane's counts
 
 	parallel bool // the host has no pause between requests: its pages are fetched in parallel
 
@@ -67,7 +65,16 @@ type visit struct {
 
 	mu     sync.Mutex
 	noList error // why the first list page could not be read
-	seed   maphash.Seed
+}
+
+// listing is what is known of the list.
+type listing struct {
+	lastPage atomic.Int64
+	passed   sync.Map // see passOver: pages by what they have, and numbers of pages
+	seed     maphash.Seed
+
+	mu     sync.Mutex
+	totals [2]int          // the smallest and the largest number of products that the list states; 0: none
 	listed map[uint64]bool // hashes of the product addresses that this process found in the list
 }
 
@@ -78,11 +85,12 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 	}
 	v := &visit{cfg: cfg, w: w, log: w.Log.With("site", s.Name), clock: time.Now, reader: r, journal: &rows{db: d, site: s.Name},
 		control: newSiteControl(w), layout: &layout{}, count: w.Count, known: streak{first: r.firstPage(), want: cfg.StopAfterKnown},
-		ended: streak{first: r.firstPage(), want: maxStale}, seed: maphash.MakeSeed(), listed: map[uint64]bool{}, judge: judging.Begin(judging.About{}),
+		ended: streak{first: r.firstPage(), want: maxStale}, judge: judging.Begin(judging.About{}),
 		quota: w.Quota(slices.Index(cfg.Order, s.Name), len(cfg.Order))}
 	if v.tagger, err = cfg.Tagging.newTagger(); err != nil {
 		return nil, fmt.Errorf("tagging: %w", err)
 	}
+	v.seed, v.listed = maphash.MakeSeed(), map[uint64]bool{}
 	v.state, v.client = &sharedState{Control: v.control, Stats: stats}, v.newClient()
 	if r.last == nil && !r.bounded() {
 		v.raiseLast(r.firstPage() + r.pages() - 1)

@@ -141,7 +141,8 @@ func (o *seedOptions) options(s *option.Set) {
 		Above(0).Says("use more than 0, such as 30s")
 	s.Pause(&o.Collect.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off").
 		From(0).Says("use 0 (off) or more, such as 24h").Is(option.Extent)
-	s.Decimal(&o.Gate, "sample-gate", 0.2, "a run with a larger --sample, or without one, is refused if more than this share of the last smaller one's domains failed; 1: never").
+	s.Decimal(&o.Gate, "sample-gate", 0.2,
+		"a run with a larger --sample, or without one, is refused if more than this share of the last smaller one's domains failed; 1: never").
 		Range(0, 1).Says("use a share from 0 to 1 (off)")
 	s.Decimal(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains (at least 20) without an HTTP answer from which on our own network counts as down; 0: never").
 		Range(0, 1).Says("use a share from 0 (off) to 1").Asked("Outage threshold", "share of failing domains that stops the run, such as 0.95; 0: never")

@@ -25,7 +25,8 @@ func (p *program) changes() *cobra.Command {
 	)
 	c := p.ofStore("changes [JOB]", "what the last run of a job changed", func(s *option.Set) {
 		jsonLines(&asJSON)(s)
-		s.Text(&between, "between", "", "seed: what differs between two versions of the table, the earlier one first: A,B, each in a form of `ls domains --as-of`")
+		s.Text(&between, "between", "",
+			"seed: what differs between two versions of the table, the earlier one first: A,B, each in a form of `ls domains --as-of`")
 		s.Text(&diff, "diff", "", "catalog: what differs between what two runs left, RUN..RUN, the earlier one first")
 	}, func(ctx context.Context, s store.Store, w []string) error {
 		job := append(w, p.o.Job)[0]

@@ -115,8 +115,8 @@ func noneNewer(ctx context.Context, s store.Store, there, staged []domaintable.P
 		}
 		for _, r := range rows {
 			if r.CollectedAt.After(last) && gone.has(r.Partition(), r.RegistrableDomain) {
-				return explore.Refuse("what is staged was visited up to %s, and the table has %s of %s: `runs rollback` of the run that staged it drops it",
-					last.Format(time.RFC3339), r.RegistrableDomain, r.CollectedAt.UTC().Format(time.RFC3339))
+				return explore.Refuse("what is staged was visited up to %s, and the table has %s of %s: "+
+					"`runs rollback` of the run that staged it drops it", last.Format(time.RFC3339), r.RegistrableDomain, r.CollectedAt.UTC().Format(time.RFC3339))
 			}
 		}
 	}

@@ -166,7 +166,9 @@ func Between(ctx context.Context, s store.Store, earlier, later string) (was, is
 		err = explore.Refuse("%s is version %d of the table, and %s is version %d: write the earlier one first", earlier, first, later, second)
 	}
 	both := func(all, of []Part) []Part {
-		return slices.DeleteFunc(slices.Clone(all), func(p Part) bool { return slices.ContainsFunc(of, func(o Part) bool { return o.ID == p.ID }) })
+		return slices.DeleteFunc(slices.Clone(all), func(p Part) bool {
+			return slices.ContainsFunc(of, func(o Part) bool { return o.ID == p.ID })
+		})
 	}
 	return both(was, is), both(is, was), err
 }

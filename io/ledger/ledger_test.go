@@ -53,24 +53,22 @@ func TestRunLife(t *testing.T) {
 	want := aRun("r1")
 	want.State = Running
 	got, err := Load(ctx, s, "r1")
-	if must(t, err); !reflect.DeepEqual(got, want) {
-		t.Errorf("loaded %+v, want %+v", got, want)
-	}
+	must(t, err)
+	assert.Equal(t, want, got)
 	got, err = Finish(ctx, s, "r1", Done, nil, day.Add(time.Minute))
 	must(t, err)
 	want.State, want.FinishedAt = Done, day.Add(time.Minute)
-	if again, err := Load(ctx, s, "r1"); err != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(again, want) {
-		t.Errorf("set %+v, loaded %+v (%v), want %+v", got, again, err, want)
-	}
-	if _, err := Finish(ctx, s, "r1", "asleep", nil, day); err == nil {
-		t.Error("an unknown state is accepted")
-	}
-	if _, err := Load(ctx, s, "none"); !errors.Is(err, store.ErrNotExist) {
-		t.Errorf("loading none: %v, want ErrNotExist", err)
-	}
-	if _, err := Load(ctx, s, "../r1"); err == nil || errors.Is(err, store.ErrNotExist) {
-		t.Errorf("loading ../r1: %v, want it refused", err)
-	}
+	assert.Equal(t, want, got)
+	got, err = Load(ctx, s, "r1")
+	must(t, err)
+	assert.Equal(t, want, got)
+	_, err = Finish(ctx, s, "r1", "asleep", nil, day)
+	assert.Error(t, err, "an unknown state")
+	_, err = Load(ctx, s, "none")
+	assert.ErrorIs(t, err, store.ErrNotExist)
+	_, err = Load(ctx, s, "../r1")
+	assert.Error(t, err)
+	assert.NotErrorIs(t, err, store.ErrNotExist)
 }
 
 func TestListIsNewestFirstAndLazy(t *testing.T) {
@@ -109,23 +107,22 @@ func TestProgressAndControl(t *testing.T) {
 	assert.Equal(t, []int64{16, 84, 4}, []int64{got.Tally.HTTP.Requests, got.Tally.Counts["records"], got.Tally.Timings.Count})
 
 	c, err := ReadControl(ctx, s, "r1")
-	if must(t, err); c != (Control{Action: ActionRun}) {
-		t.Errorf("control of an undisturbed run: %+v", c)
-	}
+	must(t, err)
+	assert.Equal(t, Control{Action: ActionRun}, c, "an undisturbed run")
 	asked := Control{Action: ActionCancel, At: day, By: "cli"}
 	must(t, WriteControl(ctx, s, "r1", asked))
-	if c, err = ReadControl(ctx, s, "r1"); err != nil || c != asked {
-		t.Errorf("control %+v (%v), want %+v", c, err, asked)
-	}
+	c, err = ReadControl(ctx, s, "r1")
+	must(t, err)
+	assert.Equal(t, asked, c)
 	assert.Error(t, WriteControl(ctx, s, "r1", Control{Action: "explode"}), "an unknown action is accepted")
 	for _, a := range []Action{ActionRun, ActionPause} {
 		assert.ErrorIs(t, WriteControl(ctx, s, "r1", Control{Action: a, At: day}), ErrCancelled, "%s after a cancel", a)
 	}
 	again := Control{Action: ActionCancel, At: day.Add(1), By: "next"}
 	must(t, WriteControl(ctx, s, "r1", again))
-	if c, err = ReadControl(ctx, s, "r1"); err != nil || c != again {
-		t.Errorf("control %+v (%v), want %+v", c, err, again)
-	}
+	c, err = ReadControl(ctx, s, "r1")
+	must(t, err)
+	assert.Equal(t, again, c)
 }
 
 // The report of a run with 30,000 lanes is made of few calls of the store, while it is at work and from one object for each process.
@@ -233,14 +230,12 @@ func TestReportGoldens(t *testing.T) {
 	golden(t, "report.txt", table.Bytes())
 
 	s, ctx := storetest.NewMemory(), t.Context()
-	if _, err := ReadReport(ctx, s, rep.RunID); !errors.Is(err, store.ErrNotExist) {
-		t.Errorf("reading a report that is not there: %v, want ErrNotExist", err)
-	}
+	_, err := ReadReport(ctx, s, rep.RunID)
+	assert.ErrorIs(t, err, store.ErrNotExist)
 	must(t, WriteReport(ctx, s, rep))
 	back, err := ReadReport(ctx, s, rep.RunID)
-	if must(t, err); !reflect.DeepEqual(back, rep) {
-		t.Errorf("read %+v, want %+v", back, rep)
-	}
+	must(t, err)
+	assert.Equal(t, rep, back)
 }
 
 // A report always has every key that its readers rely on.
@@ -254,9 +249,7 @@ func TestEmptyReportHasAllKeys(t *testing.T) {
 		n, ok := rep.Counts[k]
 		assert.True(t, ok && n == 0, "count %s: %d, %v; want 0, there", k, n, ok)
 	}
-	if got, want := slices.Sorted(maps.Keys(rep.HTTP.Failures)), slices.Sorted(slices.Values(failures)); !slices.Equal(got, want) {
-		t.Errorf("failures %v, want %v", got, want)
-	}
+	assert.ElementsMatch(t, failures, slices.Collect(maps.Keys(rep.HTTP.Failures)))
 	b, err := json.Marshal(rep)
 	must(t, err)
 	var fields map[string]json.RawMessage
@@ -331,9 +324,7 @@ func TestDeadLetterID(t *testing.T) {
 	r := (Input{URL: Redact(u.URL)})
 	assert.Equal(t, id("x", r), id("x", u), "the id changes when the URL is redacted")
 	// The id must not change: stores have objects with such names.
-	if got, want := id("bad_file", file), "2007bcd1cbb6e8e482108030"; got != want {
-		t.Errorf("id %s, want %s", got, want)
-	}
+	assert.Equal(t, "2007bcd1cbb6e8e482108030", id("bad_file", file))
 }
 
 func TestPutRedactsAndCuts(t *testing.T) {
@@ -343,9 +334,8 @@ func TestPutRedactsAndCuts(t *testing.T) {
 	must(t, Put(ctx, s, d))
 	got, err := Get(ctx, s, "seed", d.ID())
 	must(t, err)
-	if !strings.HasPrefix(got.Error, "writing https://REDACTED@h/x: broken") || len(got.Error) > maxError+5 || !strings.HasSuffix(got.Error, "é …") {
-		t.Errorf("error is %d bytes: %s", len(got.Error), got.Error)
-	}
+	assert.Regexp(t, `(?s)^writing https://REDACTED@h/x: broken.*é …$`, got.Error)
+	assert.LessOrEqual(t, len(got.Error), maxError+5)
 }
 
 func TestPutReplacesABrokenOne(t *testing.T) {
@@ -354,13 +344,10 @@ func TestPutReplacesABrokenOne(t *testing.T) {
 	s.M["dead-letters/seed/"+d.ID()+".json"] = "{"
 	must(t, Put(ctx, s, d))
 	got, err := Get(ctx, s, "seed", d.ID())
-	if must(t, err); got.Attempts != 1 {
-		t.Errorf("attempts %d, want 1", got.Attempts)
-	}
+	must(t, err)
+	assert.EqualValues(t, 1, got.Attempts)
 	s.Fail(errors.New("down"))
-	if err := Put(ctx, s, d); err == nil || !strings.Contains(err.Error(), "down") {
-		t.Errorf("put while the store is down: %v", err)
-	}
+	assert.ErrorContains(t, Put(ctx, s, d), "down")
 }
 
 func TestListDeadLetters(t *testing.T) {
@@ -426,27 +413,24 @@ func TestForceID(t *testing.T) {
 	id, err := ForceID(ctx, s, "seed", "abc", false)
 	assert.True(t, err == nil && id == "", "none going: %q (%v), want none", id, err)
 	first, err := ForceID(ctx, s, "seed", "abc", true)
-	if must(t, err); first == "" {
-		t.Fatal("a forced run began without an id")
-	}
+	must(t, err)
+	require.NotEmpty(t, first)
 	for _, start := range []bool{true, false} {
 		id, err := ForceID(ctx, s, "seed", "abc", start)
 		assert.True(t, err == nil && id == first, "resuming (start %v): %q (%v), want %q", start, id, err, first)
 	}
 	other, err := ForceID(ctx, s, "seed", "def", true)
-	if must(t, err); other == first {
-		t.Error("other filters share the id")
-	}
+	must(t, err)
+	assert.NotEqual(t, first, other, "other filters share the id")
 	must(t, ClearForce(ctx, s, "seed", first))
 	must(t, ClearForce(ctx, s, "seed", "of-no-run"))
 	wantKeys(t, s, "force/seed/def.json")
-	if id, err := ForceID(ctx, s, "seed", "abc", true); err != nil || id == first {
-		t.Errorf("after completion: %q (%v), want a new id", id, err)
-	}
+	id, err = ForceID(ctx, s, "seed", "abc", true)
+	must(t, err)
+	assert.NotEqual(t, first, id, "after completion")
 	s.M["force/seed/def.json"] = "{}"
-	if _, err := ForceID(ctx, s, "seed", "def", true); err == nil {
-		t.Error("a broken object is adopted")
-	}
+	_, err = ForceID(ctx, s, "seed", "def", true)
+	assert.Error(t, err, "a broken object")
 }
 
 func TestPurge(t *testing.T) {
@@ -526,9 +510,8 @@ func again[T any](t *testing.T, b []byte, decode func([]byte) (T, error)) {
 	}
 	enc, err := json.Marshal(v)
 	require.NoError(t, err, "%T: encoding what was decoded", v)
-	if _, err := decode(enc); err != nil {
-		t.Errorf("%T: decoding it again: %v\n%s", v, err, enc)
-	}
+	_, err = decode(enc)
+	assert.NoError(t, err, "%T: decoding it again: %s", v, enc)
 }
 
 func FuzzRedact(f *testing.F) {

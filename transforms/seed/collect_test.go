@@ -355,9 +355,7 @@ func TestSpellings(t *testing.T) {
 		"/a.xml":             urlset(3),
 	}))
 	j.crawl("https://site.com")
-	if got, want := j.asked("site.com"), []string{"/robots.txt", "/sitemap.xml", "/gone.xml", "/sitemap_index.xml", "/a.xml"}; !slices.Equal(got, want) {
-		t.Errorf("asked for %q, want %q", got, want)
-	}
+	assert.Equal(t, []string{"/robots.txt", "/sitemap.xml", "/gone.xml", "/sitemap_index.xml", "/a.xml"}, j.asked("site.com"))
 	s := j.metadata(raw, "site.com").Sitemap
 	assert.True(t, s.ChildCount != nil && *s.ChildCount == 1 && *s.TotalURLCount == 3, "sitemap %+v, want one child with 3 URLs", s)
 }

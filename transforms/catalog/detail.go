@@ -118,7 +118,7 @@ func (v *visit) productDetailParser() *stage {
 					return nil, f
 				}
 			}
-			v.answered(ctx, t.stored(), judging.Answer{Status: http.StatusOK})
+			v.answered(ctx, t.stored(), judging.Answer{Status: http.StatusOK, Nth: t.nth})
 			seen := observation{aspect: aspectKey, has: err == nil, expected: true, url: t.URL}
 			if err != nil {
 				seen.why = err.Error()

@@ -57,6 +57,9 @@ func (v *visit) answered(ctx context.Context, e entry, a judging.Answer) {
 		a.Role = judging.Known
 	}
 	v.judging.Lock()
+	if a.Nth == 0 {
+		a.Nth = v.came.Add(1)
+	}
 	v.judge.Add(a)
 	stop, tired := v.judge.Stop(), v.judge.Tired()
 	v.judging.Unlock()

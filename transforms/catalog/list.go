@@ -77,7 +77,7 @@ func (v *visit) listPageParser() *stage {
 			if err != nil {
 				return nil, err
 			}
-			v.answered(ctx, t.stored(), judging.Answer{Status: http.StatusOK})
+			v.answered(ctx, t.stored(), judging.Answer{Status: http.StatusOK, Nth: t.nth})
 			if p.foreign > 0 {
 				v.log.Warn("links_left_out", "url", t.URL, "count", p.foreign, "reason", "of another host, or not http")
 			}

@@ -126,6 +126,7 @@ func unlessStopped(ctx context.Context, err error) error {
 type fetched struct {
 	HTMLContent string
 	at          string                // after redirects, which is what its links are relative to
+	nth         int64                 // see judging.Answer
 	verdict     func() answer.Verdict // counts only if the page has none of what it should have
 }
 
@@ -147,7 +148,7 @@ func (v *visit) fetch(ctx context.Context, at string, body []byte, format string
 		}
 	}
 	status, final := resp.Status, resp.FinalURL
-	return fetched{text, final, func() answer.Verdict {
+	return fetched{text, final, v.came.Add(1), func() answer.Verdict {
 		return answer.Classify(answer.Response{Status: status, Header: header, URL: at, Final: final, Body: []byte(text)})
 	}}, nil
 }

@@ -57,8 +57,9 @@ type visit struct {
 
 	parallel bool // the host has no pause between requests: its pages are fetched in parallel
 
-	learning sync.Mutex // of reader.visits
-	judging  sync.Mutex // of judge and held
+	learning sync.Mutex   // of reader.visits
+	judging  sync.Mutex   // of judge and held
+	came     atomic.Int64 // how many answers came
 	judge    *judging.Judge
 	held     []held
 	listless atomic.Bool // the first list page could not be read

@@ -69,6 +69,8 @@ type Answer struct {
 	To string
 	// Verdict says what answered.
 	Verdict answer.Verdict
+	// Nth is its place among the answers in the order in which they came, where pages are read later and out of order; 0: the newest.
+	Nth int64
 	// Ends: the job sends no more requests because of this answer. It decides, unless it is a
 	// plain refusal after good answers of known URLs.
 	Ends bool
@@ -122,6 +124,7 @@ type Judge struct {
 	shown   [2]int            // of lists: now and before
 	bad     int               // refusals and failures since the last good answer, or since a seed was requested once more
 	unsure  bool              // something bad came after the last good answer
+	badNth  int64             // the newest of them
 	again   bool              // a seed was requested once more
 	end     judged            // the answer that ended the job's part, if one did
 }
@@ -154,11 +157,13 @@ func (j *Judge) Add(a Answer) {
 	switch {
 	case a.Role == Robots || c == other:
 	case c == good:
-		j.bad, j.unsure = 0, false
+		if a.Nth == 0 || a.Nth > j.badNth {
+			j.bad, j.unsure = 0, false
+		}
 	case c == gone: // any site has broken links, and loses pages
 	default:
 		j.bad++
-		j.unsure = true
+		j.unsure, j.badNth = true, max(j.badNth, a.Nth)
 	}
 	if had && a.Role == Seed {
 		j.bad = 0

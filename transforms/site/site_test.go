@@ -204,3 +204,30 @@ func TestClassify(t *testing.T) {
 		require.Equal(t, c.want, classify(c.a), "%+v", c.a)
 	}
 }
+
+// A page that was answered before a site refused, and is read after that, says nothing of what the site does now.
+func TestAnswersThatAreReadLate(t *testing.T) {
+	for _, c := range []struct {
+		nth  int64 // of a good answer that is added last
+		want State
+	}{{3, Blocked}, {99, Open}, {0, Open}} {
+		j := Begin(About{Name: "docs.test", Seeds: 1, Known: 40})
+		add := func(nth int64, a Answer) {
+			a.Nth = nth
+			j.Add(a)
+		}
+		add(1, ok(Seed, "/"))
+		for i, a := range each(30, known(200)) {
+			add(int64(i+4), a)
+		}
+		for i := range tail {
+			require.False(t, j.Tired())
+			add(int64(i+40), status(Known, fmt.Sprint("/r", i), 403))
+		}
+		require.True(t, j.Tired())
+		add(60, status(Seed, "/", 403))
+		require.True(t, j.Stop())
+		add(c.nth, ok(Known, "/late"))
+		require.Equal(t, c.want, j.Verdict().State, "%d", c.nth)
+	}
+}

@@ -42,7 +42,7 @@ func newFlags(o *Options) *option.Set {
 	s.Text(&o.Share, "sample", "", "only this share of the domains, such as 1% or 0.5%: the same ones each time, and all of a smaller share's").
 		Like(`(0\.[0-9]{0,3}[1-9]|[1-9][0-9]?(\.[0-9]{1,4})?)%`).Says("write a share of the domains, such as 1% or 0.5%").
 		NotEmpty("write a share such as 1%, or leave it out for all").Asked("Sample", "share of the domains, such as 1%; empty: all").SuchAs("1%").
-		Is(option.OneRun | option.Selects | option.Extent).In(option.What)
+		Is(option.OneRun | option.Selects | option.Extent)
 	s.Text(&o.URL, "url", "", "docs: crawl this page, and with --depth those below it, without a policy file; news: print this article as JSON, and store nothing").
 		Is(option.OneRun | option.Selects | option.Extent).In(option.What)
 	s.Yes(&o.Force, "force", false, "also do what has its .success").Asked("Do again what is done", "").Is(option.OneRun).In(option.What)

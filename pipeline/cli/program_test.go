@@ -102,7 +102,7 @@ func TestHelpIsShort(t *testing.T) {
 	emptyEnv(t)
 	for _, j := range pipeline.Names() {
 		text := here(t, "help "+j).stdout
-		assert.LessOrEqual(t, len(regexp.MustCompile(`(?m)^ +--`).FindAllString(text, -1)), 17, j)
+		assert.LessOrEqual(t, len(regexp.MustCompile(`(?m)^ +--`).FindAllString(text, -1)), 16, j)
 		assert.GreaterOrEqual(t, len(regexp.MustCompile(`(?m)^ +--`).FindAllString(here(t, "help "+j+" --help-all").stdout, -1)), 16, j)
 		for _, g := range option.Groups {
 			assert.Equal(t, j != "migrate" && j != "docs" || g != option.Polite, strings.Contains(text, "\n"+string(g)+"\n"), "%s: %s", j, g)

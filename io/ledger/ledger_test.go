@@ -147,11 +147,18 @@ func TestManyLanes(t *testing.T) {
 	}
 	for i, p := range all {
 		must(t, WriteProgress(ctx, s, "r1", fmt.Sprint("p", i), p))
+		l, err := NewLog(s, "r1", fmt.Sprint("p", i))
+		must(t, err)
+		_, err = l.Write([]byte("{}\n"))
+		must(t, errors.Join(err, l.Flush(ctx)))
 		size := len(s.M[fmt.Sprintf("runs/r1/progress/p%d.json.gz", i)])
 		assert.Less(t, size, len(p.Lanes)*130, "bytes of an object with %d lanes", len(p.Lanes))
 	}
 	report, err := ReportSoFar(ctx, store.Counted(s, &calls), Job{}, run, day)
 	must(t, err)
+	logs, err := ReadLogs(ctx, store.Counted(s, &calls), "r1")
+	must(t, err)
+	assert.Len(t, logs, processes)
 	assert.Equal(t, []int64{lanes, lanes * 12, lanes * 12}, []int64{int64(len(report.Lanes)), report.Timings.Domains, report.Count(LaneHostsDone)})
 	var n int64
 	for _, k := range calls.Snapshot() {

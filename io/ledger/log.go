@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 
@@ -127,17 +128,25 @@ func ReadLogs(ctx context.Context, s store.Store, runID string) (all []ProcessLo
 		return nil, fmt.Errorf("reading the log of a run: %w", err)
 	}
 	prefix, left := runKey(runID, "log"), maxLog
+	var logs []string
+	there := map[string]bool{}
 	for o, err := range s.List(ctx, prefix) {
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", prefix, err)
 		}
-		if strings.HasSuffix(o.Key, ".1") {
-			continue
+		there[o.Key] = true
+		if log := strings.TrimSuffix(o.Key, ".1"); !slices.Contains(logs, log) {
+			logs = append(logs, log)
 		}
-		l := ProcessLog{Process: cmp.Or(strings.TrimPrefix(strings.TrimPrefix(o.Key, prefix), "-"), "launcher")}
-		for _, key := range []string{o.Key + ".1", o.Key} {
+	}
+	for _, log := range logs {
+		l := ProcessLog{Process: cmp.Or(strings.TrimPrefix(strings.TrimPrefix(log, prefix), "-"), "launcher")}
+		for _, key := range []string{log + ".1", log} {
+			if !there[key] {
+				continue
+			}
 			b, err := read(ctx, s, key)
-			if err != nil && !errors.Is(err, store.ErrNotExist) {
+			if err != nil && !errors.Is(err, store.ErrNotExist) { // else it was removed since the listing
 				return nil, err
 			}
 			if left -= len(b); left < 0 {

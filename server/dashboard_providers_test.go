@@ -175,7 +175,8 @@ func TestRemovalPage(t *testing.T) {
 	require.NoError(t, w.store.Put(t.Context(), "handoff/docs/gone/1", strings.NewReader("x"), store.PutOptions{}))
 	assert.Contains(t, w.do("GET", "/removals?provider=stripe", "").body, `name="provider" value="stripe"`)
 	assert.Contains(t, plainText(w.do("GET", "/removals/ask?provider=stirpe", "").body), "similar ones are stripe, ")
-	for _, path := range []string{"/removals/ask?provider=A", "/removals/ask", "/removals?provider=%3C", "/removals/ask?provider=stripe&note=" + strings.Repeat("x", 501)} {
+	assert.Equal(t, http.StatusNotFound, w.do("GET", "/removals/ask?provider=A", "").code)
+	for _, path := range []string{"/removals/ask", "/removals?provider=%3C", "/removals/ask?provider=stripe&note=" + strings.Repeat("x", 501)} {
 		assert.Equal(t, http.StatusBadRequest, w.do("GET", path, "").code, path)
 	}
 	ask := w.do("GET", "/removals/ask?provider=gone&from=legal%40gone.example&note=7", "")

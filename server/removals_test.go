@@ -31,10 +31,17 @@ func TestRemovalRequests(t *testing.T) {
 		return w.do("GET", "/api/v1/alerts", "").body
 	}
 	assert.NotContains(t, tick(0), `"provider":"acme"`)
-	for _, c := range [][2]string{{`{}`, "write the id"}, {`{"provider":"A/b"}`, "write the id"}, {`{"provider":"acme","who":"x"}`, "the body is not"}} {
-		a := w.do("POST", "/api/v1/docs/removals", c[0])
-		assert.Equal(t, 400, a.code)
-		assert.Contains(t, a.body, c[1])
+	for body, want := range map[string]struct {
+		code int
+		text string
+	}{
+		`{}`:                            {400, "write the id"},
+		`{"provider":"A/b"}`:            {404, "write the id"}, // as a name that nothing is stored of
+		`{"provider":"acme","who":"x"}`: {400, "the body is not"},
+	} {
+		a := w.do("POST", "/api/v1/docs/removals", body)
+		assert.Equal(t, want.code, a.code, body)
+		assert.Contains(t, a.body, want.text)
 	}
 	misspelt := w.do("POST", "/api/v1/docs/removals", `{"provider":"stirpe"}`)
 	assert.Equal(t, http.StatusNotFound, misspelt.code)

@@ -147,8 +147,8 @@ func (f removalRows) source(c *call) (job, name string, err error) {
 	if of.Removal == nil {
 		return "", "", known.Refuse("provider: write the id of a provider")
 	}
-	if name, err = of.Removal.Named(name); err != nil {
-		return "", "", known.Refuse("%s", err)
+	if name, err = of.Removal.Named(name); err != nil { // a name that none can have
+		return "", "", known.Answer(http.StatusNotFound, err.Error())
 	}
 	return of.Name, name, f.knows(c.Context(), of, name)
 }

@@ -24,7 +24,7 @@ import (
 func TestKillerPage(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	w := rig.StartWeb(t, webtest.Options{})
-	killer := strings.Repeat("<b><i>x</i></b>", 5_000_000/16)
+	killer := strings.Repeat("<p>x", 5_000_000/4)
 	w.Handle("killer.example", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "text/html")
 		text := "<p>A page about one thing, which is long enough to be read as the content of a page.</p>"
@@ -57,7 +57,7 @@ spa_rendering: false
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "killer.yaml"), []byte(policy), 0o600))
 	bucket, dsn := t.TempDir(), "sqlite://"+filepath.Join(t.TempDir(), "db")
 	run := func() int {
-		cmd := exec.Command("prlimit", "--data=330000000", rig.Program, "--job=docs", "--fallback", "--runner=direct", "--policies="+dir, "--store="+bucket, "--db="+dsn,
+		cmd := exec.Command("prlimit", "--data=380000000", rig.Program, "--job=docs", "--fallback", "--runner=direct", "--policies="+dir, "--store="+bucket, "--db="+dsn,
 			"--connect-to="+w.Addr(), "--progress=off", "--log-level=info", "--lease-ttl=3s")
 		cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+w.CA)
 		c := rig.Start(t, cmd)
@@ -83,7 +83,7 @@ spa_rendering: false
 
 // The same of a product's page and of an article.
 func TestKillerPageOfOtherJobs(t *testing.T) {
-	text := "<!doctype html><html><head><title>T</title></head><body><main>" + strings.Repeat("<b><i>x</i></b>", 5_000_000/16) + "</main></body></html>"
+	text := "<!doctype html><html><head><title>T</title></head><body><main>" + strings.Repeat("<p>x", 5_000_000/4) + "</main></body></html>"
 	for name, c := range map[string]struct {
 		job    func(rig.Web) rig.Job
 		killer string
@@ -109,7 +109,7 @@ func TestKillerPageOfOtherJobs(t *testing.T) {
 			on := rig.Left{Store: t.TempDir(), DSN: "sqlite://" + filepath.Join(t.TempDir(), "db")}
 			run := func() (int, string) {
 				is := j.Command(w, on, "--lease-ttl=3s")
-				cmd := exec.Command("prlimit", append([]string{"--data=270000000"}, is.Args...)...)
+				cmd := exec.Command("prlimit", append([]string{"--data=340000000"}, is.Args...)...)
 				cmd.Env = is.Env
 				child := rig.Start(t, cmd)
 				return child.Wait(t, 3*time.Minute), child.Output(t)

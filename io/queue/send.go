@@ -48,25 +48,24 @@ const OutForms = "https://HOST/PATH, cloudflare://ACCOUNT-ID/QUEUE-ID, sqs://sqs
 
 // CheckOut reports what is wrong with an address to send to, without a connection.
 func CheckOut(address string) error {
-	u, err := url.Parse(address)
-	if err == nil && isEndpoint(u) {
-		if u.User != nil || u.Host == "" {
-			return errors.New("an endpoint is a URL such as https://host/path, without keys: set " + tokenVariable)
-		}
-		return nil
-	}
-	_, err = parse(address, OutForms)
+	_, err := parseOut(address)
 	return err
 }
 
-func isEndpoint(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" }
+func parseOut(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https":
+		return parse(address, OutForms)
+	case u.User != nil || u.Host == "":
+		return nil, errors.New("an endpoint is a URL such as https://host/path, without keys: set " + tokenVariable)
+	}
+	return u, nil
+}
 
 // OpenOut opens what an address to send to names (see OutForms). Keys are those of Open; of an endpoint SEED_EVENTS_TOKEN.
 func OpenOut(ctx context.Context, address string) (Out, error) {
-	if err := CheckOut(address); err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(address)
+	u, err := parseOut(address)
 	if err != nil {
 		return nil, err
 	}

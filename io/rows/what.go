@@ -251,7 +251,8 @@ func scan(r *sql.Rows, columns []Column, row reflect.Value) error {
 
 // Cells are a record's cells of a table, as text.
 func (k What) Cells(r explore.Record, cut func(string) string) (cells []string) {
-	for i, column := range k.Listed() {
+	for _, head := range strings.Fields(k.Table) {
+		_, column := tableColumn(head)
 		var text string
 		switch v := r.Column(column).Value.(type) {
 		case nil:
@@ -262,7 +263,7 @@ func (k What) Cells(r explore.Record, cut func(string) string) (cells []string) 
 		default:
 			text = fmt.Sprint(v)
 		}
-		if strings.HasSuffix(strings.Fields(k.Table)[i], "…") {
+		if strings.HasSuffix(head, "…") {
 			text = cut(text)
 		}
 		cells = append(cells, text)

@@ -26,8 +26,10 @@ func Discover(page []byte, base *url.URL) (found []string) {
 			!slices.Contains(strings.Fields(strings.ToLower(l.Attr["rel"])), "alternate") {
 			continue
 		}
-		if s, err := canonical.Resolve(l.Base, l.Href, []string{"*"}); err == nil && !slices.Contains(found, s) && len(found) < maxLinks {
-			found = append(found, s)
+		if s, err := canonical.Resolve(l.Base, l.Href, []string{"*"}); err == nil && !slices.Contains(found, s) {
+			if found = append(found, s); len(found) == maxLinks {
+				break
+			}
 		}
 	}
 	return found

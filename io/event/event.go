@@ -37,8 +37,8 @@ const (
 
 // position is up to where a job's rows are sent.
 type position struct {
-	Since time.Time `json:"since"`          // rows that were stored before are sent
-	Known []string  `json:"sent,omitempty"` // ids of those that were stored later, and are sent
+	Since time.Time `json:"since"`          // all rows that were stored before this time are sent
+	Known []string  `json:"sent,omitempty"` // ids of rows that were stored since then and are sent
 }
 
 // key is the object with a job's position.

@@ -122,7 +122,7 @@ type ProcessLog struct {
 	Lines   []byte
 }
 
-// ReadLogs returns what is kept of the logs of a run's processes, maxLog bytes at most.
+// ReadLogs returns the logs that a run's processes have kept. Together they have at most maxLog bytes.
 func ReadLogs(ctx context.Context, s store.Store, runID string) (all []ProcessLog, err error) {
 	if err := checkName("run id", runID); err != nil {
 		return nil, fmt.Errorf("reading the log of a run: %w", err)

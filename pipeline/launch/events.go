@@ -32,7 +32,7 @@ func (r *run) openEvents(ctx context.Context) (err error) {
 	return nil
 }
 
-// beginEvents begins to send what the run stores: a stream's from time to time, and what is left at its end.
+// beginEvents begins to send events of the rows that the run stores. Those of a stream go out from time to time; end sends the rest.
 func (r *run) beginEvents(ctx context.Context, id string) (end func(*ledger.Report), err error) {
 	if r.events == nil {
 		return func(*ledger.Report) {}, nil
